@@ -1,0 +1,69 @@
+# Two commands do everything: `make demo` and `make test`. Both set up what they need in .venv beside this file.
+
+SHELL := /bin/bash
+.ONESHELL:
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STORE ?= stores/demo
+
+.PHONY: demo test setup lint types contracts docs bench mcp-servers clean help
+
+help:  ## say what there is
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print the main tables
+	@"$(BIN)/lhaw-record" run experiments/demo.toml --store "$(STORE)"
+	@"$(BIN)/lhaw-record" tables "$(STORE)" --main
+	@printf '\nThe store is %s. Worth trying next:\n' "$(STORE)"
+	@printf '  %s\n' "$(BIN)/lhaw-record tables $(STORE) wasted natural_ask" \
+	  "$(BIN)/lhaw-record sql $(STORE) -c \"select condition, count(*) as trials, avg(is_success::int) as success from trials where is_valid group by all\"" \
+	  "$(BIN)/lhaw-record log tail $(STORE) -n 20"
+
+test: $(VENV)/.dev-ready  ## set up and run the tests
+	@"$(BIN)/python" -m pytest
+
+setup: $(VENV)/.dev-ready  ## set up for development
+
+lint: $(VENV)/.dev-ready  ## ruff and sqlfluff
+	@"$(BIN)/ruff" check .
+	@"$(BIN)/ruff" format --check .
+	@"$(BIN)/sqlfluff" lint sql
+
+types: $(VENV)/.dev-ready  ## mypy, strict
+	@"$(BIN)/mypy"
+
+contracts: $(VENV)/.dev-ready  ## the arrows between the layers
+	@"$(BIN)/lint-imports"
+
+bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run
+	@"$(BIN)/python" -m benchmarks
+
+mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
+	@"$(BIN)/python" -m runners.benchmarks.mcp_atlas.install
+
+clean:  ## remove environments and caches, never stores
+	rm -rf "$(VENV)" .envs .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+# uv where it is there, pip elsewhere; both take the tested versions from constraints.txt.
+define install
+	if [ ! -x "$(BIN)/python" ]; then "$(PYTHON)" -m venv "$(VENV)"; fi
+	if command -v uv > /dev/null; then
+	  uv pip install --quiet --python "$(BIN)/python" --constraint constraints.txt --editable '$(1)'
+	else
+	  "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '$(1)'
+	fi
+endef
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@echo 'setting up in $(VENV) (about a minute, 0.6 GB) ...' >&2
+	$(call install,.)
+	touch "$@"
+
+$(VENV)/.dev-ready: pyproject.toml constraints.txt
+	@echo 'setting up for tests in $(VENV) ...' >&2
+	$(call install,.[dev])
+	touch "$@" "$(VENV)/.ready"

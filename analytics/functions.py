@@ -1,0 +1,78 @@
+"""The functions that the queries call: intervals, and the arguments of an action in a comparable form."""
+
+import json
+from typing import Any
+
+import duckdb
+
+from analytics.statistics import Interval, Settings, median_interval, ratio_interval, wilson
+
+_INTERVAL = "STRUCT(low DOUBLE, high DOUBLE, method VARCHAR)"
+_SETTINGS = ["BIGINT", "BIGINT", "BIGINT", "DOUBLE", "VARCHAR"]
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to a connection; the macros of sql/macros give them short names.
+
+    A connection with functions must be closed before the interpreter ends.
+    """
+    connection.create_function("wilson_bounds", _wilson, ["BIGINT", "BIGINT", "DOUBLE"], _INTERVAL)
+    connection.create_function("ratio_bounds", _ratio, ["DOUBLE[]", "DOUBLE[]", "BIGINT[]", *_SETTINGS], _INTERVAL)
+    connection.create_function("median_bounds", _median, ["DOUBLE[]", "BIGINT[]", *_SETTINGS], _INTERVAL)
+    connection.create_function("trimmed_arguments", trimmed_arguments, ["VARCHAR"], "VARCHAR")
+
+
+def trimmed_arguments(arguments_json: str) -> str:
+    """Return canonical JSON with every string value trimmed; text that is no JSON is trimmed itself.
+
+    Source: METRICS, section 4, wasted compute.
+    """
+    try:
+        value = json.loads(arguments_json)
+    except ValueError:
+        return arguments_json.strip()
+    return json.dumps(_trim(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _trim(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list):
+        return [_trim(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _trim(item) for key, item in value.items()}
+    return value
+
+
+def _wilson(successes: int, count: int, confidence: float) -> dict[str, Any] | None:
+    return _row(wilson(successes, count, confidence))
+
+
+def _ratio(
+    numerators: list[float],
+    denominators: list[float],
+    clusters: list[int],
+    cluster_count: int,
+    draws: int,
+    seed: int,
+    confidence: float,
+    method: str,
+) -> dict[str, Any] | None:
+    settings = Settings(cluster_count, draws, seed, confidence, method)
+    return _row(ratio_interval(numerators, denominators, clusters, settings))
+
+
+def _median(
+    values: list[float],
+    clusters: list[int],
+    cluster_count: int,
+    draws: int,
+    seed: int,
+    confidence: float,
+    method: str,
+) -> dict[str, Any] | None:
+    return _row(median_interval(values, clusters, Settings(cluster_count, draws, seed, confidence, method)))
+
+
+def _row(interval: Interval | None) -> dict[str, Any] | None:
+    return None if interval is None else interval._asdict()

@@ -1,0 +1,211 @@
+"""Every choice that a number depends on, in one place: default, allowed values, meaning and source.
+
+The queries read them with ``getvariable``, so ``SET VARIABLE name = value`` changes every later query of a connection
+that was opened without ``materialise``.
+"""
+
+from collections.abc import Mapping
+
+import duckdb
+import msgspec
+
+from analytics.errors import BadParameter, UnknownName
+
+Setting = str | int | float | bool | None
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """One choice. ``allowed`` lists the values of a closed choice; a number lies within ``low`` and ``high``."""
+
+    name: str
+    default: Setting
+    sql_type: str
+    meaning: str
+    source: str
+    allowed: tuple[Setting, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+PARAMETERS: tuple[Parameter, ...] = (
+    Parameter(
+        name="k",
+        default=3,
+        sql_type="integer",
+        low=1,
+        high=1000,
+        meaning="trials drawn in pass@k and pass^k",
+        source="METRICS 2",
+    ),
+    Parameter(
+        name="reading",
+        default="paper",
+        sql_type="varchar",
+        allowed=("paper", "readme"),
+        meaning="c = n with several terminal states: divergent (paper) or benign (readme)",
+        source="METRICS 2",
+    ),
+    Parameter(
+        name="classifier_agent",
+        default=None,
+        sql_type="varchar",
+        meaning="agent whose classifier trials give the class of unlabelled variants; unset: the only one there is",
+        source="METRICS 2",
+    ),
+    Parameter(
+        name="classifier_experiment",
+        default=None,
+        sql_type="varchar",
+        meaning="experiment whose classifier trials count; unset: every experiment",
+        source="METRICS 2",
+    ),
+    Parameter(
+        name="reuse_classifying_trials",
+        default=False,
+        sql_type="boolean",
+        allowed=(False, True),
+        meaning="let the trials that gave the class stand in the evaluated tables too",
+        source="METRICS 2",
+    ),
+    Parameter(
+        name="per",
+        default="variant_dimension",
+        sql_type="varchar",
+        allowed=("variant_dimension", "segment", "primary"),
+        meaning="a variant counts once in each of its dimensions, once per removed segment, or in its first one only",
+        source="METRICS 3 and 4",
+    ),
+    Parameter(
+        name="intention_to_treat",
+        default=False,
+        sql_type="boolean",
+        allowed=(False, True),
+        meaning="keep injected trials that ended before their injection",
+        source="METRICS 4",
+    ),
+    Parameter(
+        name="voi_cases",
+        default="complete",
+        sql_type="varchar",
+        allowed=("complete", "available"),
+        meaning="units with the oracle and all five injections, or every unit that a cell has",
+        source="METRICS 4",
+    ),
+    Parameter(
+        name="wasted_match",
+        default="arguments",
+        sql_type="varchar",
+        allowed=("arguments", "name"),
+        meaning="two actions are the same by name and canonical arguments, or by name only",
+        source="METRICS 4",
+    ),
+    Parameter(
+        name="wasted_supply",
+        default="max",
+        sql_type="varchar",
+        allowed=("max", "set", "single", "sum"),
+        meaning="how often an oracle action can be a counterpart: most in one trace, always, first trace, all traces",
+        source="METRICS 4",
+    ),
+    Parameter(
+        name="experiment",
+        default=None,
+        sql_type="varchar",
+        meaning="only trials of this experiment; unset: the whole store",
+        source="ours",
+    ),
+    Parameter(
+        name="user_simulator",
+        default=None,
+        sql_type="varchar",
+        meaning="of the trials that could ask, only those with this simulator; unset: all",
+        source="ours",
+    ),
+    Parameter(
+        name="confidence",
+        default=0.95,
+        sql_type="double",
+        low=0.5,
+        high=0.999,
+        meaning="coverage of every interval",
+        source="METRICS 5",
+    ),
+    Parameter(
+        name="draws",
+        default=2000,
+        sql_type="integer",
+        low=100,
+        high=100_000,
+        meaning="bootstrap draws",
+        source="METRICS 5",
+    ),
+    Parameter(
+        name="seed",
+        default=20260210,
+        sql_type="bigint",
+        low=0,
+        high=2**31,
+        meaning="seed of the bootstrap's weights",
+        source="METRICS 5",
+    ),
+    Parameter(
+        name="bootstrap",
+        default="percentile",
+        sql_type="varchar",
+        allowed=("percentile", "bca"),
+        meaning="how an interval is read off the draws",
+        source="METRICS 5",
+    ),
+)
+
+_BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+
+
+def set_parameters(connection: duckdb.DuckDBPyConnection, chosen: Mapping[str, Setting] | None = None) -> None:
+    """Set every parameter on a connection: the chosen values, defaults elsewhere.
+
+    Raises:
+        UnknownName: A chosen name is no parameter.
+        BadParameter: A value is not allowed.
+    """
+    chosen = dict(chosen or {})
+    for name, value in chosen.items():
+        check(name, value)
+    for parameter in PARAMETERS:
+        value = chosen.get(parameter.name, parameter.default)
+        connection.execute(f"set variable {parameter.name} = {_literal(value)}::{parameter.sql_type}").fetchall()
+
+
+def check(name: str, value: Setting) -> None:
+    """Return quietly if a parameter exists and allows a value.
+
+    Raises:
+        UnknownName: There is no such parameter.
+        BadParameter: The value is not allowed.
+    """
+    if name not in _BY_NAME:
+        raise UnknownName(f"there is no parameter {name!r}; known: {', '.join(_BY_NAME)}")
+    parameter = _BY_NAME[name]
+    if parameter.allowed and value not in parameter.allowed:
+        choices = ", ".join(str(choice) for choice in parameter.allowed)
+        raise BadParameter(f"{name} = {value!r} is not possible; choose one of: {choices}")
+    if parameter.low is not None and parameter.high is not None:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadParameter(f"{name} = {value!r} is no number; give one from {parameter.low} to {parameter.high}")
+        if not parameter.low <= value <= parameter.high:
+            raise BadParameter(f"{name} = {value!r} is out of range; give one from {parameter.low} to {parameter.high}")
+
+
+def current(connection: duckdb.DuckDBPyConnection) -> dict[str, Setting]:
+    """Return the value of every parameter on a connection, defaults included."""
+    columns = ", ".join(f"getvariable('{parameter.name}')" for parameter in PARAMETERS)
+    (row,) = connection.execute(f"select {columns}").fetchall()
+    return {parameter.name: value for parameter, value in zip(PARAMETERS, row, strict=True)}
+
+
+def _literal(value: Setting) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value).lower()

@@ -1,0 +1,18 @@
+"""Where the SQL files lie: inside the wheel, or at the top of a checkout."""
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def sql_root() -> Path:
+    """Return the folder with staging/, intermediate/, marts/, tables/, checks/ and macros/.
+
+    Raises:
+        FileNotFoundError: The installation lacks it.
+    """
+    installed = _PACKAGE / "sql"
+    root = installed if installed.is_dir() else _PACKAGE.parent / "sql"
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is missing; reinstall lhaw-record")
+    return root

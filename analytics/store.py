@@ -1,0 +1,75 @@
+"""A store opened in DuckDB: the event stream as one view, and every number as views over it."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from analytics.functions import register
+from analytics.parameters import Setting, set_parameters
+from analytics.views import create_macros, create_views
+from recorder.reader import Snapshot, read_snapshot
+
+_CONFIG = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+
+
+def open(path: Path, **options: bool | Mapping[str, Setting] | None) -> duckdb.DuckDBPyConnection:  # noqa: A001
+    """Return a connection to a store as it is now, with all views; see :func:`connect`."""
+    return connect(read_snapshot(path), **options)  # type: ignore[arg-type]
+
+
+def connect(
+    snapshot: Snapshot,
+    *,
+    parameters: Mapping[str, Setting] | None = None,
+    materialise: bool = False,
+    only: set[str] | None = None,
+) -> duckdb.DuckDBPyConnection:
+    """Return a connection with ``events``, the macros and all views over one look at a store.
+
+    Nothing is written beside the store and no extension is fetched. Close the connection before the program ends.
+
+    Args:
+        snapshot: What the store holds.
+        parameters: Choices that differ from the defaults of :mod:`analytics.parameters`.
+        materialise: Compute each intermediate view and mart once; later ``SET VARIABLE`` has no effect on them.
+        only: Names of the views to create, with everything they need; default all.
+
+    Raises:
+        UnknownName: A parameter does not exist.
+        BadParameter: A parameter does not allow its value.
+    """
+    connection = duckdb.connect(config=_CONFIG)
+    try:
+        register(connection)
+        set_parameters(connection, parameters)
+        connection.execute("set parquet_metadata_cache = true").fetchall()
+        connection.register("open_rows", snapshot.open_rows)
+        connection.register("live_streams", _live_streams(snapshot))
+        connection.execute(f"create view events as {_events_query(snapshot)}").fetchall()
+        create_macros(connection)
+        create_views(connection, materialise=materialise, only=only)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _events_query(snapshot: Snapshot) -> str:
+    if not snapshot.segments:
+        return "select * from open_rows"
+    files = ", ".join(_file_literal(path) for path in snapshot.segments)
+    sealed = f"select * from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+    return f"{sealed} union all by name select * from open_rows"
+
+
+def _file_literal(path: Path) -> str:
+    """A path as a quoted string in which no character is a wildcard."""
+    escaped = re.sub(r"([\[*?])", r"[\1]", str(path))
+    return "'" + escaped.replace("'", "''") + "'"
+
+
+def _live_streams(snapshot: Snapshot) -> pa.Table:
+    return pa.table({"stream_id": pa.array(sorted(snapshot.live_streams), pa.string())})

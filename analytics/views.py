@@ -1,0 +1,107 @@
+"""The SQL files as views: what each one reads is found in its query, and that gives the order of building."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+
+from analytics.resources import sql_root
+
+LAYERS = ("staging", "intermediate", "marts", "tables", "checks")
+_MATERIALISED = ("intermediate", "marts")
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """One SQL file; ``inputs`` are the views and tables that its query names."""
+
+    name: str
+    layer: str
+    query: str
+    inputs: frozenset[str]
+
+
+@cache
+def all_views() -> tuple[View, ...]:
+    """Return every view, each after everything that it reads."""
+    with duckdb.connect(config=_CONFIG) as connection:
+        found = {view.name: view for view in _read_all(connection)}
+    order = TopologicalSorter({name: view.inputs & found.keys() for name, view in found.items()})
+    return tuple(found[name] for name in order.static_order())
+
+
+def needed_for(names: set[str]) -> set[str]:
+    """Return the names of views with everything that they read, directly or not."""
+    needed = set(names)
+    for view in reversed(all_views()):
+        if view.name in needed:
+            needed |= view.inputs
+    return needed
+
+
+def create_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the macros that the queries share, each after those that it calls."""
+    bodies = {path.stem: path.read_text(encoding="utf-8") for path in sorted((sql_root() / "macros").glob("*.sql"))}
+    calls = {name: {other for other in bodies if f"{other}(" in body} - {name} for name, body in bodies.items()}
+    for name in TopologicalSorter(calls).static_order():
+        connection.execute(bodies[name]).fetchall()
+
+
+def create_views(
+    connection: duckdb.DuckDBPyConnection, *, materialise: bool = False, only: set[str] | None = None
+) -> None:
+    """Create the views in the order of what they read.
+
+    Args:
+        connection: One with ``events`` and ``live_streams``.
+        materialise: Compute each intermediate view and mart once, into a temporary table.
+        only: Names to create, with everything they need; default all.
+    """
+    wanted = None if only is None else needed_for(only)
+    for view in all_views():
+        if wanted is not None and view.name not in wanted:
+            continue
+        kind = "temporary table" if materialise and view.layer in _MATERIALISED else "view"
+        connection.execute(f"create {kind} {view.name} as {view.query}").fetchall()
+
+
+_CONFIG = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+
+
+def _read_all(connection: duckdb.DuckDBPyConnection) -> Iterator[View]:
+    for layer in LAYERS:
+        for path in sorted((sql_root() / layer).glob("*.sql")):
+            yield _read(connection, layer, path)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, layer: str, path: Path) -> View:
+    query = path.read_text(encoding="utf-8")
+    return View(name=path.stem, layer=layer, query=query, inputs=_inputs(connection, query))
+
+
+def _inputs(connection: duckdb.DuckDBPyConnection, query: str) -> frozenset[str]:
+    """Return the tables that a query names, its own common table expressions left out."""
+    (row,) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
+    tree = json.loads(row[0])
+    if tree["error"]:
+        first_line = re.sub(r"\s+", " ", query)[:80]
+        raise ValueError(f"not a query: {first_line}: {tree['error_message']}")
+    nodes = list(_nodes(tree))
+    tables = {node["table_name"] for node in nodes if node.get("type") == "BASE_TABLE"}
+    expressions = {entry["key"] for node in nodes if "cte_map" in node for entry in node["cte_map"]["map"]}
+    return frozenset(tables - expressions)
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(tree, dict):
+        yield tree
+        for value in tree.values():
+            yield from _nodes(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _nodes(value)

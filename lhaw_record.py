@@ -1,0 +1,60 @@
+"""The command line of lhaw-record: assembles the commands of the layers and turns their errors into exit codes.
+
+Exit codes: 0 done, 1 a finding or failed work, 2 usage, 3 damaged store, 130 interrupted.
+"""
+
+import argparse
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+
+import analytics.commands
+import analytics.errors
+
+import recorder.commands
+import runners.commands
+from recorder.errors import DamagedStore, RecorderError
+from runners.errors import ExperimentError, RunnerError
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole program; the reference page is generated from it."""
+    parser = argparse.ArgumentParser(
+        prog="lhaw-record",
+        description="Record what agents do with underspecified tasks, and measure it.",
+        epilog="example: lhaw-record run experiments/demo.toml --store stores/demo",
+    )
+    parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    runners.commands.add_commands(commands)
+    analytics.commands.add_commands(commands)
+    recorder.commands.add_commands(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code."""
+    options = build_parser().parse_args(arguments)
+    try:
+        return int(options.function(options))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains once more at exit
+        return 0
+    except DamagedStore as error:
+        return _complain(error, 3)
+    except ExperimentError as error:
+        return _complain(error, 2)
+    except (RecorderError, RunnerError, analytics.errors.AnalyticsError) as error:
+        return _complain(error, 1)
+
+
+def _complain(error: Exception, exit_code: int) -> int:
+    print(f"lhaw-record: {error}", file=sys.stderr)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The recorder: events, the store they lie in, and everything that keeps them whole."""

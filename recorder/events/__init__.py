@@ -1,0 +1,89 @@
+"""The closed union of everything that is ever recorded, and the envelope around each event."""
+
+import msgspec
+
+from recorder.events._base import Event
+from recorder.events.action import ActionFinished, ActionStarted
+from recorder.events.grading import ArtifactStored, CheckpointScored
+from recorder.events.injection import ClarificationInjected
+from recorder.events.model import ModelCalled, ModelFailed, ModelResponded, RepliedToolCall
+from recorder.events.question import QuestionAnswered, QuestionAsked, RevealedSegment
+from recorder.events.run import OracleBudgetSet, Package, RunFinished, RunStarted
+from recorder.events.task import TaskRegistered, VariantGenerated
+from recorder.events.trial import TrialFailed, TrialFinished, TrialStarted
+
+AnyEvent = (
+    RunStarted
+    | RunFinished
+    | OracleBudgetSet
+    | TaskRegistered
+    | VariantGenerated
+    | TrialStarted
+    | TrialFinished
+    | TrialFailed
+    | ModelCalled
+    | ModelResponded
+    | ModelFailed
+    | ActionStarted
+    | ActionFinished
+    | QuestionAsked
+    | QuestionAnswered
+    | ClarificationInjected
+    | CheckpointScored
+    | ArtifactStored
+)
+
+EVENT_TYPES: tuple[type[Event], ...] = AnyEvent.__args__
+
+
+def type_name(event_type: type[Event]) -> str:
+    """Return the name on the wire, for example ``trial_started`` for ``TrialStarted``."""
+    return str(event_type.__struct_config__.tag)
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One record: (stream_id, sequence) is its identity; order is defined within a stream only.
+
+    ``recorded_at_us`` is UTC in microseconds since the epoch; ``elapsed_ns`` is monotonic since the stream began.
+    """
+
+    stream_id: str
+    sequence: int
+    recorded_at_us: int
+    elapsed_ns: int
+    writer_id: str
+    experiment_id: str
+    event: AnyEvent
+    trial_id: str | None = None
+    attempt: int | None = None
+    version: int = 1
+
+
+__all__ = [
+    "EVENT_TYPES",
+    "ActionFinished",
+    "ActionStarted",
+    "AnyEvent",
+    "ArtifactStored",
+    "CheckpointScored",
+    "ClarificationInjected",
+    "Envelope",
+    "Event",
+    "ModelCalled",
+    "ModelFailed",
+    "ModelResponded",
+    "OracleBudgetSet",
+    "Package",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "RepliedToolCall",
+    "RevealedSegment",
+    "RunFinished",
+    "RunStarted",
+    "TaskRegistered",
+    "TrialFailed",
+    "TrialFinished",
+    "TrialStarted",
+    "VariantGenerated",
+    "type_name",
+]

@@ -1,0 +1,26 @@
+"""Grading: one result for each checkpoint, and the artifacts that it was read from."""
+
+from recorder.events._base import Event
+
+
+class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
+    """``score`` of ``total`` points for one checkpoint; a later re-grading adds results, never replaces them."""
+
+    checkpoint_id: str
+    label: str
+    score: float
+    total: float
+    details: str
+    grader: str
+    grading_id: str
+    is_primary: bool = True
+
+
+class ArtifactStored(Event, frozen=True, tag="artifact_stored"):
+    """A file that a trial left behind: its bytes lie in ``STORE/blobs`` under their SHA-256, durable before this."""
+
+    sha256: str
+    media_type: str
+    size_bytes: int
+    role: str
+    name: str

@@ -1,0 +1,68 @@
+"""Calls of language models: a request, and its reply or its failure, joined by ``call_id``."""
+
+from typing import Literal
+
+from recorder.events._base import Event
+from recorder.values import Value
+
+Role = Literal["agent", "user_simulator", "grader", "judge", "extractor", "rewriter"]
+CallKind = Literal["main", "sub_agent", "side", "retry"]
+
+
+class RepliedToolCall(Value, frozen=True):
+    """One tool call of a reply; the arguments as the model wrote them, valid JSON or not."""
+
+    call_id: str
+    name: str
+    arguments_json: str
+
+
+class ModelCalled(Event, frozen=True, tag="model_called"):
+    """A request was sent. The conversation is a delta: the first ``shared_count`` canonical messages equal
+    those of the parent call's request plus reply, then come ``new_messages_json``.
+
+    ``request_digest`` is the SHA-256 of the canonical JSON of the whole message list. ``tools_json`` stands in the
+    first call of a thread and wherever the tools changed, else None.
+    """
+
+    call_id: str
+    role: Role
+    thread_id: str
+    call_kind: CallKind
+    model: str
+    parameters_json: str
+    request_digest: str
+    shared_count: int
+    message_count: int
+    new_messages_json: str
+    parent_call_id: str | None = None
+    tools_json: str | None = None
+
+
+class ModelResponded(Event, frozen=True, tag="model_responded"):
+    """The reply of a call. Tokens as the provider counted them; ``cost_usd`` None when the price is unknown."""
+
+    call_id: str
+    role: Role
+    text: str
+    finish_reason: str
+    latency_ms: float
+    tool_calls: tuple[RepliedToolCall, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    cost_usd: float | None = None
+    served_model: str | None = None
+
+
+class ModelFailed(Event, frozen=True, tag="model_failed"):
+    """A call that brought no usable reply; ``is_retried`` says whether another request follows."""
+
+    call_id: str
+    role: Role
+    error_kind: str
+    message: str
+    is_retried: bool
+    latency_ms: float
+    http_status: int | None = None
+    retry_after_s: float | None = None

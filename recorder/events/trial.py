@@ -1,0 +1,72 @@
+"""The life of one attempt of one trial: its keys at the start, how it ended at the end."""
+
+from typing import Literal
+
+from recorder.events._base import Event
+
+Boundary = Literal["model", "tool", "sandbox", "user_simulator", "grader", "recorder"]
+EndedBy = Literal["submitted", "turn_limit", "cost_limit", "time_limit", "gave_up"]
+
+
+class TrialStarted(Event, frozen=True, tag="trial_started"):
+    """First event of an attempt: every key of the trial, as planned. Limits and parameters are canonical JSON."""
+
+    run_id: str
+    benchmark: str
+    benchmark_version: str
+    task_id: str
+    task_digest: str
+    prompt_state: str
+    channel: str
+    condition: str
+    agent: str
+    agent_digest: str
+    model: str
+    strategy: str
+    persona: str
+    ask_notice: str
+    trial_index: int
+    seed: int
+    grader: str
+    limits_json: str
+    parameters_json: str
+    prompts_digest: str
+    oracle_scope: str
+    sandbox: str
+    role: str = "evaluated"
+    variant_id: str | None = None
+    variant_digest: str | None = None
+    user_simulator: str | None = None
+    inject_percent: int | None = None
+    budget_actions: int | None = None
+    inject_after_action: int | None = None
+
+
+class TrialFinished(Event, frozen=True, tag="trial_finished"):
+    """Last event of a valid attempt. ``final_score`` and ``final_total`` only where the benchmark gives them.
+
+    ``cost_usd`` is None when any call of the attempt had no known price.
+    """
+
+    ended_by: EndedBy
+    is_success: bool
+    final_answer: str
+    action_count: int
+    checkpoint_count: int
+    duration_ms: float
+    final_score: float | None = None
+    final_total: float | None = None
+    cost_usd: float | None = None
+    stream_digest: str = ""
+
+
+class TrialFailed(Event, frozen=True, tag="trial_failed"):
+    """Last event of an attempt that infrastructure ended: missing data, never a score of zero."""
+
+    boundary: Boundary
+    error_kind: str
+    message: str
+    is_retry_owed: bool
+    duration_ms: float | None = None
+    cost_usd: float | None = None
+    stream_digest: str = ""

@@ -1,0 +1,177 @@
+"""A journal: the file that an event reaches first, written by one process and locked as long as that process lives."""
+
+import os
+import socket
+from pathlib import Path
+
+import msgspec
+
+from recorder.errors import DamagedStore, RecordingFailed
+from recorder.events import Envelope
+from recorder.frames import MAGIC, Tail, frame, payloads, tail_of
+from recorder.store import JournalName, Store, sync_directory, try_lock
+
+
+class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="header"):
+    """Whose journal it is; one journal holds one experiment."""
+
+    writer_id: str
+    number: int
+    experiment_id: str
+    created_at_us: int
+    host: str
+    pid: int
+
+
+class JournalFooter(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="footer"):
+    """The journal was closed in order; nothing follows. A journal without it was left by a death."""
+
+    records: int
+
+
+class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be read from a journal, and how it ends. ``payloads`` are the encoded envelopes."""
+
+    header: JournalHeader
+    payloads: tuple[bytes, ...]
+    footer: JournalFooter | None
+    tail: Tail
+
+    def envelopes(self) -> list[Envelope]:
+        """Return the decoded records, in order."""
+        return [_envelope_decoder.decode(payload) for payload in self.payloads]
+
+
+_envelope_decoder = msgspec.msgpack.Decoder(Envelope)
+_edge_decoder = msgspec.msgpack.Decoder(JournalHeader | JournalFooter)
+_encoder = msgspec.msgpack.Encoder()
+_FOOTER_START = _encoder.encode(JournalFooter(records=0))[:16]
+
+
+class JournalFile:
+    """An open journal. Every method is blocking; ``Recorder`` calls them from its own thread.
+
+    Args:
+        store: The store, made for writing.
+        header: Whose journal it is.
+
+    Raises:
+        RecordingFailed: The file cannot be made.
+    """
+
+    def __init__(self, store: Store, header: JournalHeader) -> None:
+        self.name = JournalName(header.writer_id, header.number)
+        self.path = store.journal_path(self.name)
+        self.records = 0
+        try:
+            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            try_lock(self.descriptor)
+            head = MAGIC + frame(_encoder.encode(header))
+            self.size = 0
+            self.append(head, 0)
+            sync_directory(store.journal_dir)
+        except OSError as error:
+            raise RecordingFailed(_advice(self.path, error)) from error
+
+    @classmethod
+    def reopen(cls, path: Path, descriptor: int, content: JournalContent) -> "JournalFile":
+        """Take over a dead writer's journal whose lock the caller holds; its torn tail is cut first."""
+        self = cls.__new__(cls)
+        self.name = JournalName(content.header.writer_id, content.header.number)
+        self.path = path
+        self.records = len(content.payloads)
+        self.descriptor = descriptor
+        self.size = content.tail.good_end
+        os.ftruncate(descriptor, self.size)
+        os.fsync(descriptor)
+        return self
+
+    def append(self, frames: bytes, count: int) -> None:
+        """Write whole records and make them durable.
+
+        Raises:
+            RecordingFailed: They could not be; the file is cut back to what was durable before, if it can be.
+        """
+        try:
+            view = memoryview(frames)
+            while view:
+                view = view[os.write(self.descriptor, view) :]
+            os.fdatasync(self.descriptor)
+        except OSError as error:
+            self._cut_back()
+            raise RecordingFailed(_advice(self.path, error)) from error
+        self.size += len(frames)
+        self.records += count
+
+    def write_footer(self) -> None:
+        """Mark the journal as closed in order."""
+        self.append(frame(_encoder.encode(JournalFooter(records=self.records))), 0)
+
+    def close(self) -> None:
+        """Close the file, which drops the lock unless a child inherited it."""
+        os.close(self.descriptor)
+
+    def _cut_back(self) -> None:
+        try:
+            os.ftruncate(self.descriptor, self.size)
+        except OSError:
+            return  # readers cut a torn tail themselves
+
+
+def new_header(name: JournalName, experiment_id: str, created_at_us: int) -> JournalHeader:
+    """Return the header of a journal of this process."""
+    return JournalHeader(
+        writer_id=name.writer_id,
+        number=name.number,
+        experiment_id=experiment_id,
+        created_at_us=created_at_us,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+    )
+
+
+def read_journal(path: Path, data: bytes) -> JournalContent | None:
+    """Return what the bytes of a journal hold; None when not even the header was finished.
+
+    Raises:
+        DamagedStore: The header does not decode, or whole records lie beyond a damaged place.
+    """
+    tail = tail_of(data)
+    if tail.is_corrupt:
+        raise DamagedStore(
+            f"{path} is damaged at byte {tail.good_end}: whole records follow a bad one. "
+            "Keep a copy of the file; 'lhaw-record log verify' shows what is readable"
+        )
+    found = [payload for _, payload in payloads(data)]
+    if not found:
+        return None
+    try:
+        header = _edge_decoder.decode(found[0])
+        footer = None
+        if len(found) > 1 and found[-1].startswith(_FOOTER_START):
+            footer = _edge_decoder.decode(found.pop())
+    except msgspec.DecodeError as error:
+        raise DamagedStore(f"{path} has no readable header: {error}") from error
+    if not isinstance(header, JournalHeader) or (footer is not None and not isinstance(footer, JournalFooter)):
+        raise DamagedStore(f"{path} does not begin with a journal header")
+    return JournalContent(header=header, payloads=tuple(found[1:]), footer=footer, tail=tail)
+
+
+def is_live(path: Path) -> bool:
+    """Return whether the process that writes a journal is alive (it holds the file's lock).
+
+    Raises:
+        FileNotFoundError: The journal is gone: it was sealed meanwhile.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return not try_lock(descriptor, is_shared=True)
+    finally:
+        os.close(descriptor)
+
+
+def _advice(path: Path, error: OSError) -> str:
+    return (
+        f"cannot record to {path}: {error.strerror or error}. Everything acknowledged before is safe; "
+        "free space or mend the disk, then run the same command again"
+    )

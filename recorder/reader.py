@@ -1,0 +1,107 @@
+"""Reading a store while it is being written: sealed segments and open journals as one stream, each event once.
+
+Journals are listed first and segments second. A journal that is sealed between the two looks is seen as its segment,
+and the journal is skipped because a segment of its name covers it; a journal that vanished means: look again.
+"""
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recorder.errors import StoreError
+from recorder.events import Envelope, RunFinished, TrialFailed, TrialFinished
+from recorder.journal import is_live, read_journal
+from recorder.schema import to_table
+from recorder.store import JournalName, Store
+
+_MOST_LOOKS = 100
+_CLOSING = (RunFinished, TrialFailed, TrialFinished)
+_CLOSING_NAMES = ("run_finished", "trial_failed", "trial_finished")
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One consistent look at a store.
+
+    ``open_rows`` has the full schema, also when it is empty. ``live_streams`` are those that a living writer has
+    begun and not closed; other open streams were interrupted. ``warnings`` name torn tails that were skipped.
+    """
+
+    store: Path
+    segments: tuple[Path, ...]
+    open_rows: pa.Table
+    live_streams: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
+
+
+def read_snapshot(root: Path) -> Snapshot:
+    """Return everything in a store as it is now.
+
+    Raises:
+        StoreError: There is no store, or it never holds still.
+        DamagedStore: A journal is damaged in the middle.
+    """
+    store = Store(root)
+    for _ in range(_MOST_LOOKS):
+        try:
+            return _look(store)
+        except FileNotFoundError:
+            continue  # sealed between listing and reading
+    raise StoreError(f"{root} changed {_MOST_LOOKS} times while it was being read; try again")
+
+
+def _look(store: Store) -> Snapshot:
+    journals = store.journals()
+    segments = store.segments()
+    envelopes: list[Envelope] = []
+    live_writers: set[str] = set()
+    warnings: list[str] = []
+    for name, path in journals.items():
+        if name in segments:
+            continue
+        live = is_live(path)
+        content = read_journal(path, path.read_bytes())
+        if live:
+            live_writers.add(name.writer_id)
+        elif content is not None and content.tail.torn_bytes:
+            warnings.append(f"{path}: {content.tail.torn_bytes} bytes of an unfinished record are skipped")
+        if content is not None:
+            envelopes += content.envelopes()
+    return Snapshot(
+        store=store.root,
+        segments=tuple(segments.values()),
+        open_rows=to_table(envelopes),
+        live_streams=_open_streams(envelopes, segments, live_writers),
+        warnings=tuple(warnings),
+    )
+
+
+def _open_streams(envelopes: list[Envelope], segments: dict[JournalName, Path], writers: set[str]) -> frozenset[str]:
+    """The streams of some writers that have no closing event yet."""
+    begun: set[str] = set()
+    closed: set[str] = set()
+    for name, path in segments.items():
+        if name.writer_id in writers:
+            rows = pq.read_table(path, columns=["stream_id", "type"], partitioning=None).to_pydict()
+            begun.update(rows["stream_id"])
+            pairs = zip(rows["stream_id"], rows["type"], strict=True)
+            closed.update(stream for stream, kind in pairs if kind in _CLOSING_NAMES)
+    for envelope in envelopes:
+        if envelope.writer_id in writers:
+            begun.add(envelope.stream_id)
+            if isinstance(envelope.event, _CLOSING):
+                closed.add(envelope.stream_id)
+    return frozenset(begun - closed)
+
+
+def read_envelopes(root: Path) -> list[Envelope]:
+    """Return every event of a store as records; for small stores, tests and one trial's worth of tools."""
+    from recorder.schema import from_row
+
+    snapshot = read_snapshot(root)
+    found: list[Envelope] = []
+    for path in snapshot.segments:
+        found += [from_row(row) for row in pq.read_table(path, partitioning=None).to_pylist()]
+    found += [from_row(row) for row in snapshot.open_rows.to_pylist()]
+    return found

@@ -1,0 +1,238 @@
+"""The recorder: events go in, and ``append`` returns when they are durable.
+
+Many tasks append at once; one thread writes whatever has gathered and makes it durable with one ``fdatasync`` (group
+commit), then wakes everybody whose event was in it. Journals are rotated by size and age and sealed into Parquet by a
+child process, so neither disturbs the event loop.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Self
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from recorder.errors import RecordingFailed
+from recorder.events import AnyEvent, Envelope, RunFinished, TrialFailed, TrialFinished
+from recorder.frames import frame
+from recorder.journal import JournalFile, new_header
+from recorder.redaction import Redactor, map_text
+from recorder.store import JournalName, Store, check_experiment_id
+
+ROTATE_BYTES = 64 << 20
+ROTATE_SECONDS = 3600.0
+_CLOSING = (RunFinished, TrialFinished, TrialFailed)
+
+
+class Clock(msgspec.Struct, frozen=True):
+    """Where time comes from; tests pass their own."""
+
+    wall_us: Callable[[], int] = lambda: time.time_ns() // 1000
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+
+
+class Recorder:
+    """The one writer of this process for one experiment. Use it as an async context manager.
+
+    Args:
+        store: A store made for writing.
+        experiment_id: The experiment all its events belong to.
+        redactor: Removes secrets from every event.
+        clock: Wall and monotonic time.
+        rotate_bytes: A journal at least this long is closed and sealed.
+
+    Raises:
+        RecordingFailed: The first journal cannot be made.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        experiment_id: str,
+        *,
+        redactor: Redactor | None = None,
+        clock: Clock | None = None,
+        rotate_bytes: int = ROTATE_BYTES,
+    ) -> None:
+        self.store = store
+        self.experiment_id = check_experiment_id(experiment_id)
+        self.writer_id = f"w{secrets.token_hex(6)}"
+        self.clock = clock or Clock()
+        self._redactor = redactor or Redactor()
+        self._rotate_bytes = rotate_bytes
+        self._encoder = msgspec.msgpack.Encoder()
+        self._pending: list[bytes] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        self._wake = threading.Condition()
+        self._is_closing = False
+        self._failure: RecordingFailed | None = None
+        self._sealers: list[tuple[JournalName, subprocess.Popen[bytes]]] = []
+        self._journal = self._open_journal(1)
+        self._opened_at = time.monotonic()
+        self._thread = threading.Thread(target=self._commit_forever, name="recorder", daemon=True)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Make everything durable, close the journal in order and seal it."""
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._shut_down)
+
+    def stream(self, stream_id: str, *, trial_id: str | None = None, attempt: int | None = None) -> "Stream":
+        """Begin a new stream: a trial's attempt, or a run."""
+        return Stream(self, stream_id, trial_id, attempt)
+
+    def _enqueue(self, envelope: Envelope) -> tuple[bytes, asyncio.Future[None]]:
+        if self._failure is not None:
+            raise self._failure
+        payload = self._encode(envelope)
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        with self._wake:
+            self._pending.append(frame(payload))
+            self._waiters.append(waiter)
+            self._wake.notify()
+        return payload, waiter
+
+    def _encode(self, envelope: Envelope) -> bytes:
+        try:
+            payload = self._encoder.encode(envelope)
+        except UnicodeEncodeError:  # a lone surrogate, which a model may write in JSON, is not UTF-8
+            envelope = msgspec.structs.replace(envelope, event=map_text(envelope.event, _valid_unicode))
+            payload = self._encoder.encode(envelope)
+        if self._redactor.hits(payload):
+            cleaned = msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event))
+            payload = self._encoder.encode(cleaned)
+        return payload
+
+    def _open_journal(self, number: int) -> JournalFile:
+        name = JournalName(self.writer_id, number)
+        return JournalFile(self.store, new_header(name, self.experiment_id, self.clock.wall_us()))
+
+    def _commit_forever(self) -> None:
+        """The commit thread: gather, write, sync, wake; ends when closing and nothing is pending."""
+        while True:
+            with self._wake:
+                while not self._pending and not self._is_closing:
+                    self._wake.wait()
+                if not self._pending:
+                    return
+                frames, self._pending = self._pending, []
+                waiters, self._waiters = self._waiters, []
+            try:
+                self._journal.append(b"".join(frames), len(frames))
+                self._rotate_if_due()
+            except RecordingFailed as error:
+                self._failure = error
+            self._loop.call_soon_threadsafe(_wake_all, waiters, self._failure)
+
+    def _rotate_if_due(self) -> None:
+        is_due = self._journal.size >= self._rotate_bytes or time.monotonic() - self._opened_at > ROTATE_SECONDS
+        if not is_due:
+            return
+        following = self._open_journal(self._journal.name.number + 1)
+        self._journal.write_footer()
+        self._start_sealing(self._journal)
+        self._journal, self._opened_at = following, time.monotonic()
+
+    def _start_sealing(self, journal: JournalFile) -> None:
+        """Hand a closed journal to a child process, which inherits its lock with its descriptor."""
+        command = [sys.executable, "-m", "recorder.seal", str(self.store.root), str(journal.path)]
+        child = subprocess.Popen(
+            command, pass_fds=[journal.descriptor], stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        self._sealers.append((journal.name, child))
+        journal.close()
+
+    def _shut_down(self) -> None:
+        with self._wake:
+            self._is_closing = True
+            self._wake.notify()
+        self._thread.join()
+        if self._failure is None:
+            try:
+                self._journal.write_footer()
+                self._start_sealing(self._journal)
+            except RecordingFailed as error:
+                self._failure = error
+        if self._failure is not None:
+            self._journal.close()
+        failed = [str(name) for name, child in self._sealers if child.wait() != 0]
+        if self._failure is not None:
+            raise self._failure
+        if failed:
+            raise RecordingFailed(
+                f"journal {failed[0]} in {self.store.journal_dir} could not be sealed; it is whole and stays readable. "
+                "'lhaw-record log recover' seals it"
+            )
+
+
+class Stream:
+    """One stream of events: numbered from 0 without a gap, chained into one SHA-256 in its closing event."""
+
+    def __init__(self, recorder: Recorder, stream_id: str, trial_id: str | None, attempt: int | None) -> None:
+        self.stream_id = stream_id
+        self._recorder = recorder
+        self._trial_id = trial_id
+        self._attempt = attempt
+        self._sequence = 0
+        self._chain = hashlib.sha256()
+        self._began_ns = recorder.clock.monotonic_ns()
+
+    @property
+    def elapsed_ms(self) -> float:
+        """Milliseconds since the stream began."""
+        return (self._recorder.clock.monotonic_ns() - self._began_ns) / 1e6
+
+    async def append(self, *events: AnyEvent) -> None:
+        """Record events in order; returns when all of them are durable.
+
+        Raises:
+            RecordingFailed: They are not; the run must stop.
+        """
+        waiters = [self._enqueue(event) for event in events]
+        for waiter in waiters:
+            await waiter
+
+    def _enqueue(self, event: AnyEvent) -> asyncio.Future[None]:
+        if isinstance(event, _CLOSING):
+            event = msgspec.structs.replace(event, stream_digest=self._chain.hexdigest())
+        clock = self._recorder.clock
+        envelope = Envelope(
+            stream_id=self.stream_id,
+            sequence=self._sequence,
+            recorded_at_us=clock.wall_us(),
+            elapsed_ns=clock.monotonic_ns() - self._began_ns,
+            writer_id=self._recorder.writer_id,
+            experiment_id=self._recorder.experiment_id,
+            trial_id=self._trial_id,
+            attempt=self._attempt,
+            event=event,
+        )
+        payload, waiter = self._recorder._enqueue(envelope)
+        self._sequence += 1
+        self._chain.update(payload)
+        return waiter
+
+
+def _wake_all(waiters: Iterable[asyncio.Future[None]], failure: RecordingFailed | None) -> None:
+    for waiter in waiters:
+        if waiter.done():  # its task was cancelled meanwhile; the event is durable all the same
+            continue
+        if failure is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(failure)
+
+
+def _valid_unicode(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,22 @@
+"""Where the bundled data files lie: inside the wheel, or at the top of a checkout."""
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def data_path(*parts: str) -> Path:
+    """Return the path of a bundled data file or folder.
+
+    Args:
+        parts: Path components below ``data/``, for example ``("desk", "labels.json")``.
+
+    Raises:
+        FileNotFoundError: The installation lacks the file.
+    """
+    installed = _PACKAGE / "data"
+    root = installed if installed.is_dir() else _PACKAGE.parent / "data"
+    path = root.joinpath(*parts)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; reinstall lhaw-record")
+    return path

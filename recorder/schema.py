@@ -1,0 +1,117 @@
+"""The Arrow schema of the event stream, derived from the event union: one struct column for each event type.
+
+A row is the envelope plus its event's struct; the other struct columns are null. Rows and events are two forms of one
+thing: ``from_row(to_row(e)) == e``.
+"""
+
+import types
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import pyarrow as pa
+
+from recorder.events import EVENT_TYPES, Envelope, type_name
+
+_SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
+ENVELOPE_FIELDS = (
+    pa.field("stream_id", pa.string(), nullable=False),
+    pa.field("sequence", pa.int64(), nullable=False),
+    pa.field("type", pa.string(), nullable=False),
+    pa.field("version", pa.int32(), nullable=False),
+    pa.field("recorded_at_us", pa.int64(), nullable=False),
+    pa.field("elapsed_ns", pa.int64(), nullable=False),
+    pa.field("writer_id", pa.string(), nullable=False),
+    pa.field("experiment_id", pa.string(), nullable=False),
+    pa.field("trial_id", pa.string()),
+    pa.field("attempt", pa.int32()),
+)
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    origin = get_origin(hint)
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if origin is Literal:
+        return pa.string()
+    if origin in (Union, types.UnionType):
+        (inner,) = (argument for argument in get_args(hint) if argument is not type(None))
+        return _arrow_type(inner)
+    if origin is tuple:
+        return pa.list_(_arrow_type(get_args(hint)[0]))
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return _struct_type(hint)
+    raise TypeError(f"no Arrow type for the annotation {hint!r}")
+
+
+@cache
+def _struct_type(cls: type[msgspec.Struct]) -> pa.StructType:
+    hints = get_type_hints(cls)
+    return pa.struct([pa.field(name, _arrow_type(hints[name])) for name in cls.__struct_fields__])
+
+
+@cache
+def event_schema() -> pa.Schema:
+    """Return the schema of the whole stream: the envelope, then one struct column per event type."""
+    columns = [pa.field(type_name(cls), _struct_type(cls)) for cls in EVENT_TYPES]
+    return pa.schema([*ENVELOPE_FIELDS, *columns])
+
+
+def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Table:
+    """Return the rows of some records as an Arrow table.
+
+    Args:
+        envelopes: The records, in any order; the rows keep it.
+        only_present: Leave out the struct columns of event types that do not occur.
+    """
+    rows: dict[str, list[Any]] = {field.name: [] for field in ENVELOPE_FIELDS}
+    structs: dict[str, list[Any]] = {type_name(cls): [None] * len(envelopes) for cls in EVENT_TYPES}
+    for index, envelope in enumerate(envelopes):
+        name = type_name(type(envelope.event))
+        for field in ENVELOPE_FIELDS:
+            rows[field.name].append(name if field.name == "type" else getattr(envelope, field.name))
+        structs[name][index] = _plain(envelope.event)
+    present = set(rows["type"])
+    fields = list(ENVELOPE_FIELDS)
+    arrays = [pa.array(rows[field.name], field.type) for field in ENVELOPE_FIELDS]
+    for cls in EVENT_TYPES:
+        name = type_name(cls)
+        if name in present or not only_present:
+            fields.append(pa.field(name, _struct_type(cls)))
+            arrays.append(pa.array(structs[name], _struct_type(cls)))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def from_row(row: Mapping[str, Any]) -> Envelope:
+    """Return the record that a row of the stream holds.
+
+    Args:
+        row: Column name to Python value, as ``Table.to_pylist`` gives it; absent struct columns are fine.
+
+    Raises:
+        msgspec.ValidationError: A value does not fit its field.
+        KeyError: The row's struct column is missing.
+    """
+    envelope = {field.name: row[field.name] for field in ENVELOPE_FIELDS if field.name != "type"}
+    event = {"type": row["type"], **_without_nulls(row[row["type"]])}
+    return msgspec.convert({**envelope, "event": event}, Envelope)
+
+
+def _plain(value: Any) -> Any:
+    """Structs as dictionaries with every field, defaults included: a Parquet row is complete."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _without_nulls(value: Any) -> Any:
+    """Null fields left out, so that a field added after the row was written takes its default."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value

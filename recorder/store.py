@@ -1,0 +1,183 @@
+"""The store: a directory with open journals, sealed segments, blobs and locks; its layout and its names."""
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from recorder.errors import StoreError
+
+FORMAT = 1
+MARKER = "store.json"
+_EXPERIMENT = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_JOURNAL = re.compile(r"(?P<writer>w[0-9a-f]{12})-(?P<number>\d{6})\.journal")
+_SEGMENT = re.compile(r"(?P<writer>w[0-9a-f]{12})-(?P<number>\d{6})-(?P<records>\d+)\.parquet")
+
+
+class JournalName(msgspec.Struct, frozen=True):
+    """The identity of a journal and of the segment that is sealed from it."""
+
+    writer_id: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.writer_id}-{self.number:06d}"
+
+
+class Store:
+    """The paths of one store. Opening for reading writes nothing, so a read-only copy can be queried.
+
+    Args:
+        root: The store's directory.
+
+    Raises:
+        StoreError: There is no store, or a newer version made it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.journal_dir = root / "journal"
+        self.events_dir = root / "events"
+        self.blobs_dir = root / "blobs"
+        self.locks_dir = root / "locks"
+        marker = root / MARKER
+        try:
+            found = json.loads(marker.read_bytes())["format"]
+        except FileNotFoundError:
+            raise StoreError(f"{root} is no store: {marker} is missing; 'lhaw-record run' makes one") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f'{marker} is damaged ({error}); restore it as {{"format": {FORMAT}}}') from error
+        if found != FORMAT:
+            raise StoreError(
+                f"{root} has store format {found}, this version reads {FORMAT}; use the lhaw-record that wrote it"
+            )
+
+    @classmethod
+    def create(cls, root: Path) -> "Store":
+        """Open a store for writing, making what is missing.
+
+        Raises:
+            StoreError: The directory holds something else, or cannot be written.
+        """
+        from recorder.schema_file import write_schema_file
+
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            if not (root / MARKER).exists():
+                strangers = [
+                    path.name for path in root.iterdir() if path.name not in ("journal", "events", "blobs", "locks")
+                ]
+                if strangers:
+                    raise StoreError(
+                        f"{root} is not empty and no store (it holds {strangers[0]!r}); name an empty directory"
+                    )
+                durable_write(root / MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
+            store = cls(root)
+            for folder in (store.journal_dir, store.events_dir, store.blobs_dir, store.locks_dir):
+                folder.mkdir(exist_ok=True)
+            write_schema_file(store.events_dir)
+            sync_directory(root)
+        except OSError as error:
+            raise StoreError(f"cannot make a store at {root}: {error}") from error
+        return store
+
+    def journal_path(self, name: JournalName) -> Path:
+        """Return the path of a journal."""
+        return self.journal_dir / f"{name}.journal"
+
+    def segment_path(self, experiment_id: str, name: JournalName, records: int) -> Path:
+        """Return the path of the segment sealed from a journal: its name says what it covers."""
+        return self.events_dir / f"experiment={experiment_id}" / f"{name}-{records}.parquet"
+
+    def journals(self) -> dict[JournalName, Path]:
+        """Return the journals that are there now, in order of their names."""
+        return {
+            JournalName(match["writer"], int(match["number"])): path
+            for path in sorted(self.journal_dir.glob("*.journal"))
+            if (match := _JOURNAL.fullmatch(path.name))
+        }
+
+    def segments(self) -> dict[JournalName, Path]:
+        """Return the sealed segments that are there now, in order of their names."""
+        return {
+            JournalName(match["writer"], int(match["number"])): path
+            for path in sorted(self.events_dir.glob("experiment=*/*.parquet"))
+            if (match := _SEGMENT.fullmatch(path.name))
+        }
+
+    @contextmanager
+    def hold_experiment(self, experiment_id: str) -> Iterator[None]:
+        """Hold the lock of one experiment: one driver at a time. The kernel drops it when its holder dies.
+
+        Raises:
+            StoreError: Another run holds it; the message says who, where and since when.
+        """
+        path = self.locks_dir / f"{experiment_id}.lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if not try_lock(descriptor):
+                holder = os.read(descriptor, 4096).decode(errors="replace") or "an unnamed process"
+                raise StoreError(
+                    f"experiment {experiment_id!r} in {self.root} is being run by {holder.strip()}; "
+                    "wait for it or stop it, then run the same command again"
+                )
+            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}\n".encode(), 0)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def check_experiment_id(experiment_id: str) -> str:
+    """Return the id if it can name a folder.
+
+    Raises:
+        StoreError: It cannot.
+    """
+    if not _EXPERIMENT.fullmatch(experiment_id):
+        raise StoreError(
+            f"experiment name {experiment_id!r} is not usable: take lower-case letters, digits, '.', '_' and '-', "
+            "at most 100, the first a letter or digit"
+        )
+    return experiment_id
+
+
+def try_lock(descriptor: int, *, is_shared: bool = False) -> bool:
+    """Take the advisory lock of an open file; False when somebody alive holds it."""
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def durable_write(path: Path, content: bytes) -> None:
+    """Write a whole file under a temporary name, then rename it into place, durable at each step."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")  # several threads may write one blob
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)

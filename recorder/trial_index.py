@@ -1,0 +1,113 @@
+"""The trial index: which trials of an experiment are finished, read from the events without a database."""
+
+import msgspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from recorder.events import OracleBudgetSet, TaskRegistered, TrialFailed, TrialFinished, VariantGenerated, type_name
+from recorder.reader import Snapshot
+from recorder.schema import from_row
+
+_INDEXED = (TrialFinished, TrialFailed, OracleBudgetSet, TaskRegistered, VariantGenerated)
+
+
+class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """The attempt that counts: the highest-numbered valid one. ``cost_usd`` None when a price was unknown."""
+
+    trial_id: str
+    attempt: int
+    action_count: int
+    cost_usd: float | None
+
+
+class FailedTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """The last failed attempt of a trial that has no valid one."""
+
+    trial_id: str
+    attempt: int
+    failed_attempts: int
+    boundary: str
+    error_kind: str
+    message: str
+    is_retry_owed: bool
+
+
+class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
+    """What an experiment has so far. ``spent_usd`` is the known cost of every ended attempt, failed ones included."""
+
+    finished: dict[str, FinishedTrial]
+    failed: dict[str, FailedTrial]
+    last_attempt: dict[str, int]
+    budgets: tuple[OracleBudgetSet, ...]
+    registered: frozenset[str]
+    spent_usd: float
+
+
+def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
+    """Return the index of one experiment.
+
+    Args:
+        snapshot: A look at the store; run recovery first, so that no attempt is left open.
+        experiment_id: The experiment.
+    """
+    finished: dict[str, FinishedTrial] = {}
+    failures: dict[str, list[tuple[int, TrialFailed]]] = {}
+    last_attempt: dict[str, int] = {}
+    budgets: list[OracleBudgetSet] = []
+    registered: set[str] = set()
+    spent_usd = 0.0
+    for envelope in (from_row(row) for row in _rows(snapshot, experiment_id)):
+        event, trial_id, attempt = envelope.event, envelope.trial_id or "", envelope.attempt or 0
+        if isinstance(event, TrialFinished | TrialFailed):
+            last_attempt[trial_id] = max(attempt, last_attempt.get(trial_id, 0))
+            spent_usd += event.cost_usd or 0.0
+        if isinstance(event, TrialFinished):
+            if trial_id not in finished or attempt > finished[trial_id].attempt:
+                finished[trial_id] = FinishedTrial(
+                    trial_id=trial_id, attempt=attempt, action_count=event.action_count, cost_usd=event.cost_usd
+                )
+        elif isinstance(event, TrialFailed):
+            failures.setdefault(trial_id, []).append((attempt, event))
+        elif isinstance(event, OracleBudgetSet):
+            budgets.append(event)
+        elif isinstance(event, TaskRegistered):
+            registered.add(event.task_digest)
+        elif isinstance(event, VariantGenerated):
+            registered.add(event.variant_digest)
+    return TrialIndex(
+        finished=finished,
+        failed={trial_id: _last(trial_id, found) for trial_id, found in failures.items() if trial_id not in finished},
+        last_attempt=last_attempt,
+        budgets=tuple(budgets),
+        registered=frozenset(registered),
+        spent_usd=spent_usd,
+    )
+
+
+def _last(trial_id: str, failures: list[tuple[int, TrialFailed]]) -> FailedTrial:
+    attempt, event = max(failures, key=lambda pair: pair[0])
+    return FailedTrial(
+        trial_id=trial_id,
+        attempt=attempt,
+        failed_attempts=len(failures),
+        boundary=event.boundary,
+        error_kind=event.error_kind,
+        message=event.message,
+        is_retry_owed=event.is_retry_owed,
+    )
+
+
+def _rows(snapshot: Snapshot, experiment_id: str) -> list[dict[str, object]]:
+    """The rows of the indexed types only: other columns are not even read."""
+    names = [type_name(cls) for cls in _INDEXED]
+    wanted = (ds.field("type").isin(names)) & (ds.field("experiment_id") == experiment_id)
+    rows: list[dict[str, object]] = []
+    tables: list[pa.Table | ds.Dataset] = [ds.dataset(path) for path in snapshot.segments]
+    for table in (*tables, ds.dataset(snapshot.open_rows)):
+        columns = [
+            name
+            for name in table.schema.names
+            if name in names or not pa.types.is_struct(table.schema.field(name).type)
+        ]
+        rows += table.to_table(columns=columns, filter=wanted).to_pylist()
+    return rows

@@ -1,0 +1,117 @@
+"""The desk benchmark: lists its tasks and variants, opens a workspace in a sandbox, grades what is left in it."""
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+
+from recorder.resources import data_path
+from recorder.values import Task, Variant
+from runners.benchmarks.desk.files import write_files
+from runners.benchmarks.desk.registry import desk_tasks
+from runners.benchmarks.desk.template import DeskTask
+from runners.benchmarks.desk.variants import read_variants, variant_of
+from runners.benchmarks.protocol import AskJudge, EnvironmentSettings, Grade, ToolResult
+from runners.errors import GraderError
+from runners.sandboxes.protocol import Sandbox
+from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
+
+
+class _About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``data/desk/benchmark.toml``."""
+
+    version: str
+    grader: str
+    licence: str
+
+
+class DeskBenchmark:
+    """Office work with deterministic graders.
+
+    Args:
+        tasks: Other instances than the published ones, for example with changed parameters.
+    """
+
+    name = "desk"
+    ends_on_text = False
+
+    def __init__(self, tasks: Sequence[DeskTask] | None = None) -> None:
+        about = msgspec.toml.decode(data_path("desk", "benchmark.toml").read_bytes(), type=_About)
+        self.version = about.version
+        self.grader = about.grader
+        self._licence = about.licence
+        self._tasks = {task.task_id: task for task in (desk_tasks() if tasks is None else tasks)}
+
+    def tasks(self) -> Sequence[Task]:
+        """Return every task, in the order of their names."""
+        return [self._recorded(task) for task in self._tasks.values()]
+
+    def variants(self) -> Sequence[Variant]:
+        """Return every hand-written variant, in the order of the tasks and of their files."""
+        return [variant_of(task, entry) for task in self._tasks.values() for entry in read_variants(task)]
+
+    def system_prompt(self) -> str:
+        """Return what the agent is told about its work directory and tools."""
+        return data_path("prompts", "system.md").read_text(encoding="utf-8").strip()
+
+    @asynccontextmanager
+    async def open(self, task: Task, settings: EnvironmentSettings) -> AsyncIterator["DeskEnvironment"]:
+        """Open the task's workspace in a new sandbox; it holds the task's files and nothing of the grader.
+
+        Raises:
+            SandboxBoundaryError: The sandbox cannot be made.
+        """
+        desk_task = self._tasks[task.task_id]
+        with tempfile.TemporaryDirectory(prefix="lhaw-desk-") as folder:
+            await anyio.to_thread.run_sync(write_files, desk_task.build(desk_task.parameters), Path(folder))
+            async with settings.sandbox.open(Path(folder), settings.limits) as sandbox:
+                yield DeskEnvironment(desk_task, sandbox)
+
+    def _recorded(self, task: DeskTask) -> Task:
+        return Task(
+            benchmark=self.name,
+            benchmark_version=self.version,
+            task_id=task.task_id,
+            prompt=task.prompt(),
+            checkpoints=task.recorded_checkpoints(),
+            environment_digest=task.environment_digest(),
+            domain=task.domain,
+            licence=self._licence,
+        )
+
+
+class DeskEnvironment:
+    """One open workspace of one trial."""
+
+    tools = WORKSPACE_TOOLS
+
+    def __init__(self, task: DeskTask, sandbox: Sandbox) -> None:
+        self._task = task
+        self._sandbox = sandbox
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Execute a workspace tool in the sandbox.
+
+        Raises:
+            SandboxBoundaryError: The sandbox broke.
+        """
+        return await call_workspace_tool(self._sandbox, name, arguments)
+
+    async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
+        """Export the work directory and run the task's checks on it.
+
+        Raises:
+            GraderError: A check crashed: a fault of ours, not of the agent.
+            SandboxBoundaryError: The work directory cannot be exported.
+        """
+        with tempfile.TemporaryDirectory(prefix="lhaw-grade-") as folder:
+            await self._sandbox.export(Path(folder))
+            try:
+                return await anyio.to_thread.run_sync(self._task.grade, Path(folder), final_answer)
+            except Exception as error:
+                message = f"the checks of desk task {self._task.task_id} crashed: {type(error).__name__}: {error}"
+                raise GraderError(message, kind="check_crashed", is_retry_owed=False) from error

@@ -1,0 +1,108 @@
+"""Which rows can run here, and why the others cannot: decided from files, without starting a server."""
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from recorder.resources import data_path
+from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
+from runners.benchmarks.mcp_atlas.rows import Row
+from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, how_to_install, installed_version
+
+
+class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a task needs: servers, entries of the data folder, and a known reason why it cannot be reproduced."""
+
+    servers: tuple[str, ...]
+    data: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+class Availability(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether one row can run. ``needed`` is None where nothing says which of the enabled servers it uses."""
+
+    needed: tuple[str, ...] | None
+    servers: tuple[ServerSpec, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def is_runnable(self) -> bool:
+        """Whether nothing stands against it."""
+        return not self.reasons
+
+    @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """The needed servers that a stand-in replaces."""
+        return tuple(spec.name for spec in self.servers if spec.kind == "stand_in")
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where rows are to run: the data, the installed servers, and the stand-ins that may be used."""
+
+    data: Path
+    servers: Path
+    stand_ins: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def known_needs() -> dict[str, Needs]:
+    """Return the bundled facts about single tasks."""
+    text = data_path("mcp_atlas", "needs.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, Needs])
+
+
+def availability(row: Row, place: Place) -> Availability:
+    """Return whether a row can run in a place, the servers to start for it, and every reason against it."""
+    known = known_needs().get(row.task_id)
+    needed = _needed(row, known)
+    enabled = {split[0] for tool in row.enabled_tools if (split := catalog().split(tool))}
+    servers = []
+    reasons = [] if row.claims else ["it has no claims, so it cannot be graded"]
+    if known and known.problem:
+        reasons.append(known.problem)
+    for name in sorted(enabled | set(needed or ())):
+        spec = catalog().servers.get(name)
+        problem = _problem(name, spec, place)
+        is_needed = needed is None or name in needed
+        if problem is None and spec is not None and (is_needed or spec.kind != "stand_in"):
+            servers.append(spec)
+        elif problem is not None and is_needed:
+            reasons.append(problem)
+    unknown = sorted(tool for tool in row.enabled_tools if catalog().split(tool) is None)
+    if unknown and needed is None:
+        reasons.append(f"unknown server of tool {unknown[0]}")
+    reasons += [f"data missing: {entry}" for entry in _data(row, known) if not (place.data / entry).exists()]
+    return Availability(needed=needed, servers=tuple(servers), reasons=tuple(reasons))
+
+
+def _needed(row: Row, known: Needs | None) -> tuple[str, ...] | None:
+    """The servers that a task uses, from our facts, the row's own column, or its trajectory."""
+    if known:
+        return known.servers
+    if row.required_servers is not None:
+        return row.required_servers
+    if row.trajectory is None:
+        return None
+    names = [catalog().split(call.name) for call in row.trajectory]
+    return tuple(dict.fromkeys(split[0] for split in names if split))
+
+
+def _problem(name: str, spec: ServerSpec | None, place: Place) -> str | None:
+    if spec is None:
+        return f"server {name} {catalog().unavailable.get(name, 'is unknown')}"
+    if installed_version(spec, place.servers) is None:
+        return f"server {name} is not installed; {how_to_install(spec)}"
+    if spec.kind == "stand_in" and name not in place.stand_ins:
+        return f"server {name} cannot be installed; a stand-in may replace it: stand_ins = [{name!r}]"
+    return None
+
+
+def _data(row: Row, known: Needs | None) -> list[str]:
+    """The entries of the data folder that a row needs: our facts, or the paths in its trajectory."""
+    if known:
+        return list(known.data)
+    prefix = DATA_MOUNT + "/"
+    texts = [value for call in row.trajectory or () for value in call.arguments.values() if isinstance(value, str)]
+    return sorted({text.removeprefix(prefix) for text in texts if text.startswith(prefix) and "\n" not in text})

@@ -1,0 +1,86 @@
+"""How a server process is confined: bubblewrap with its own ``/data``, or a plain process where that was allowed."""
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from runners.errors import SandboxBoundaryError
+
+DATA_MOUNT = "/data"
+_SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+class ProcessPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to execute: the whole command line, the whole environment, and the host folder to start in."""
+
+    command: list[str]
+    environment: dict[str, str]
+    directory: Path
+
+
+def has_bubblewrap() -> bool:
+    """Return whether bubblewrap is installed."""
+    return shutil.which("bwrap") is not None
+
+
+def confined(
+    command: list[str], variables: dict[str, str], data: Path, readable: list[Path], file_mb: int
+) -> ProcessPlan:
+    """Return a plan that runs a server in bubblewrap.
+
+    It has no network, sees the system and ``readable`` read-only and nothing else of the host, may write to its data
+    and to an empty scratch folder, and dies with us.
+
+    Args:
+        command: The server's command line; its programs lie in the system or below ``readable``.
+        variables: Environment variables of the server.
+        data: The host folder that becomes ``/data``.
+        readable: Host folders that the server needs, mounted where they are.
+        file_mb: Largest file that it may write, in MiB, where ``prlimit`` is installed.
+
+    Raises:
+        SandboxBoundaryError: bubblewrap is not installed.
+    """
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        raise SandboxBoundaryError(
+            "bubblewrap (bwrap) is not installed, so MCP servers cannot be confined; install it, or set "
+            "`allow_unconfined = true` under [benchmark] to run them as plain processes",
+            kind="bubblewrap_missing",
+            is_retry_owed=False,
+        )
+    plan = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
+    for folder in _SYSTEM_FOLDERS:
+        path = Path(folder)
+        if path.is_symlink():
+            plan += ["--symlink", str(path.readlink()), folder]
+        elif path.is_dir():
+            plan += ["--ro-bind", folder, folder]
+    for file in _SYSTEM_FILES:
+        plan += ["--ro-bind-try", file, file]
+    for root in dict.fromkeys(str(path) for path in readable):
+        if not Path(root).is_relative_to("/usr"):
+            plan += ["--ro-bind", root, root]
+    plan += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home"]  # noqa: S108
+    plan += ["--bind", str(data), DATA_MOUNT, "--remount-ro", "/", "--chdir", DATA_MOUNT]
+    inside = {"PATH": _PATH, "HOME": "/home", "LANG": "C.UTF-8", "TMPDIR": "/tmp", **variables}  # noqa: S108
+    for name, value in inside.items():
+        plan += ["--setenv", name, value]
+    return ProcessPlan(command=[*plan, "--", *_limited(file_mb), *command], environment={"PATH": _PATH}, directory=data)
+
+
+def unconfined(command: list[str], variables: dict[str, str], data: Path) -> ProcessPlan:
+    """Return a plan that runs a server as a plain process; its ``/data`` is the private copy itself."""
+    inside = {name: value.replace(DATA_MOUNT, str(data)) for name, value in variables.items()}
+    environment = {"PATH": os.environ.get("PATH", _PATH), "HOME": str(data.parent), "LANG": "C.UTF-8", **inside}
+    arguments = [str(data) if argument == DATA_MOUNT else argument for argument in command]
+    return ProcessPlan(command=arguments, environment=environment, directory=data)
+
+
+def _limited(file_mb: int) -> list[str]:
+    prlimit = shutil.which("prlimit")
+    return [prlimit, f"--fsize={file_mb << 20}", "--core=0", "--"] if prlimit else []

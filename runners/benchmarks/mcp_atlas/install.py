@@ -1,0 +1,136 @@
+"""Install the MCP servers from their packages: ``python -m runners.benchmarks.mcp_atlas.install [--all]``.
+
+Python servers go into virtual environments by the protocol library that they need, npm servers into one prefix. Every
+step looks at what is there first, so that a second call does nothing and a call after an interruption goes on.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from runners.benchmarks.mcp_atlas.specs import (
+    COMPLETE_MARK,
+    ServerSpec,
+    catalog,
+    distribution_version,
+    environment_python,
+    installed_version,
+    npm_package,
+    servers_directory,
+)
+from runners.errors import ExperimentError
+
+Say = Callable[[str], None]
+
+
+def install_servers(names: Sequence[str], directory: Path, say: Say) -> None:
+    """Install the named servers into ``directory``, skipping what is there in its pinned version.
+
+    Raises:
+        ExperimentError: A name is unknown, a program is missing, or an installer failed.
+    """
+    known = catalog().servers
+    for name in names:
+        if name not in known:
+            raise ExperimentError(f"unknown MCP server {name!r}; known: {', '.join(known)}")
+    specs = [known[name] for name in names]
+    missing = [spec for spec in specs if installed_version(spec, directory) != spec.version]
+    for spec in specs:
+        if spec not in missing:
+            say(f"{spec.name}: {spec.package} {spec.version} is installed")
+    directory.mkdir(parents=True, exist_ok=True)
+    for environment in dict.fromkeys(spec.environment for spec in missing if spec.environment):
+        _install_python(environment, [spec for spec in missing if spec.environment == environment], directory, say)
+    packages = [spec for spec in missing if spec.kind == "npm"]
+    if packages:
+        _install_npm(packages, directory, say)
+    for spec in missing:
+        found = installed_version(spec, directory)
+        if found != spec.version:
+            raise ExperimentError(f"{spec.package}: wanted {spec.version}, found {found} in {directory}")
+
+
+def _install_python(environment: str, specs: list[ServerSpec], directory: Path, say: Say) -> None:
+    python = environment_python(specs[0], directory)
+    root = python.parent.parent
+    (root / COMPLETE_MARK).unlink(missing_ok=True)
+    requirements = [
+        *catalog().environments[environment].requirements,
+        *(f"{spec.package}=={spec.version}" for spec in specs if spec.kind == "pip"),
+    ]
+    say(f"{root.name}: {' '.join(requirements)}")
+    uv = shutil.which("uv")
+    # An interrupted creation leaves a folder without a working pip; starting over is cheaper than judging it.
+    if distribution_version(python, "mcp") is None:
+        shutil.rmtree(root, ignore_errors=True)
+        venv.create(root, with_pip=uv is None)
+    if uv is not None:
+        _run([uv, "pip", "install", "--quiet", "--python", str(python), *requirements])
+    else:
+        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+    (root / COMPLETE_MARK).touch()
+
+
+def _install_npm(specs: list[ServerSpec], directory: Path, say: Say) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ExperimentError("npm is not on PATH; install Node.js 18 or later, or leave the npm servers out")
+    prefix = directory / "npm"
+    prefix.mkdir(exist_ok=True)
+    # npm names every package of the prefix, or it would prune the ones installed before.
+    present = [
+        spec for spec in catalog().servers.values() if spec.kind == "npm" and npm_package(spec, directory).exists()
+    ]
+    wanted = {spec.package: spec.version for spec in (*present, *specs)}
+    say(f"npm: {' '.join(f'{package}@{version}' for package, version in wanted.items())}")
+    packages = [f"{package}@{version}" for package, version in wanted.items()]
+    _run(
+        [
+            npm,
+            "install",
+            "--prefix",
+            str(prefix),
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--save-exact",
+            *packages,
+        ]
+    )
+
+
+def _run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    except subprocess.CalledProcessError as error:
+        raise ExperimentError(
+            f"`{' '.join(command[:4])} …` ended with exit code {error.returncode}; its own message is above. "
+            "Run the same command again: what is installed already is kept"
+        ) from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Install the servers that the command line names; return the exit code."""
+    parser = argparse.ArgumentParser(prog="mcp-servers", description="Install MCP servers for the mcp_atlas benchmark.")
+    parser.add_argument("servers", nargs="*", help="server names; default: the ones that the live tasks need")
+    parser.add_argument("--all", action="store_true", help="every server of the catalog")
+    parser.add_argument("--directory", type=Path, default=None, help="where to (default: see the documentation)")
+    parsed = parser.parse_args(arguments)
+    known = catalog().servers
+    names = list(known) if parsed.all else parsed.servers or [name for name, spec in known.items() if spec.is_core]
+    directory = (parsed.directory or servers_directory()).expanduser().resolve()
+    try:
+        install_servers(names, directory, lambda line: print(line, file=sys.stderr))  # noqa: T201
+    except ExperimentError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    print(directory)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""What is known about the MCP servers: their packages and pins, where they are installed, how they are started."""
+
+import json
+import os
+import shutil
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from recorder.resources import data_path
+from runners.errors import ExperimentError
+
+SERVERS_VARIABLE = "LHAW_RECORD_MCP_SERVERS"
+COMPLETE_MARK = "complete"
+STAND_IN_SUFFIX = " (stand-in)"
+
+
+class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One server: its package and pin, the program that it installs, and how it is started.
+
+    ``environment`` names the virtual environment of a Python server; ``is_core`` marks the ones that the live tasks
+    and tests need, which is what is installed by default.
+    """
+
+    kind: Literal["pip", "npm", "stand_in"]
+    package: str
+    version: str
+    program: str
+    arguments: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    environment: str | None = None
+    is_core: bool = False
+    name: str = ""
+
+    @property
+    def recorded_name(self) -> str:
+        """The name that events and digests carry: a stand-in always says that it is one."""
+        return self.name + STAND_IN_SUFFIX if self.kind == "stand_in" else self.name
+
+
+class PythonEnvironment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Requirements that every server of one virtual environment shares."""
+
+    requirements: tuple[str, ...]
+
+
+class ServerCatalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every server name that rows may use: the ones that can run here, and why the others cannot."""
+
+    environments: dict[str, PythonEnvironment]
+    servers: dict[str, ServerSpec]
+    unavailable: dict[str, str]
+
+    def split(self, tool: str) -> tuple[str, str] | None:
+        """Split ``<server>_<tool>`` at the longest known server name, or return None when none fits.
+
+        Server names contain hyphens and tool names underscores, and ``git_git_log`` repeats itself, so nothing but
+        a list of names can decide where the border is.
+        """
+        fitting = [name for name in (*self.servers, *self.unavailable) if tool.startswith(name + "_")]
+        if not fitting:
+            return None
+        server = max(fitting, key=len)
+        return server, tool[len(server) + 1 :]
+
+
+@lru_cache(maxsize=1)
+def catalog() -> ServerCatalog:
+    """Return the bundled catalog of servers."""
+    raw = tomllib.loads(data_path("mcp_atlas", "servers.toml").read_text(encoding="utf-8"))
+    for name, entry in raw["servers"].items():
+        entry["name"] = name
+    return msgspec.convert(raw, ServerCatalog)
+
+
+def servers_directory() -> Path:
+    """Return the folder that holds the installed servers.
+
+    The environment variable decides; without it a checkout uses ``.envs`` beside its sources, and an installed
+    package uses the user's data folder.
+    """
+    chosen = os.environ.get(SERVERS_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().resolve()
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "pyproject.toml").is_file():
+        return checkout / ".envs" / "mcp-servers"
+    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data_home) / "lhaw-record" / "mcp-servers"
+
+
+def installed_version(spec: ServerSpec, directory: Path) -> str | None:
+    """Return the version of a server that is really installed in ``directory``, or None."""
+    if spec.kind == "npm":
+        manifest = npm_package(spec, directory) / "package.json"
+        return str(json.loads(manifest.read_text(encoding="utf-8"))["version"]) if manifest.is_file() else None
+    python = environment_python(spec, directory)
+    if not (python.parent.parent / COMPLETE_MARK).is_file():  # an interrupted installation counts as none
+        return None
+    return spec.version if spec.kind == "stand_in" else distribution_version(python, spec.package)
+
+
+def distribution_version(python: Path, package: str) -> str | None:
+    """Return the version of a package in the virtual environment of ``python``, or None, without starting it."""
+    stem = package.replace("-", "_").lower()
+    for found in python.parent.parent.glob("lib/python*/site-packages/*.dist-info"):
+        name, _, version = found.name.removesuffix(".dist-info").partition("-")
+        if name.lower() == stem and (found / "METADATA").is_file():
+            return version
+    return None
+
+
+def command_of(spec: ServerSpec, directory: Path) -> list[str]:
+    """Return the command line that starts an installed server; every program is named by its absolute path.
+
+    Raises:
+        ExperimentError: The server is not installed.
+    """
+    if installed_version(spec, directory) is None:
+        raise ExperimentError(
+            f"MCP server {spec.name} ({spec.package} {spec.version}) is not installed in {directory}; "
+            f"{how_to_install(spec)}, or set {SERVERS_VARIABLE} to the folder that holds it"
+        )
+    if spec.kind == "npm":
+        return [_node(), str(_npm_program(spec, directory)), *spec.arguments]
+    python = environment_python(spec, directory)
+    if spec.kind == "stand_in":
+        return [str(python), str(Path(__file__).with_name(spec.program)), *spec.arguments]
+    return [str(python), str(python.parent / spec.program), *spec.arguments]
+
+
+def how_to_install(spec: ServerSpec) -> str:
+    """Return the command that installs a server, for messages."""
+    own = f"python -m runners.benchmarks.mcp_atlas.install {spec.name}"
+    return "run `make mcp-servers`" if spec.is_core else f"run `{own}`"
+
+
+def environment_python(spec: ServerSpec, directory: Path) -> Path:
+    """Return the interpreter of the virtual environment in which a Python server lives."""
+    return directory / f"python-{spec.environment}" / "bin" / "python"
+
+
+def npm_package(spec: ServerSpec, directory: Path) -> Path:
+    """Return the folder of an npm server's package."""
+    return directory / "npm" / "node_modules" / spec.package
+
+
+def runtime_roots(spec: ServerSpec, directory: Path) -> list[Path]:
+    """Return the folders that a server must be able to read besides the system's own."""
+    roots = [directory]
+    if spec.kind == "npm":
+        roots.append(Path(_node()).resolve().parent.parent)
+    else:
+        roots.append(environment_python(spec, directory).resolve().parent.parent)
+    if spec.kind == "stand_in":
+        roots.append(Path(__file__).resolve().parent)
+    return roots
+
+
+def _npm_program(spec: ServerSpec, directory: Path) -> Path:
+    package = npm_package(spec, directory)
+    programs = json.loads((package / "package.json").read_text(encoding="utf-8"))["bin"]
+    path = programs if isinstance(programs, str) else programs[spec.program]
+    return package / str(path)
+
+
+def _node() -> str:
+    node = shutil.which("node")
+    if node is None:
+        raise ExperimentError("node is not on PATH; install Node.js 18 or later to run the npm MCP servers")
+    return node

@@ -1,0 +1,148 @@
+"""A stdio transport for MCP servers as they are: noisy, old, and sometimes dead.
+
+The library's own transport hides the process, reports every stray line as an error, and refuses tool lists that other
+clients accept. This one starts the process itself, skips what is not JSON-RPC, and knows when the process is gone.
+"""
+
+import json
+import os
+import signal
+from collections import deque
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.abc import Process, TaskGroup
+
+from runners.benchmarks.mcp_atlas.confinement import ProcessPlan
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.shared.message import SessionMessage
+
+MAX_MESSAGE_BYTES = 64 << 20
+_STDERR_LINES = 20
+_REAP_SECONDS = 5.0
+
+
+class ServerTransport:
+    """One server process and the two streams of a client session; used as ``Client(ServerTransport(plan))``."""
+
+    def __init__(self, plan: ProcessPlan) -> None:
+        self._plan = plan
+        self._process: Process | None = None
+        self._group: TaskGroup | None = None
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._inbox: MemoryObjectSendStream[SessionMessage | Exception] | None = None
+        self.is_gone = False
+        self.noise_lines = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server, or of the bubblewrap that holds it: ending it ends the server."""
+        return self._process.pid if self._process else None
+
+    def last_words(self) -> str:
+        """Return the end of what the server wrote on standard error, for an error message."""
+        return " | ".join(line for line in self._stderr if line)[-600:]
+
+    async def __aenter__(
+        self,
+    ) -> "tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]":
+        from mcp.shared.message import SessionMessage
+
+        self._process = await anyio.open_process(
+            self._plan.command,
+            env=self._plan.environment,
+            cwd=self._plan.directory,
+            start_new_session=True,
+        )
+        self._inbox, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        writer, outbox = anyio.create_memory_object_stream[SessionMessage](0)
+        self._streams = (self._inbox, reader, writer, outbox)
+        self._group = await anyio.create_task_group().__aenter__()
+        self._group.start_soon(self._read_stdout, self._process, self._inbox)
+        self._group.start_soon(self._write_stdin, self._process, outbox)
+        self._group.start_soon(self._read_stderr, self._process)
+        return reader, writer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        assert self._process is not None
+        assert self._group is not None
+        with anyio.CancelScope(shield=True):
+            await end_process(self._process)
+            for stream in self._streams:
+                stream.close()
+        self._group.cancel_scope.cancel()
+        return await self._group.__aexit__(kind, error, trace)
+
+    async def _read_stdout(self, process: Process, inbox: "MemoryObjectSendStream[Any]") -> None:
+        assert process.stdout is not None
+        buffer = bytearray()
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            async for chunk in process.stdout:
+                buffer += chunk
+                *lines, rest = buffer.split(b"\n") if b"\n" in chunk else (buffer,)
+                buffer = bytearray(rest)
+                for line in lines:
+                    message = parse_line(bytes(line))
+                    if message is not None:
+                        await inbox.send(message)
+                    elif line.strip():
+                        self.noise_lines += 1
+                if len(buffer) > MAX_MESSAGE_BYTES:
+                    self._stderr.append(f"a line of more than {MAX_MESSAGE_BYTES} bytes on standard output")
+                    break
+        self.is_gone = True
+        inbox.close()  # pending requests end with an error instead of waiting for ever
+
+    async def _write_stdin(self, process: Process, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
+        assert process.stdin is not None
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            async for item in outbox:
+                await process.stdin.send(
+                    item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                )
+
+    async def _read_stderr(self, process: Process) -> None:
+        assert process.stderr is not None
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            async for chunk in process.stderr:
+                self._stderr.extend(chunk.decode(errors="replace")[-4096:].splitlines())
+
+
+def parse_line(line: bytes) -> "SessionMessage | None":
+    """Return the JSON-RPC message of one line of standard output, or None for a line that is not one.
+
+    Output schemas are taken out of tool lists: agents read the text of a result, and a client that knows a schema
+    refuses servers whose schemas or structured results do not fit it.
+    """
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        raw = json.loads(line)
+        if not isinstance(raw, dict):
+            return None
+        result = raw.get("result")
+        tools = result.get("tools") if isinstance(result, dict) else None
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict):
+                tool.pop("outputSchema", None)
+        return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
+    except ValueError:
+        return None
+
+
+async def end_process(process: Process) -> None:
+    """Kill a server with everything it started and wait, bounded, until it is gone."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with anyio.move_on_after(_REAP_SECONDS):
+        while process.returncode is None:  # noqa: ASYNC110  # wait() also waits for pipes that a survivor may hold
+            await anyio.sleep(0.002)
+    with anyio.move_on_after(_REAP_SECONDS):
+        await process.aclose()

@@ -1,0 +1,114 @@
+"""What a benchmark is: it lists tasks, opens an environment with tools for one of them, and grades what is left."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import msgspec
+
+from recorder.values import Task, Variant
+from runners.conversation import ToolDefinition
+from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
+
+AskJudge = Callable[[str, str], Awaitable[str]]
+"""Send (system prompt, user prompt) to the judge model, recorded, and return its text. Raises GraderError."""
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool gave back; ``server`` and ``server_pid`` where an MCP server ran it.
+
+    ``reference_result_sha256`` and ``is_same_as_reference`` where a recorded reference has the same call.
+    """
+
+    text: str
+    is_error: bool = False
+    server: str | None = None
+    server_pid: int | None = None
+    reference_result_sha256: str | None = None
+    is_same_as_reference: bool | None = None
+
+
+class CheckpointResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Points for one checkpoint, and what the grader saw, in one sentence."""
+
+    checkpoint_id: str
+    score: float
+    details: str
+
+
+class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+    """A file to keep: what the trial left behind and grading read."""
+
+    name: str
+    role: str
+    media_type: str
+    content: bytes
+
+
+class Grade(msgspec.Struct, frozen=True, kw_only=True):
+    """One result for every checkpoint, success as the benchmark defines it, and its own final score if it has one."""
+
+    results: tuple[CheckpointResult, ...]
+    is_success: bool
+    final_score: float | None = None
+    final_total: float | None = None
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class Environment(Protocol):
+    """One open environment of one trial. ``ask_user`` and ``submit`` are the agent loop's own, not tools here."""
+
+    tools: tuple[ToolDefinition, ...]
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Execute one of ``tools``; wrong arguments are an error result.
+
+        Raises:
+            BoundaryError: The tool's machinery or the sandbox broke.
+        """
+        ...
+
+    async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
+        """Grade what the agent left behind and its final answer.
+
+        Raises:
+            GraderError: The grader crashed or a judge could not be reached.
+        """
+        ...
+
+
+class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the environments of an experiment are opened."""
+
+    sandbox: SandboxProvider
+    limits: SandboxLimits
+
+
+class Benchmark(Protocol):
+    """A source of tasks and graders."""
+
+    name: str
+    version: str
+    grader: str
+    ends_on_text: bool
+    """Whether a reply without tool calls is the final answer; else the agent must call ``submit``."""
+
+    def tasks(self) -> Sequence[Task]:
+        """Return every task, in a fixed order."""
+        ...
+
+    def variants(self) -> Sequence[Variant]:
+        """Return every variant that comes with the benchmark, in a fixed order."""
+        ...
+
+    def system_prompt(self) -> str:
+        """Return what the agent is told about the environment, the same under every condition; may be empty."""
+        ...
+
+    def open(self, task: Task, settings: EnvironmentSettings) -> AbstractAsyncContextManager[Environment]:
+        """Open the environment of a task; closing leaves no process and no file behind.
+
+        Raises:
+            BoundaryError: It cannot be opened.
+        """
+        ...

@@ -1,0 +1,147 @@
+"""The commands that run things: ``run`` an experiment, serve ``ask-user``, look at ``mcp-atlas`` rows."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recorder.output import FORMATS, print_rows
+
+if TYPE_CHECKING:
+    from runners.scheduler import RunSummary
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands of this layer to the program."""
+    run = commands.add_parser(
+        "run",
+        help="run an experiment file; what is finished already is not run again",
+        description="Plan the trials of an experiment file, show the plan, and run what is not finished yet.",
+        epilog="example: lhaw-record run experiments/demo.toml --store stores/demo",
+    )
+    run.add_argument("experiment", type=Path, help="the experiment file (TOML)")
+    run.add_argument("--store", type=Path, help="where events go (default: stores/NAME, NAME from the file)")
+    run.add_argument("--dry-run", action="store_true", help="show the plan only")
+    run.add_argument("--concurrency", type=int, help="trials at a time, instead of the file's")
+    run.add_argument("--format", choices=FORMATS, default="table", help="of the plan (default: %(default)s)")
+    run.set_defaults(function=run_command)
+    _add_ask_user(commands)
+    _add_mcp_atlas(commands)
+
+
+def _add_ask_user(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    ask = commands.add_parser(
+        "ask-user",
+        help="serve the simulated user of one variant over MCP",
+        description="Serve ask_user for one desk variant as an MCP server, for an agent of your own.",
+        epilog="example: lhaw-record ask-user expense-audit/receipt-minimum --transport stdio",
+    )
+    ask.add_argument("variant", help="a variant's id; 'list' prints them")
+    ask.add_argument("--simulator", choices=("exact", "dump"), default="exact", help="default: %(default)s")
+    ask.add_argument("--transport", choices=("stdio", "http"), default="stdio", help="default: %(default)s")
+    ask.add_argument("--port", type=int, default=0, help="with http: the port on loopback (default: a free one)")
+    ask.set_defaults(function=ask_user_command)
+
+
+def _add_mcp_atlas(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    atlas = commands.add_parser(
+        "mcp-atlas",
+        help="say which MCP-Atlas rows can run on this machine",
+        description="Say which rows of an MCP-Atlas file can run on this machine, and why the others cannot.",
+        epilog="example: lhaw-record mcp-atlas rows.csv --data data",
+    )
+    atlas.add_argument("rows", nargs="+", type=Path, help="row files as published (CSV or JSONL)")
+    atlas.add_argument("--data", type=Path, required=True, help="the folder that the servers see as /data")
+    atlas.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
+    atlas.set_defaults(function=mcp_atlas_command)
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Plan and run an experiment; 1 when some trials could not be finished, 130 when interrupted."""
+    import anyio
+    import msgspec
+
+    from runners.plan_table import PLAN_COLUMNS, plan_rows
+    from runners.progress import Progress
+    from runners.run import Reporter, prepare, run_experiment, stored_index
+
+    prepared = prepare(options.experiment)
+    if options.concurrency is not None:
+        experiment = msgspec.structs.replace(prepared.experiment, concurrency=max(1, options.concurrency))
+        prepared = msgspec.structs.replace(prepared, experiment=experiment)
+    root = options.store or Path("stores") / prepared.experiment.name
+    index = stored_index(prepared, root)
+    rows = plan_rows(prepared.experiment, prepared.plan, index)
+    out = sys.stdout if options.dry_run else sys.stderr
+    print_rows([msgspec.to_builtins(row) for row in rows], PLAN_COLUMNS, options.format, out)
+    if options.dry_run:
+        return 0
+    if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
+        _say(f"{root}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
+        return 0
+    with Progress(sys.stderr) as progress:
+        reporter = Reporter(recovered=progress.recovered, sandbox=progress.sandbox, change=progress.change)
+        summary = anyio.run(run_experiment, prepared, root, reporter)
+    return _conclude(summary, options.experiment, root)
+
+
+def _conclude(summary: "RunSummary", experiment: Path, root: Path) -> int:
+    """Say how the run ended and how to go on."""
+    again = f"lhaw-record run {experiment} --store {root}"
+    _say(f"{root}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
+    for outcome in summary.failures[:5]:
+        failure = outcome.failure
+        assert failure is not None
+        place = f"{outcome.trial.agent.name}, {outcome.trial.condition}, {outcome.trial.task.task_id}"
+        _say(f"  failed at {failure.boundary} ({failure.error_kind}) in {place}: {failure.message.splitlines()[0]}")
+    if summary.outcome == "interrupted":
+        _say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
+        return 130
+    if summary.outcome == "cost_limit":
+        _say(
+            f"the cost limit has no room for another trial. Raise budget.max_cost_usd in {experiment}, then:\n  {again}"
+        )
+        return 1
+    if summary.left:
+        _say(f"{summary.left} trials are owed ({summary.blocked} wait for full trials). Try again with:\n  {again}")
+        return 1
+    return 0
+
+
+def ask_user_command(options: argparse.Namespace) -> int:
+    """Serve the simulated user of one variant until the client leaves or the process is interrupted."""
+    import anyio
+
+    from runners.benchmarks.desk import DeskBenchmark
+    from runners.errors import ExperimentError
+    from runners.users.dump import DumpSimulator
+    from runners.users.exact import ExactSimulator
+    from runners.users.server import serve
+
+    benchmark = DeskBenchmark()
+    variants = {variant.variant_id: variant for variant in benchmark.variants()}
+    if options.variant == "list":
+        print_rows([{"variant_id": name} for name in variants], ("variant_id",), "csv")
+        return 0
+    if options.variant not in variants:
+        raise ExperimentError(f"unknown variant {options.variant!r}; 'lhaw-record ask-user list' prints them")
+    variant = variants[options.variant]
+    prompt = next(task.prompt for task in benchmark.tasks() if task.task_id == variant.task_id)
+    simulator = ExactSimulator() if options.simulator == "exact" else DumpSimulator()
+    anyio.run(serve, variant, prompt, simulator, options.transport, options.port)
+    return 0
+
+
+def mcp_atlas_command(options: argparse.Namespace) -> int:
+    """Print the preflight of some rows; 1 when none can run here."""
+    import anyio
+
+    from runners.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
+
+    rows = anyio.run(preflight, options.rows, options.data)
+    print_rows(rows, PREFLIGHT_COLUMNS, options.format)
+    return 0 if any(row["is_runnable"] for row in rows) else 1
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 - narration

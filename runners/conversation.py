@@ -1,0 +1,123 @@
+"""A conversation as data, and the pure questions asked of it: what is an action, where is the boundary clean.
+
+The canonical form of a message is a plain dictionary in the shape of OpenAI's chat messages; its digest and the
+deltas that are recorded are made from it. The native loop and a gateway ask the same functions.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from recorder.canonical import canonical_json, digest
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool call of an assistant turn; ``arguments_json`` exactly as the model wrote it."""
+
+    call_id: str
+    name: str
+    arguments_json: str
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One message; ``tool_calls`` only with role assistant, ``tool_call_id`` only with role tool."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model sees it; ``input_schema`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+def to_wire(message: Message) -> dict[str, Any]:
+    """Return the message in the shape of OpenAI's chat completions, which is also its canonical form."""
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        wire["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments_json},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    return wire
+
+
+def from_wire(wire: dict[str, Any]) -> Message:
+    """Return the message of a chat-completions dictionary; the inverse of :func:`to_wire`."""
+    calls = tuple(
+        ToolCall(
+            call_id=call["id"], name=call["function"]["name"], arguments_json=call["function"].get("arguments") or ""
+        )
+        for call in wire.get("tool_calls") or ()
+    )
+    return Message(
+        role=wire["role"],
+        content=wire.get("content") or "",
+        tool_calls=calls,
+        tool_call_id=wire.get("tool_call_id"),
+    )
+
+
+def conversation_digest(messages: Sequence[Message]) -> str:
+    """Return the SHA-256 of the canonical JSON of the whole message list."""
+    return digest([to_wire(message) for message in messages])
+
+
+def shared_prefix_length(before: Sequence[Message], after: Sequence[Message]) -> int:
+    """Return the number of leading messages that two conversations have in common."""
+    length = 0
+    for left, right in zip(before, after, strict=False):
+        if left != right:
+            break
+        length += 1
+    return length
+
+
+def new_messages_json(messages: Sequence[Message], shared_count: int) -> str:
+    """Return the canonical JSON array of the messages after the first ``shared_count``."""
+    return canonical_json([to_wire(message) for message in messages[shared_count:]]).decode()
+
+
+def rebuild(parent: Sequence[Message], shared_count: int, added_json: str) -> list[Message]:
+    """Return a request's messages from its parent's request plus reply and its recorded delta."""
+    added = [from_wire(wire) for wire in json.loads(added_json)]
+    return [*parent[:shared_count], *added]
+
+
+def action_count_of(reply: Message) -> int:
+    """Return how many actions a reply is: its tool calls, or one for text alone (METRICS, section 1)."""
+    return len(reply.tool_calls) or 1
+
+
+def is_clean_boundary(messages: Sequence[Message]) -> bool:
+    """Return whether a user turn may be inserted at the end: every tool call so far has its result."""
+    open_calls: set[str] = set()
+    for message in messages:
+        open_calls |= {call.call_id for call in message.tool_calls}
+        if message.tool_call_id is not None:
+            open_calls.discard(message.tool_call_id)
+    return not open_calls
+
+
+def insert_user_turn(messages: Sequence[Message], text: str) -> list[Message]:
+    """Return the conversation with a user turn at its end.
+
+    Raises:
+        ValueError: A tool call still lacks its result, so the boundary is not clean.
+    """
+    if not is_clean_boundary(messages):
+        raise ValueError("a tool call still lacks its result; insert the message after the whole batch")
+    return [*messages, Message(role="user", content=text)]

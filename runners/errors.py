@@ -1,0 +1,73 @@
+"""Whose fault was it? Every failure of infrastructure is attributed once, at the boundary that it crossed.
+
+    RunnerError
+    ├── ExperimentError            the experiment file asks for something that cannot be: file, key and remedy
+    └── BoundaryError              infrastructure failed during a trial: recorded as trial_failed, never scored
+        ├── ModelBoundaryError     boundary "model"
+        ├── ToolBoundaryError      boundary "tool"
+        ├── SandboxBoundaryError   boundary "sandbox"
+        ├── UserSimulatorError     boundary "user_simulator"
+        └── GraderError            boundary "grader"
+
+What an agent does wrong (a bad command, a missing file, broken arguments) is not an error here: it is a result that
+the agent sees.
+"""
+
+from typing import ClassVar
+
+from recorder.events.trial import Boundary
+
+
+class RunnerError(Exception):
+    """Base of the errors of this layer."""
+
+
+class ExperimentError(RunnerError):
+    """The experiment cannot run as written; the message names the file, the key and the remedy."""
+
+
+class BoundaryError(RunnerError):
+    """Infrastructure failed during a trial.
+
+    Args:
+        message: What happened, to which thing.
+        kind: A short stable word for tables, for example ``rate_limit`` or ``server_gone``.
+        is_retry_owed: Whether a new attempt could end differently.
+    """
+
+    boundary: ClassVar[Boundary]
+
+    def __init__(self, message: str, *, kind: str, is_retry_owed: bool = True) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.is_retry_owed = is_retry_owed
+
+
+class ModelBoundaryError(BoundaryError):
+    """The model could not be reached or gave no usable reply."""
+
+    boundary = "model"
+
+
+class ToolBoundaryError(BoundaryError):
+    """A tool's own machinery (an MCP server, its process) broke; not a tool's error result."""
+
+    boundary = "tool"
+
+
+class SandboxBoundaryError(BoundaryError):
+    """The sandbox could not be made, or died."""
+
+    boundary = "sandbox"
+
+
+class UserSimulatorError(BoundaryError):
+    """The simulated user could not answer; an answer is never invented instead."""
+
+    boundary = "user_simulator"
+
+
+class GraderError(BoundaryError):
+    """The grader crashed, hung or could not be reached; never a score of zero."""
+
+    boundary = "grader"

@@ -1,0 +1,258 @@
+"""An experiment file: what to run, decoded strictly. Every mistake is named with its file, its key and the remedy."""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from recorder.canonical import canonical_json
+from recorder.errors import StoreError
+from recorder.store import check_experiment_id
+from recorder.values import CONDITIONS
+from runners.errors import ExperimentError
+from runners.models.prices import Price
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file: an unknown key is an error."""
+
+
+class BenchmarkSpec(_Table, frozen=True):
+    """Which tasks and variants; None means all that the benchmark has. ``options`` are the benchmark's own keys."""
+
+    name: str
+    tasks: tuple[str, ...] | None = None
+    variants: tuple[str, ...] | None = None
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class AgentSpec(_Table, frozen=True):
+    """One agent. ``price`` is for models that litellm's table lacks, or where yours differs from it."""
+
+    name: str
+    model: str
+    strategy: str = "none"
+    persona: str = "none"
+    role: Literal["evaluated", "classifier"] = "evaluated"
+    conditions: tuple[str, ...] | None = None
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    api_base: str | None = None
+    api_key_env: str | None = None
+    price: Price | None = None
+
+
+class LimitsSpec(_Table, frozen=True):
+    """What a trial may use: turns, seconds in all and per command, megabytes, processes."""
+
+    max_turns: int = 60
+    max_seconds: float = 1800.0
+    command_seconds: float = 60.0
+    memory_mb: int = 1024
+    processes: int = 128
+
+
+class BudgetSpec(_Table, frozen=True):
+    """What may be spent, in USD: by one trial (it ends with ``cost_limit``) and by the whole experiment."""
+
+    max_cost_usd: float | None = None
+    max_cost_usd_per_trial: float | None = None
+
+
+class RetrySpec(_Table, frozen=True):
+    """How often a trial that infrastructure ended is attempted, and how a model request is repeated."""
+
+    max_attempts: int = 3
+    request_attempts: int = 6
+    request_timeout_s: float = 600.0
+
+
+class SandboxSpec(_Table, frozen=True):
+    """Where agents work. ``process`` isolates nothing: only scripted models may use it without the flag."""
+
+    kind: Literal["auto", "bubblewrap", "process"] = "auto"
+    allow_unisolated: bool = False
+
+
+class ModelSpec(_Table, frozen=True):
+    """A model with a role beside the agent: the ``llm`` user simulator, or a judge."""
+
+    model: str
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    api_base: str | None = None
+    api_key_env: str | None = None
+    price: Price | None = None
+
+
+class UserSimulatorSpec(_Table, frozen=True):
+    """Who answers questions: exact, dump or llm; ``llm`` needs a model."""
+
+    kind: Literal["exact", "dump", "llm"] = "exact"
+    llm: ModelSpec | None = None
+
+
+class GraderSpec(_Table, frozen=True):
+    """How claims are graded where a benchmark leaves the choice: by a deterministic matcher or an LLM judge."""
+
+    kind: Literal["default", "matcher", "judge"] = "default"
+    judge: ModelSpec | None = None
+
+
+class PromptsSpec(_Table, frozen=True):
+    """Files that replace bundled wordings; paths are relative to the experiment file."""
+
+    system: str | None = None
+    injection: str | None = None
+    user_simulator: str | None = None
+    claim_judge: str | None = None
+    strategies: dict[str, str] = msgspec.field(default_factory=dict)
+    personas: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Experiment(_Table, frozen=True):
+    """A whole experiment file."""
+
+    name: str
+    benchmark: BenchmarkSpec
+    agents: tuple[AgentSpec, ...]
+    conditions: tuple[str, ...]
+    trials: int = 3
+    seeds: tuple[int, ...] | None = None
+    concurrency: int = 4
+    oracle_scope: Literal["task", "variant"] = "task"
+    min_oracle_trials: int | None = None
+    ask_notice: Literal["none", "paper"] = "none"
+    limits: LimitsSpec = LimitsSpec()
+    budget: BudgetSpec = BudgetSpec()
+    retry: RetrySpec = RetrySpec()
+    sandbox: SandboxSpec = SandboxSpec()
+    user_simulator: UserSimulatorSpec = UserSimulatorSpec()
+    grader: GraderSpec = GraderSpec()
+    prompts: PromptsSpec = PromptsSpec()
+
+    def seed_of(self, trial_index: int) -> int:
+        """Return the seed of a trial index; by default the index itself."""
+        return self.seeds[trial_index] if self.seeds else trial_index
+
+    def config_json(self) -> str:
+        """Return the normalised file as canonical JSON, defaults included; it holds names of keys, never keys."""
+        return canonical_json(self).decode()
+
+
+def load_experiment(path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
+    """Read an experiment file.
+
+    Args:
+        path: A TOML file.
+        environment: Values for ``${NAME}``; the process's own if None.
+
+    Raises:
+        ExperimentError: It cannot be used; the message names file, key and remedy.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ExperimentError(f"{path}: no such file; name an experiment file such as experiments/demo.toml") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{path}: not valid TOML: {error}") from error
+    filled = _substitute(raw, "", path, os.environ if environment is None else environment)
+    _split_benchmark_options(filled)
+    try:
+        experiment = msgspec.convert(filled, Experiment)
+    except msgspec.ValidationError as error:
+        raise ExperimentError(f"{path}: {_readable(str(error))}") from error
+    problem = next(_problems(experiment), None)
+    if problem is not None:
+        raise ExperimentError(f"{path}: {problem}")
+    return experiment
+
+
+def _substitute(value: Any, key: str, path: Path, environment: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _substitute(item, f"{key}.{name}".lstrip("."), path, environment) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_substitute(item, f"{key}[{index}]", path, environment) for index, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def replace(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in environment:
+            raise ExperimentError(f"{path}: key '{key}' needs the environment variable {name}; run: export {name}=...")
+        return environment[name]
+
+    return _VARIABLE.sub(replace, value)
+
+
+def _split_benchmark_options(filled: dict[str, Any]) -> None:
+    """Move the benchmark's own keys into ``options``; the benchmark checks them itself."""
+    benchmark = filled.get("benchmark")
+    if isinstance(benchmark, str):
+        filled["benchmark"] = {"name": benchmark}
+    elif isinstance(benchmark, dict):
+        own = ("name", "tasks", "variants")
+        options = {key: value for key, value in benchmark.items() if key not in own}
+        filled["benchmark"] = {key: benchmark[key] for key in own if key in benchmark} | {"options": options}
+
+
+def _readable(message: str) -> str:
+    """Turn msgspec's words into ours: ``$.agents[0].modle`` becomes ``agents[0].modle``."""
+    text, _, place = message.partition(" - at `$")
+    key = place.rstrip("`").lstrip(".")
+    unknown = re.match(r"Object contains unknown field `(.*)`", text)
+    if unknown:
+        where = f"{key}.{unknown[1]}" if key else unknown[1]
+        return f"unknown key '{where}'; remove it, or see docs/experiments.md for the keys there are"
+    missing = re.match(r"Object missing required field `(.*)`", text)
+    if missing:
+        where = f"{key}.{missing[1]}" if key else missing[1]
+        return f"key '{where}' is missing; add it (docs/experiments.md has an example)"
+    return f"key '{key}': {text[:1].lower()}{text[1:]}"
+
+
+def _problems(experiment: Experiment) -> Iterator[str]:
+    """What no type can say; the first is shown."""
+    try:
+        check_experiment_id(experiment.name)
+    except StoreError as error:
+        yield f"key 'name': {error}"
+    for index, agent in enumerate(experiment.agents):
+        yield from _condition_problems(f"agents[{index}].conditions", agent.conditions or ())
+    yield from _condition_problems("conditions", experiment.conditions)
+    yield from _agent_problems(experiment)
+    for key, value in (("trials", experiment.trials), ("concurrency", experiment.concurrency)):
+        if value < 1:
+            yield f"key '{key}': at least 1"
+    if experiment.seeds is not None and len(experiment.seeds) < experiment.trials:
+        yield f"key 'seeds': {experiment.trials} trials need as many seeds, {len(experiment.seeds)} are given"
+    if experiment.user_simulator.kind == "llm" and experiment.user_simulator.llm is None:
+        yield "key 'user_simulator.llm': the llm simulator needs a model; add [user_simulator.llm] with model = ..."
+    if experiment.grader.kind == "judge" and experiment.grader.judge is None:
+        yield "key 'grader.judge': a judge needs a model; add [grader.judge] with model = ..."
+
+
+def _agent_problems(experiment: Experiment) -> Iterator[str]:
+    names = [agent.name for agent in experiment.agents]
+    if not names:
+        yield "key 'agents': name at least one agent in an [[agents]] table"
+    for name in names:
+        if names.count(name) > 1:
+            yield f"key 'agents': two agents are named {name!r}; give each its own name"
+    for agent in experiment.agents:
+        conditions = agent.conditions or experiment.conditions
+        injected = [condition for condition in conditions if condition.startswith("inject_")]
+        if injected and "full" not in conditions:
+            yield f"key 'conditions': {injected[0]} needs the action budget of 'full' trials; add \"full\""
+
+
+def _condition_problems(key: str, conditions: tuple[str, ...]) -> Iterator[str]:
+    for condition in conditions:
+        if condition not in CONDITIONS:
+            yield f"key '{key}': unknown condition {condition!r}; known: {', '.join(CONDITIONS)}"

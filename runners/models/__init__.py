@@ -1,0 +1,1 @@
+"""Models: litellm for every provider, and the embedded scripted ones."""

@@ -1,0 +1,226 @@
+"""The recorded call: every request durable before it is sent, repeated where that can help, every reply counted."""
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import anyio
+
+from recorder.canonical import canonical_json
+from recorder.events import ModelCalled, ModelFailed, ModelResponded, RepliedToolCall
+from recorder.events.model import CallKind, Role
+from recorder.values import Usage
+from runners.conversation import Message, ToolDefinition, new_messages_json
+from runners.errors import ModelBoundaryError
+from runners.models.history import History
+from runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+from runners.models.retry import RetryPolicy, delay_before_retry_s
+from runners.models.wire import tool_to_wire
+from runners.recording import Recording
+
+FINAL_KINDS = frozenset({"authentication", "bad_request", "context_window"})  # a new attempt would end the same way
+
+
+@runtime_checkable
+class DropsParameters(Protocol):
+    """A model that leaves out generation parameters which its provider does not accept."""
+
+    async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the parameters that are not sent."""
+        ...
+
+
+class ModelCaller:
+    """The calls of one thread of one role in one trial.
+
+    A call is recorded as a delta against the thread's call before it, whether that was answered or failed.
+
+    Args:
+        model: The model that answers.
+        recording: The trial's stream.
+        role: On whose behalf the model is called.
+        thread_id: The thread's name, unique in the trial; call ids begin with it.
+        parameters: Generation parameters by their OpenAI names, sent with every call.
+        retry: When to repeat a failed call.
+        request_timeout_s: Seconds that one request may take.
+        clock: Monotonic seconds.
+        sleep: Waits a number of seconds.
+        random_unit: Gives random numbers in [0, 1) that spread the waiting times.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        recording: Recording,
+        role: Role,
+        thread_id: str,
+        parameters: Mapping[str, Any],
+        retry: RetryPolicy | None = None,
+        request_timeout_s: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        random_unit: Callable[[], float] = random.random,
+    ) -> None:
+        self._model = model
+        self._recording = recording
+        self._role: Role = role
+        self._thread_id = thread_id
+        self._parameters = dict(parameters)
+        self._retry = retry or RetryPolicy()
+        self._request_timeout_s = request_timeout_s
+        self._clock = clock
+        self._sleep = sleep
+        self._random_unit = random_unit
+        self._parameters_json: str | None = None
+        self._tools: tuple[ToolDefinition, ...] | None = None
+        self._parent_call_id: str | None = None
+        self._history = History()
+        self._call_count = 0
+        self.total_usage = Usage(cost_usd=0.0)
+        """Tokens and price of all replies so far; the price is None as soon as one is unknown."""
+
+    async def call(self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()) -> ModelReply:
+        """Return the model's reply; request, failures and reply are durable when this returns.
+
+        Raises:
+            ModelBoundaryError: No usable reply within the bounds of the retry policy.
+        """
+        reply, responded = await self.request(messages, tools)
+        await self._recording.append(responded)
+        return reply
+
+    async def request(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()
+    ) -> tuple[ModelReply, ModelResponded]:
+        """Return the reply together with its event, which the caller must append before it acts on the reply.
+
+        Appending it in one batch with the ``action_started`` that follows saves a disk sync per turn.
+
+        Raises:
+            ModelBoundaryError: No usable reply within the bounds of the retry policy.
+        """
+        request = ModelRequest(
+            messages=tuple(messages),
+            tools=tuple(tools),
+            parameters=self._parameters,
+            timeout_s=self._request_timeout_s,
+        )
+        began_s = self._clock()
+        attempt = 1
+        while True:
+            call_id = await self._record_called(request, "main" if attempt == 1 else "retry")
+            sent_s = self._clock()
+            try:
+                reply = await self._model.respond(request)
+            except ModelError as error:
+                await self._wait_or_give_up(call_id, error, attempt=attempt, began_s=began_s, sent_s=sent_s)
+                attempt += 1
+            else:
+                return reply, self._responded(call_id, reply, latency_ms=(self._clock() - sent_s) * 1000.0)
+
+    async def _record_called(self, request: ModelRequest, call_kind: CallKind) -> str:
+        """Append ``model_called`` and return its call id."""
+        if self._parameters_json is None:
+            self._parameters_json = await _parameters_json(self._model, self._parameters)
+        shared_count, history = self._history.followed_by(request.messages)
+        has_new_tools = request.tools != self._tools
+        self._call_count += 1
+        call_id = f"{self._thread_id}.{self._call_count}"
+        await self._recording.append(
+            ModelCalled(
+                call_id=call_id,
+                role=self._role,
+                thread_id=self._thread_id,
+                call_kind=call_kind,
+                model=self._model.name,
+                parameters_json=self._parameters_json,
+                request_digest=history.digest,
+                shared_count=shared_count,
+                message_count=len(request.messages),
+                new_messages_json=new_messages_json(request.messages, shared_count),
+                parent_call_id=self._parent_call_id,
+                tools_json=_tools_json(request.tools) if has_new_tools else None,
+            )
+        )
+        self._parent_call_id, self._history, self._tools = call_id, history, request.tools
+        return call_id
+
+    async def _wait_or_give_up(
+        self, call_id: str, error: ModelError, *, attempt: int, began_s: float, sent_s: float
+    ) -> None:
+        """Append ``model_failed``, then wait for the next attempt.
+
+        Raises:
+            ModelBoundaryError: The failure cannot be retried, or the attempts or the time are used up.
+        """
+        now_s = self._clock()
+        delay_s = delay_before_retry_s(
+            self._retry, attempt=attempt, elapsed_s=now_s - began_s, error=error, random_unit=self._random_unit()
+        )
+        await self._recording.append(
+            ModelFailed(
+                call_id=call_id,
+                role=self._role,
+                error_kind=error.kind,
+                message=str(error),
+                is_retried=delay_s is not None,
+                latency_ms=(now_s - sent_s) * 1000.0,
+                http_status=error.http_status,
+                retry_after_s=error.retry_after_s,
+            )
+        )
+        if delay_s is None:
+            tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+            raise ModelBoundaryError(
+                f"{error} (model call {call_id}, {tries})",
+                kind=error.kind,
+                is_retry_owed=error.kind not in FINAL_KINDS,
+            ) from error
+        await self._sleep(delay_s)
+
+    def _responded(self, call_id: str, reply: ModelReply, *, latency_ms: float) -> ModelResponded:
+        """Count the reply, make it part of the history and return its event."""
+        self._history = self._history.extended([reply.message])
+        self.total_usage = add_usage(self.total_usage, reply.usage)
+        return ModelResponded(
+            call_id=call_id,
+            role=self._role,
+            text=reply.message.content,
+            finish_reason=reply.finish_reason,
+            latency_ms=latency_ms,
+            tool_calls=tuple(
+                RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
+                for call in reply.message.tool_calls
+            ),
+            input_tokens=reply.usage.input_tokens,
+            output_tokens=reply.usage.output_tokens,
+            cached_input_tokens=reply.usage.cached_input_tokens,
+            cost_usd=reply.usage.cost_usd,
+            served_model=reply.served_model,
+        )
+
+
+def add_usage(left: Usage, right: Usage) -> Usage:
+    """Return the sum of two usages; an unknown price makes the sum unknown."""
+    is_known = left.cost_usd is not None and right.cost_usd is not None
+    return Usage(
+        input_tokens=left.input_tokens + right.input_tokens,
+        output_tokens=left.output_tokens + right.output_tokens,
+        cached_input_tokens=left.cached_input_tokens + right.cached_input_tokens,
+        cost_usd=(left.cost_usd or 0.0) + (right.cost_usd or 0.0) if is_known else None,
+    )
+
+
+async def _parameters_json(model: Model, parameters: Mapping[str, Any]) -> str:
+    """Return the parameters as sent; what the model leaves out stands under ``dropped_parameters``."""
+    dropped = await model.dropped_parameters(parameters) if isinstance(model, DropsParameters) else ()
+    sent = {name: value for name, value in parameters.items() if name not in dropped}
+    if dropped:
+        sent["dropped_parameters"] = {name: parameters[name] for name in dropped}
+    return canonical_json(sent).decode()
+
+
+def _tools_json(tools: tuple[ToolDefinition, ...]) -> str:
+    return canonical_json([tool_to_wire(tool) for tool in tools]).decode()

@@ -1,0 +1,81 @@
+"""The conversation of a thread as deltas: each call writes what is new, and every request can be rebuilt."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+from recorder.canonical import canonical_json
+from recorder.events import AnyEvent, ModelCalled, ModelResponded
+from runners.conversation import Message, ToolCall, conversation_digest, rebuild, shared_prefix_length, to_wire
+
+
+class History:
+    """Messages with the running hash of their canonical JSON, so that a call hashes only what is new.
+
+    ``digest`` equals :func:`runners.conversation.conversation_digest` of the same messages; hashing 40 messages again
+    for each call took 0.1 ms, a tenth of the time of a trial with a scripted model.
+    """
+
+    def __init__(self) -> None:
+        self.messages: tuple[Message, ...] = ()
+        self._hash = hashlib.sha256(b"[")
+
+    def extended(self, messages: Iterable[Message]) -> Self:
+        """Return a new history with these messages at the end."""
+        longer = type(self)()
+        longer._hash = self._hash.copy()
+        added = tuple(messages)
+        for index, message in enumerate(added, start=len(self.messages)):
+            longer._hash.update((b"," if index else b"") + canonical_json(to_wire(message)))
+        longer.messages = self.messages + added
+        return longer
+
+    def followed_by(self, messages: Sequence[Message]) -> tuple[int, Self]:
+        """Return how many leading messages a new request shares with this history, and the request's own history."""
+        shared_count = shared_prefix_length(self.messages, messages)
+        start = self if shared_count == len(self.messages) else type(self)()
+        return shared_count, start.extended(messages[len(start.messages) :])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of the message list."""
+        closed = self._hash.copy()
+        closed.update(b"]")
+        return closed.hexdigest()
+
+
+def reply_message(responded: ModelResponded) -> Message:
+    """Return the assistant turn that a recorded reply stands for."""
+    calls = tuple(
+        ToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
+        for call in responded.tool_calls
+    )
+    return Message(role="assistant", content=responded.text, tool_calls=calls)
+
+
+def rebuild_requests(events: Iterable[AnyEvent]) -> dict[str, list[Message]]:
+    """Return the full message list of every recorded call, by call id, in the order of the calls.
+
+    Args:
+        events: The events of a trial in their order; others than calls and replies are passed over.
+
+    Raises:
+        ValueError: A call names a parent that was not recorded before it, or a rebuilt list has another digest than
+            the recorded one (a message in which a secret was redacted cannot be rebuilt either).
+    """
+    requests: dict[str, list[Message]] = {}
+    conversations: dict[str, list[Message]] = {}
+    for event in events:
+        if isinstance(event, ModelResponded) and event.call_id in requests:
+            conversations[event.call_id] = [*requests[event.call_id], reply_message(event)]
+        if not isinstance(event, ModelCalled):
+            continue
+        parent = event.parent_call_id
+        if parent is not None and parent not in conversations:
+            raise ValueError(f"model call {event.call_id} continues call {parent}, which was not recorded before it")
+        before = conversations[parent] if parent is not None else []
+        messages = rebuild(before, event.shared_count, event.new_messages_json)
+        if conversation_digest(messages) != event.request_digest:
+            raise ValueError(f"the messages of model call {event.call_id} do not have its recorded digest")
+        requests[event.call_id] = conversations[event.call_id] = messages
+    return requests

@@ -1,0 +1,103 @@
+"""A response of litellm as a ModelReply, or as a malformed one; tool call ids made fit for pairing."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from recorder.values import Usage
+from runners.conversation import Message, ToolCall
+from runners.models.prices import Price, cost_usd
+from runners.models.protocol import ModelError, ModelReply
+
+# litellm invents a random UUID for an id that the server left out; kept, equal runs would record unequal events.
+_INVENTED_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def to_reply(response: Any, *, model: str, conversation: Sequence[Message], price: Price | None) -> ModelReply:
+    """Return the reply in a response.
+
+    Args:
+        response: litellm's ModelResponse.
+        model: The model's name, for messages.
+        conversation: The request's messages: ids that occur there are taken.
+        price: The price given by the user; without it litellm's cost, None where it knows none.
+
+    Raises:
+        ModelError: The response has no choice, no message or a tool call without a name (malformed_reply).
+    """
+    if not response.choices:
+        raise _malformed(model, "the response has no choices")
+    choice = response.choices[0]
+    message = choice.message
+    if message is None:
+        raise _malformed(model, "the first choice has no message")
+    calls = [_tool_call(call, model=model) for call in message.tool_calls or ()]
+    return ModelReply(
+        message=Message(
+            role="assistant",
+            content=message.content or "",
+            tool_calls=with_distinct_ids(calls, conversation),
+        ),
+        finish_reason=str(choice.finish_reason or "stop"),
+        usage=_usage(response, price),
+        served_model=response.model or None,
+    )
+
+
+def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """Return the calls with ids that are present and unique in the conversation, so that results can be paired.
+
+    A missing, repeated or invented id becomes ``call`` and five digits: the first free number from the count of tool
+    calls before it. Nine letters and digits are what the strictest provider accepts.
+    """
+    taken = {call.call_id for message in conversation for call in message.tool_calls}
+    number = sum(len(message.tool_calls) for message in conversation)
+    distinct = []
+    for call in calls:
+        call_id = call.call_id
+        number += 1
+        if not call_id or call_id in taken or _INVENTED_ID.fullmatch(call_id):
+            free = number
+            while (call_id := f"call{free:05d}") in taken:
+                free += 1
+        taken.add(call_id)
+        distinct.append(msgspec.structs.replace(call, call_id=call_id))
+    return tuple(distinct)
+
+
+def _tool_call(call: Any, *, model: str) -> ToolCall:
+    """Return the call with its arguments as the model wrote them, valid JSON or not."""
+    function = getattr(call, "function", None)
+    name = getattr(function, "name", None)
+    if not isinstance(name, str) or not name:
+        raise _malformed(model, "a tool call has no name")
+    arguments = getattr(function, "arguments", None) or ""
+    if not isinstance(arguments, str):
+        raise _malformed(model, f"the arguments of tool call {name} are not text")
+    return ToolCall(call_id=call.id or "", name=name, arguments_json=arguments)
+
+
+def _usage(response: Any, price: Price | None) -> Usage:
+    reported = getattr(response, "usage", None)
+    details = getattr(reported, "prompt_tokens_details", None)
+    input_tokens = getattr(reported, "prompt_tokens", None) or 0
+    output_tokens = getattr(reported, "completion_tokens", None) or 0
+    cached_input_tokens = getattr(details, "cached_tokens", None) or 0
+    if price is None:
+        cost = response._hidden_params.get("response_cost")  # litellm's documented place for it
+    else:
+        cost = cost_usd(
+            price, input_tokens=input_tokens, output_tokens=output_tokens, cached_input_tokens=cached_input_tokens
+        )
+    return Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cached_input_tokens=cached_input_tokens,
+        cost_usd=cost,
+    )
+
+
+def _malformed(model: str, what: str) -> ModelError:
+    return ModelError(f"{model}: malformed reply: {what}", kind="malformed_reply", is_retryable=True)

@@ -1,0 +1,68 @@
+"""What a model is to the rest of the program: one request in, one reply out, or a classified failure."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from recorder.values import Usage
+from runners.conversation import Message, ToolDefinition
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request; ``parameters`` are generation parameters by their OpenAI names (temperature, max_tokens, seed)."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    timeout_s: float = 600.0
+
+
+class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The assistant turn, why it ended (stop, length, tool_calls, content_filter), and what it cost."""
+
+    message: Message
+    finish_reason: str
+    usage: Usage
+    served_model: str | None = None
+
+
+class ModelError(Exception):
+    """One request failed.
+
+    Args:
+        message: What happened, without secrets.
+        kind: rate_limit, timeout, server_error, malformed_reply, connection, authentication, context_window,
+            bad_request or other.
+        is_retryable: Whether the same request may succeed later.
+        http_status: The provider's status, if any.
+        retry_after_s: Seconds the provider asked us to wait, if it did.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str,
+        is_retryable: bool,
+        http_status: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.is_retryable = is_retryable
+        self.http_status = http_status
+        self.retry_after_s = retry_after_s
+
+
+class Model(Protocol):
+    """A language model, real or scripted."""
+
+    name: str
+
+    async def respond(self, request: ModelRequest) -> ModelReply:
+        """Return the reply to one request, without retrying.
+
+        Raises:
+            ModelError: The request failed, with its kind and whether it may be retried.
+        """
+        ...

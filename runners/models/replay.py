@@ -1,0 +1,245 @@
+"""Replay models: they make the calls of a reference again, live, and answer from what they really saw.
+
+``scripted/replay`` repeats a reference as it is, so it only makes sense under ``full``. ``scripted/replay_masked`` does
+not know the removed values: it blanks or guesses every argument that holds one until somebody tells it, and then makes
+the affected calls again. Both hold no state: the conversation alone decides what comes next.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from recorder.canonical import canonical_json
+from recorder.values import CONDITIONS, Usage
+from runners.conversation import Message, ToolCall, to_wire
+from runners.models.protocol import ModelReply, ModelRequest
+
+ASK_TOOL = "ask_user"
+CHARACTERS_PER_TOKEN = 4
+QUOTED_RESULT_CHARACTERS = 500
+
+Compose = Callable[[Mapping[str, str], Sequence[str]], str]
+"""Make the final answer from the values by parameter name and the live result of every reference call."""
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A value of the prompt that calls depend on.
+
+    ``written`` is how arguments spell it. ``guesses`` stand in for it while it is unknown; without one it is blanked.
+    ``derived`` names (call number from 1, argument) whose content was computed with it. A tool result that shows the
+    value beside one of its ``alternatives`` has not told which one is meant.
+    """
+
+    name: str
+    value: str
+    written: str
+    question: str
+    guesses: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+    derived: tuple[tuple[int, str], ...] = ()
+
+
+class ReferenceCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a reference; ``result`` is the text recorded with it, None where there is none."""
+
+    name: str
+    arguments: dict[str, Any]
+    result: str | None = None
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True):
+    """How a task is done: ``published`` with its row, or our ``own`` script; ``compose`` makes the answer."""
+
+    task_id: str
+    origin: Literal["published", "own"]
+    calls: tuple[ReferenceCall, ...]
+    parameters: tuple[Parameter, ...] = ()
+    compose: Compose | None = None
+
+
+class ReplayModel:
+    """A reference replayed: its calls in order, then the answer made from their live results.
+
+    Args:
+        name: ``scripted/replay`` or ``scripted/replay_masked``.
+        seed: Chooses among guesses.
+        reference: What to replay.
+        removed_values: What the prompt lacks; only the masked model can do without something.
+
+    Raises:
+        ValueError: The name is unknown, or it cannot run with values removed.
+    """
+
+    conditions: ClassVar[dict[str, tuple[str, ...]]] = {
+        "scripted/replay": ("full",),
+        "scripted/replay_masked": CONDITIONS,
+    }
+
+    def __init__(self, name: str, seed: int, reference: Reference, removed_values: tuple[str, ...] = ()) -> None:
+        if name not in self.conditions:
+            raise ValueError(f"unknown replay model {name!r}; known: {', '.join(self.conditions)}")
+        if removed_values and "underspecified" not in self.conditions[name]:
+            raise ValueError(f"{name} knows every value, so it runs only under full; use scripted/replay_masked")
+        self.name = name
+        self._seed = seed
+        self._reference = reference
+        self._hidden = hidden_parameters(reference, removed_values)
+
+    async def respond(self, request: ModelRequest) -> ModelReply:
+        """Return the next call that the conversation still lacks, or the final answer."""
+        message = self._next_message(request)
+        seen = sum(len(str(to_wire(item))) for item in request.messages)
+        usage = Usage(
+            input_tokens=seen // CHARACTERS_PER_TOKEN,
+            output_tokens=len(str(to_wire(message))) // CHARACTERS_PER_TOKEN,
+            cost_usd=0.0,
+        )
+        reason = "tool_calls" if message.tool_calls else "stop"
+        return ModelReply(message=message, finish_reason=reason, usage=usage, served_model=self.name)
+
+    def _next_message(self, request: ModelRequest) -> Message:
+        unknown = tuple(p for p in self._hidden if not is_told(p, request.messages))
+        plan = [masked(call, number, unknown, self._seed) for number, call in enumerate(self._reference.calls, start=1)]
+        results, missing = match_results(plan, request.messages)
+        asked = {
+            call.arguments_json for message in request.messages for call in message.tool_calls if call.name == ASK_TOOL
+        }
+        can_ask = any(tool.name == ASK_TOOL for tool in request.tools)
+        number_of_calls = sum(len(message.tool_calls) for message in request.messages)
+        if can_ask:
+            for parameter in unknown:
+                question = canonical_json({"question": parameter.question}).decode()
+                is_due = missing is None or depends_on(self._reference.calls[missing], missing + 1, parameter)
+                if question not in asked and is_due:
+                    return _tool_turn(number_of_calls, ASK_TOOL, question)
+        if missing is not None:
+            call = plan[missing]
+            return _tool_turn(number_of_calls, call.name, canonical_json(call.arguments).decode())
+        values = {p.name: p.written for p in self._reference.parameters}
+        values |= {p.name: guess_of(p, self._seed) for p in unknown}
+        return Message(role="assistant", content=self._answer(values, results))
+
+    def _answer(self, values: Mapping[str, str], results: Sequence[str]) -> str:
+        if self._reference.compose is not None:
+            return self._reference.compose(values, results)
+        found = [
+            f"{call.name} gave: {result.strip()}"
+            for call, result in zip(self._reference.calls, results, strict=True)
+            if len(result) <= QUOTED_RESULT_CHARACTERS
+        ]
+        return "\n".join(["This is what I found.", *found])
+
+
+def hidden_parameters(reference: Reference, removed_values: Sequence[str]) -> tuple[Parameter, ...]:
+    """Return the parameters that removed values hide; a value that no parameter describes becomes one of its own."""
+    hidden: dict[str, Parameter] = {}
+    for value in removed_values:
+        known = [p for p in reference.parameters if _folded(p.value) == _folded(value)]
+        fallback = Parameter(
+            name=value,
+            value=value,
+            written=value,
+            question="One detail that I need for the next step is missing from the request. Could you tell me it?",
+        )
+        for parameter in known or [fallback]:
+            hidden[parameter.name] = parameter
+    return tuple(hidden.values())
+
+
+def is_told(parameter: Parameter, messages: Sequence[Message]) -> bool:
+    """Return whether the conversation tells the value: a user turn, an answer, or a tool result that singles it out."""
+    answers = {call.call_id for m in messages for call in m.tool_calls if call.name == ASK_TOOL}
+    for message in messages:
+        if message.role == "assistant":
+            continue
+        text = _folded(message.content)
+        if not any(_holds(text, spelling) for spelling in (parameter.value, parameter.written)):
+            continue
+        is_user = message.role in ("user", "system") or message.tool_call_id in answers
+        if is_user or not any(_holds(text, other) for other in parameter.alternatives):
+            return True
+    return False
+
+
+def depends_on(call: ReferenceCall, number: int, parameter: Parameter) -> bool:
+    """Return whether a call's true arguments hold a parameter's value, or were computed with it."""
+    if any(of_call == number for of_call, _ in parameter.derived):
+        return True
+    return any(_holds(_folded(text), parameter.written) for text in _texts(call.arguments))
+
+
+def masked(call: ReferenceCall, number: int, unknown: Sequence[Parameter], seed: int) -> ReferenceCall:
+    """Return a call as an agent makes it that does not know some parameters: guessed, or blank."""
+    arguments = call.arguments
+    for parameter in unknown:
+        arguments = _replaced(arguments, parameter.written, guess_of(parameter, seed))
+        for of_call, argument in parameter.derived:
+            if of_call == number and argument in arguments:
+                arguments = {**arguments, argument: ""}
+    return msgspec.structs.replace(call, arguments=arguments)
+
+
+def guess_of(parameter: Parameter, seed: int) -> str:
+    """Return the guess for an unknown parameter, another one for another seed; blank where there is none."""
+    return parameter.guesses[seed % len(parameter.guesses)] if parameter.guesses else ""
+
+
+def match_results(plan: Sequence[ReferenceCall], messages: Sequence[Message]) -> tuple[list[str], int | None]:
+    """Find the planned calls in the conversation, each executed call used once.
+
+    Returns:
+        The results of the planned calls in order, up to the first one that is still missing, and its position.
+    """
+    results = {m.tool_call_id: m.content for m in messages if m.role == "tool"}
+    made: dict[tuple[str, bytes], list[str]] = {}
+    for message in messages:
+        for call in message.tool_calls:
+            if call.call_id in results:
+                key = (call.name, canonical_json(msgspec.json.decode(call.arguments_json)))
+                made.setdefault(key, []).append(results[call.call_id])
+    used: Counter[tuple[str, bytes]] = Counter()
+    found: list[str] = []
+    for position, planned in enumerate(plan):
+        key = (planned.name, canonical_json(planned.arguments))
+        if used[key] >= len(made.get(key, ())):
+            return found, position
+        found.append(made[key][used[key]])
+        used[key] += 1
+    return found, None
+
+
+def _tool_turn(number_of_calls: int, name: str, arguments_json: str) -> Message:
+    call = ToolCall(call_id=f"replay_{number_of_calls + 1}", name=name, arguments_json=arguments_json)
+    return Message(role="assistant", content="", tool_calls=(call,))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _holds(folded_text: str, spelling: str) -> bool:
+    wanted = _folded(spelling)
+    return bool(wanted) and re.search(rf"(?<![^\W_]){re.escape(wanted)}(?!\d)", folded_text) is not None
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return []
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, str):
+        return re.sub(rf"(?<![^\W_]){re.escape(old)}", lambda _: new, value, flags=re.IGNORECASE) if old else value
+    if isinstance(value, dict):
+        return {key: _replaced(item, old, new) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, old, new) for item in value]
+    return value

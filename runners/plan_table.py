@@ -1,0 +1,93 @@
+"""The shown plan: one row per agent and condition, with what is done, what would run and what that may cost."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from recorder.trial_index import TrialIndex
+from runners.experiment import AgentSpec, Experiment
+from runners.plan import Plan, PlannedTrial
+
+PLAN_COLUMNS = ("agent", "model", "condition", "trials", "finished", "to_run", "failed_before", "expected_cost_usd")
+ASSUMED_INPUT_TOKENS = 150_000
+ASSUMED_OUTPUT_TOKENS = 6_000
+
+
+class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the plan.
+
+    ``expected_cost_usd`` is what ``to_run`` trials may cost: at the mean of the agent's finished trials in this store,
+    else at the model's list price for 150,000 input and 6,000 output tokens a trial; None when no price is known.
+    """
+
+    agent: str
+    model: str
+    condition: str
+    trials: int
+    finished: int
+    to_run: int
+    failed_before: int
+    expected_cost_usd: float | None
+
+
+def plan_rows(experiment: Experiment, plan: Plan, index: TrialIndex) -> list[PlanRow]:
+    """Return the rows, in the order of the file, and a last one with the totals."""
+    groups: dict[tuple[str, str], list[PlannedTrial]] = {}
+    for trial in plan.trials:
+        groups.setdefault((trial.agent.name, trial.condition), []).append(trial)
+    each = {agent.name: _expected_per_trial(agent, plan, index) for agent in experiment.agents}
+    rows = [_row(trials, index, each[agent]) for (agent, _), trials in groups.items()]
+    order = [agent.name for agent in experiment.agents]
+    rows.sort(key=lambda row: order.index(row.agent))
+    return [*rows, _total(rows)]
+
+
+def _row(trials: Sequence[PlannedTrial], index: TrialIndex, each_usd: float | None) -> PlanRow:
+    finished = sum(trial.trial_id in index.finished for trial in trials)
+    to_run = len(trials) - finished
+    return PlanRow(
+        agent=trials[0].agent.name,
+        model=trials[0].agent.model,
+        condition=trials[0].condition,
+        trials=len(trials),
+        finished=finished,
+        to_run=to_run,
+        failed_before=sum(trial.trial_id in index.failed for trial in trials),
+        expected_cost_usd=0.0 if to_run == 0 else None if each_usd is None else to_run * each_usd,
+    )
+
+
+def _total(rows: Sequence[PlanRow]) -> PlanRow:
+    costs = [row.expected_cost_usd for row in rows]
+    return PlanRow(
+        agent="all",
+        model="",
+        condition="",
+        trials=sum(row.trials for row in rows),
+        finished=sum(row.finished for row in rows),
+        to_run=sum(row.to_run for row in rows),
+        failed_before=sum(row.failed_before for row in rows),
+        expected_cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
+
+
+def _expected_per_trial(agent: AgentSpec, plan: Plan, index: TrialIndex) -> float | None:
+    own = [trial.trial_id for trial in plan.trials if trial.agent.name == agent.name]
+    costs = [index.finished[trial_id].cost_usd for trial_id in own if trial_id in index.finished]
+    known = [cost for cost in costs if cost is not None]
+    if known:
+        return sum(known) / len(known)
+    prices = list_prices(agent)
+    return None if prices is None else (ASSUMED_INPUT_TOKENS * prices[0] + ASSUMED_OUTPUT_TOKENS * prices[1]) / 1e6
+
+
+def list_prices(agent: AgentSpec) -> tuple[float, float] | None:
+    """Return the prices of an agent's model in USD per million input and output tokens; None if unknown."""
+    if agent.model.startswith("scripted/"):
+        return None  # known only from what its trials report
+    if agent.price is not None:
+        return agent.price.input_usd_per_million_tokens, agent.price.output_usd_per_million_tokens
+    from runners.models.prices import price_of
+
+    found = price_of(agent.model)
+    return (found[0], found[1]) if found[0] is not None and found[1] is not None else None

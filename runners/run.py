@@ -1,0 +1,230 @@
+"""One invocation of an experiment file: recover, plan, run what is owed, and say how it ended."""
+
+import importlib.metadata
+import os
+import platform
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from recorder.canonical import digest
+from recorder.errors import RecorderError
+from recorder.events import Package, RunFinished, RunStarted, TaskRegistered, VariantGenerated
+from recorder.reader import read_snapshot
+from recorder.recorder import Recorder, Stream
+from recorder.recovery import Recovered, recover
+from recorder.redaction import Redactor, secrets_of
+from recorder.store import Store
+from recorder.trial_index import TrialIndex, load_trial_index
+from runners.benchmarks import open_benchmark
+from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
+from runners.errors import ExperimentError
+from runners.experiment import Experiment, load_experiment
+from runners.plan import Plan, make_plan
+from runners.prompts import Prompts
+from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
+from runners.sandboxes.select import bubblewrap_problem, provider
+from runners.scheduler import RunSummary, Scheduler
+from runners.services import SCRIPTED, Services, missing_keys, simulator_identity
+from runners.trial import TrialRunner
+
+_RECORDED_PACKAGES = ("lhaw-record", "litellm", "mcp", "anyio", "msgspec", "duckdb", "pyarrow")
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment file with everything that can be known before it runs."""
+
+    path: Path
+    experiment: Experiment
+    benchmark: Benchmark
+    prompts: Prompts
+    plan: Plan
+
+
+def prepare(path: Path) -> Prepared:
+    """Decode an experiment file and plan it.
+
+    Raises:
+        ExperimentError: It cannot run as written.
+    """
+    experiment = load_experiment(path)
+    base = path.resolve().parent
+    options = dict(experiment.benchmark.options)
+    benchmark = open_benchmark(experiment.benchmark.name, options, base, experiment.grader)
+    prompts = Prompts(experiment, base, benchmark.system_prompt())
+    plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts))
+    return Prepared(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
+
+
+def stored_index(prepared: Prepared, root: Path) -> TrialIndex:
+    """Return what a store has of an experiment; an index of nothing when there is no store yet."""
+    if not (root / "store.json").exists():
+        return TrialIndex(finished={}, failed={}, last_attempt={}, budgets=(), registered=frozenset(), spent_usd=0.0)
+    return load_trial_index(read_snapshot(root), prepared.experiment.name)
+
+
+class Reporter(msgspec.Struct, frozen=True):
+    """How a run shows itself: what was recovered, the sandbox and its weak limits, and every change."""
+
+    recovered: Callable[[list[Recovered]], None] = lambda _: None
+    sandbox: Callable[[str], None] = lambda _: None
+    change: Callable[[Scheduler], None] = lambda _: None
+
+
+async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> RunSummary:
+    """Run what a store does not have yet of an experiment; returns when nothing is left that may start.
+
+    The first interrupt lets running trials end, the second stops them; they are owed again.
+
+    Raises:
+        ExperimentError: A key is missing, or the sandbox is not to be had.
+        StoreError: The store cannot be used, or another run holds the experiment.
+        RecordingFailed: An event could not be made durable.
+    """
+    experiment = prepared.experiment
+    lacking = missing_keys(experiment)
+    if lacking:
+        raise ExperimentError(f"{prepared.path}: {lacking[0]}; set it, then run the same command again")
+    sandbox = await _sandbox(experiment)
+    store = Store.create(root)
+    with store.hold_experiment(experiment.name):
+        reporter.recovered(recover(store, experiment_id=experiment.name))
+        index = load_trial_index(read_snapshot(root), experiment.name)
+        redactor = Redactor(secrets_of(os.environ))
+        async with Recorder(store, experiment.name, redactor=redactor) as recorder:
+            run_id = f"{experiment.name}-{secrets.token_hex(6)}"
+            stream = recorder.stream(run_id)
+            await _record_start(stream, prepared, index, run_id)
+            runner = TrialRunner(
+                experiment=experiment,
+                benchmark=prepared.benchmark,
+                prompts=prepared.prompts,
+                settings=EnvironmentSettings(sandbox=sandbox, limits=_sandbox_limits(experiment)),
+                services=Services(experiment, prepared.benchmark, prepared.prompts),
+                recorder=recorder,
+                run_id=run_id,
+            )
+            reporter.sandbox(sandbox.kind)
+            scheduler = Scheduler(
+                experiment=experiment,
+                plan=prepared.plan,
+                index=index,
+                runner=runner,
+                run_stream=stream,
+                on_change=reporter.change,
+            )
+            summary = await _run_interruptibly(scheduler)
+            await stream.append(_finished(run_id, summary))
+    return summary
+
+
+async def _run_interruptibly(scheduler: Scheduler) -> RunSummary:
+    """Run, obeying signals: the first stops new trials, the second cancels the running ones.
+
+    Raises:
+        RecorderError: The first one, without the groups that task groups wrap around it.
+    """
+
+    async def listen() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                if scheduler.is_stopping:
+                    running.cancel()
+                scheduler.stop()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            with anyio.CancelScope() as running:
+                await scheduler.run()
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        known = group.subgroup(RecorderError)
+        if known is None:
+            raise
+        raise _first_leaf(known) from group
+    return scheduler.summary()
+
+
+def _first_leaf(error: BaseException) -> BaseException:
+    return _first_leaf(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def _record_start(stream: Stream, prepared: Prepared, index: TrialIndex, run_id: str) -> None:
+    """The run's first events: its configuration, then every task and variant that the store does not have yet."""
+    config_json = prepared.experiment.config_json()
+    planned = prepared.plan.trials
+    await stream.append(
+        RunStarted(
+            run_id=run_id,
+            config_json=config_json,
+            config_digest=digest(config_json),
+            code_version=importlib.metadata.version("lhaw-record"),
+            packages=tuple(_packages()),
+            python_version=platform.python_version(),
+            platform=platform.platform(),
+            cpu_count=os.cpu_count() or 0,
+            planned_trials=len(planned),
+            finished_before=sum(trial.trial_id in index.finished for trial in planned),
+        )
+    )
+    tasks = {trial.key.task_digest: trial.task for trial in planned}
+    variants = {trial.key.variant_digest: trial.variant for trial in planned if trial.variant}
+    await stream.append(
+        *(
+            TaskRegistered(task=task, task_digest=task_digest)
+            for task_digest, task in tasks.items()
+            if task_digest not in index.registered
+        ),
+        *(
+            VariantGenerated(variant=variant, variant_digest=variant.variant_digest)
+            for variant in variants.values()
+            if variant.variant_digest not in index.registered
+        ),
+    )
+
+
+def _packages() -> Iterator[Package]:
+    for name in _RECORDED_PACKAGES:
+        try:
+            yield Package(name=name, version=importlib.metadata.version(name))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+
+
+async def _sandbox(experiment: Experiment) -> SandboxProvider:
+    """Where the agents work. Without bubblewrap, ``auto`` takes a plain process for scripted models only.
+
+    Raises:
+        ExperimentError: A real model would run commands on this machine without isolation.
+    """
+    kind = experiment.sandbox.kind
+    real = [agent.model for agent in experiment.agents if not agent.model.startswith(SCRIPTED)]
+    if kind == "auto" and await bubblewrap_problem() is not None and not real:
+        kind = "process"
+    if kind == "process" and real and not experiment.sandbox.allow_unisolated:
+        raise ExperimentError(
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take bubblewrap "
+            "(apt-get install bubblewrap), or set sandbox.allow_unisolated = true if this machine may be harmed"
+        )
+    return await provider(kind)
+
+
+def _sandbox_limits(experiment: Experiment) -> SandboxLimits:
+    limits = experiment.limits
+    return SandboxLimits(memory_mb=limits.memory_mb, processes=limits.processes, command_seconds=limits.command_seconds)
+
+
+def _finished(run_id: str, summary: RunSummary) -> RunFinished:
+    return RunFinished(
+        run_id=run_id,
+        outcome=summary.outcome,
+        trials_finished=summary.finished,
+        trials_failed=summary.failed,
+        trials_blocked=summary.blocked,
+        trials_left=summary.left,
+    )

@@ -1,0 +1,1 @@
+"""Sandboxes: bubblewrap, and a plain process for scripted models."""

@@ -1,0 +1,112 @@
+"""The host's end of the control socket: one request, one reply, every wait bounded."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.inside.wire import FRAME_LIMIT_BYTES, pack, unpack
+
+
+class ControlChannel(asyncio.Protocol):
+    """Asks the driver and waits for its answers.
+
+    A caller that is cancelled while a command runs leaves a reply behind: the driver is told to end the command, and
+    the next request takes that reply out of the way first, so the work directory can still be read and graded.
+
+    Args:
+        describe_end: Says why the sandbox has ended, once the socket has closed.
+    """
+
+    def __init__(self, describe_end: Callable[[], str]) -> None:
+        self._describe_end = describe_end
+        self._buffer = bytearray()
+        self._replies: deque[list[bytes]] = deque()
+        self._arrival = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._unread_replies = 0
+        self._broken: SandboxBoundaryError | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Cut the bytes into replies."""
+        self._buffer += data
+        while len(self._buffer) >= 4:
+            end = 4 + int.from_bytes(self._buffer[:4], "big")
+            if end > FRAME_LIMIT_BYTES:
+                self._break("its driver sent a reply beyond every limit", "sandbox_protocol")
+                return
+            if len(self._buffer) < end:
+                return
+            body = bytes(self._buffer[4:end])
+            del self._buffer[:end]
+            try:
+                self._replies.append(unpack(body))
+            except ValueError:
+                self._break("its driver sent a broken reply", "sandbox_protocol")
+                return
+            self._arrival.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wake whoever waits: the driver has gone."""
+        self._break(self._describe_end(), "sandbox_died")
+
+    def close(self) -> None:
+        """Close the socket, which ends the driver and everything under it."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def send_program(self, program: bytes) -> None:
+        """Send the bytes that the waiting bootstrap reads."""
+        assert self._transport is not None
+        self._transport.write(len(program).to_bytes(4, "big") + program)
+
+    async def ask(self, *fields: bytes, timeout_s: float) -> list[bytes]:
+        """Send one request and return the fields of its reply.
+
+        Raises:
+            SandboxBoundaryError: The driver died, answered nonsense, or not in time; later requests fail alike.
+        """
+        async with self._turn:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    while self._unread_replies:
+                        await self._next_reply()
+                        self._unread_replies -= 1
+                    self._write(fields)
+                    return await self._reply_or_cancel()
+            except TimeoutError:
+                self._break(f"no answer from its driver in {timeout_s:.0f} s", "sandbox_hung")
+                assert self._broken is not None
+                raise self._broken from None
+
+    async def _reply_or_cancel(self) -> list[bytes]:
+        try:
+            return await self._next_reply()
+        except asyncio.CancelledError:
+            self._unread_replies += 1
+            self._write((b"cancel",))
+            raise
+
+    async def _next_reply(self) -> list[bytes]:
+        while not self._replies:
+            if self._broken is not None:
+                raise self._broken
+            self._arrival.clear()
+            await self._arrival.wait()
+        return self._replies.popleft()
+
+    def _write(self, fields: tuple[bytes, ...]) -> None:
+        if self._broken is None and self._transport is not None:
+            self._transport.write(pack(*fields))
+
+    def _break(self, reason: str, kind: str) -> None:
+        if self._broken is None:
+            self._broken = SandboxBoundaryError(f"the sandbox is gone: {reason}", kind=kind)
+        self._arrival.set()
+        self.close()

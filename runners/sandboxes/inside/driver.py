@@ -1,0 +1,287 @@
+"""The supervisor inside a sandbox: runs commands in one shell and one interpreter, serves files, leaves no survivors.
+
+It is process 1 of its namespace where there is one, so no signal of the agent reaches it and its end is the end of
+everything. The agent's processes inherit none of its descriptors.
+"""
+
+# pathlib, like ctypes and signal, would cost milliseconds of every start.
+# ruff: noqa: PTH103
+import _ctypes
+import _signal  # type: ignore[import-not-found]
+import os
+import resource
+import select
+import sys
+import time
+
+from runners.sandboxes.inside.files import ExportTooLargeError, export_chunk, list_regular, put, read_chunk, settle
+from runners.sandboxes.inside.output import Output
+from runners.sandboxes.inside.survivors import Survivors
+from runners.sandboxes.inside.wire import pack, read_message, write_all
+from runners.sandboxes.inside.worker import Worker
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITY_HEADER = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)  # version 3, this process
+_IDLE_CHECK_MS = 200
+_PIPE_BYTES = 1 << 20  # no pipe of the agent can hold more, so a drain of this size reaches the end of its output
+
+
+class Driver:
+    """Serves one host over one control socket until it closes."""
+
+    def __init__(self, config: dict, control: int, oom_score: int, cell: bytes) -> None:  # type: ignore[type-arg]
+        self._config = config
+        self._control = control
+        self._oom_score = oom_score
+        self._own_oom_score = os.pread(oom_score, 16, 0)
+        environment = config["environment"]
+        boot = len(cell).to_bytes(4, "big") + cell
+        self._shell = Worker([config["bash"], "--noprofile", "--norc"], environment, b"", is_shell=True)
+        self._python = Worker([config["python"], "-u", "-c", config["cell_boot"]], environment, boot, is_shell=False)
+        self._survivors = Survivors(is_init=os.getpid() == 1, members_path=config["members_path"])
+        self._notes: list[bytes] = []
+        self._wake, wake_write = os.pipe()
+        for descriptor in (self._wake, wake_write):
+            os.set_blocking(descriptor, False)
+        _signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        _signal.signal(_signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> None:
+        """Answer requests, one at a time; return when the host has closed."""
+        while True:
+            self._wait_for_request()
+            try:
+                operation, *fields = read_message(self._control)
+            except EOFError:
+                self._survivors.end_all()
+                return
+            if operation == b"cancel":
+                continue  # the command that it meant ended a moment ago
+            write_all(self._control, pack(*self._answer(operation, fields)))
+
+    def _wait_for_request(self) -> None:
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        poller.register(self._wake, select.POLLIN)
+        while True:
+            has_strays = self._survivors.count() > bool(self._shell.process_id) + bool(self._python.process_id)
+            ready = [descriptor for descriptor, _ in poller.poll(_IDLE_CHECK_MS if has_strays else None)]
+            self._collect_children()
+            self._end_a_runaway()
+            if self._control in ready:
+                return
+
+    def _answer(self, operation: bytes, fields: list[bytes]) -> tuple[bytes, ...]:
+        work_dir = self._config["work_dir"]
+        try:
+            if operation in (b"bash", b"python"):
+                return self._run(self._shell if operation == b"bash" else self._python, fields[0])
+            if operation == b"put":
+                for index in range(0, len(fields), 3):
+                    put(work_dir, *fields[index : index + 3])
+                return (b"ok",)
+            if operation == b"settle":
+                settle(work_dir)
+                return (b"ok",)
+            if operation == b"read":
+                size, data = read_chunk(work_dir, fields[0], int(fields[1]), self._config["file_bytes"])
+                return (b"ok", b"%d" % size, data)
+            if operation == b"list":
+                return (b"ok", *list_regular(work_dir, int(fields[0])))
+            size, data = export_chunk(work_dir, fields[0], int(fields[1]))
+            return (b"ok", b"%d" % size, data)
+        except OSError as error:
+            return (b"error", b"%d" % (error.errno or 0))
+        except ValueError:  # a path with a NUL byte
+            return (b"error", b"22")
+        except ExportTooLargeError as error:
+            return (b"too_large", str(error).encode())
+
+    def _run(self, worker: Worker, request: bytes) -> tuple[bytes, ...]:
+        self._collect_children()
+        self._end_a_runaway()
+        self._start(worker)
+        worker.put_request(request)
+        output = Output(self._config["output_bytes"])
+        exit_code = self._watch(worker, output)
+        self._end_a_runaway()
+        notes, self._notes = b",".join(self._notes), []
+        return (b"done", exit_code, notes, *output.fields())
+
+    def _start(self, worker: Worker) -> None:
+        os.makedirs(self._config["work_dir"], exist_ok=True)
+        os.chdir(self._config["work_dir"])
+        # Out of memory, the kernel shall choose the agent's processes, which inherit this, and spare the driver.
+        os.pwrite(self._oom_score, b"1000", 0)
+        try:
+            worker.start()
+        except BlockingIOError:  # no process is left to start one
+            self._end_everything(b"process_limit")
+            worker.start()
+        finally:
+            os.pwrite(self._oom_score, self._own_oom_score, 0)
+
+    def _watch(self, worker: Worker, output: Output) -> bytes:
+        """Collect output until the request has ended in some way; return the exit code, empty after a timeout."""
+        deadline = time.monotonic() + self._config["command_seconds"]
+        poller = select.poll()
+        for descriptor in (self._control, self._wake, worker.output_end, worker.status_end):
+            poller.register(descriptor, select.POLLIN)
+        poller.register(worker.request_end, select.POLLOUT)
+        while True:
+            left_ms = (deadline - time.monotonic()) * 1000
+            ready = {descriptor for descriptor, _ in poller.poll(left_ms)} if left_ms > 0 else set()
+            if not ready:
+                return self._give_up(worker, output, b"timeout")
+            if self._control in ready:
+                self._check_for_close()
+                return self._give_up(worker, output, b"cancelled")
+            for descriptor in _move_bytes(worker, output, ready):
+                poller.unregister(descriptor)
+            exit_code = self._status_of(worker, output, ready)
+            if exit_code:
+                return exit_code
+
+    def _status_of(self, worker: Worker, output: Output, ready: set[int]) -> bytes:
+        """Return the exit code when the request, or the worker itself, has just ended."""
+        if worker.status_end in ready:
+            status = _read_some(worker.status_end)
+            exit_code = worker.exit_code_in(status)
+            if exit_code:
+                _drain(output, worker.output_end)
+                return exit_code
+            if not status:  # it closed its own status pipe, so no end of a request could be seen any more
+                os.kill(worker.process_id, 9)
+        return self._collect_children(worker, output) if self._wake in ready else b""
+
+    def _check_for_close(self) -> None:
+        try:
+            read_message(self._control)
+        except EOFError:
+            self._survivors.end_all()
+            os._exit(0)
+
+    def _give_up(self, worker: Worker, output: Output, note: bytes) -> bytes:
+        had_python = b"_python" if self._python.process_id else b""
+        self._survivors.end_all()
+        _drain(output, worker.output_end)
+        self._notes.append(note + had_python)
+        self._forget_everything()
+        return b""
+
+    def _collect_children(self, worker: Worker | None = None, output: Output | None = None) -> bytes:
+        """Reap children; return the exit code of the running worker if it was among them."""
+        _read_some(self._wake)
+        self._survivors.reap()
+        ended = b""
+        for each, name in ((self._shell, b"shell_ended"), (self._python, b"python_ended")):
+            if each.process_id in self._survivors.statuses:
+                status = self._survivors.statuses[each.process_id]
+                code = status if status >= 0 else 128 - status
+                self._notes.append(b"%s:%d" % (name, code))
+                if each is worker and output is not None:
+                    _drain(output, each.output_end)
+                    ended = b"%d" % code
+                each.forget()
+        self._survivors.statuses.clear()
+        return ended
+
+    def _end_a_runaway(self) -> None:
+        """End everything when the processes come near their limit: nothing could be started any more."""
+        if self._survivors.count() * 10 >= self._config["processes"] * 9:
+            self._end_everything(b"process_limit")
+
+    def _end_everything(self, note: bytes) -> None:
+        self._survivors.end_all()
+        self._notes.append(note)
+        self._forget_everything()
+
+    def _forget_everything(self) -> None:
+        self._survivors.statuses.clear()
+        self._shell.forget()
+        self._python.forget()
+
+
+def _read_some(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except BlockingIOError:
+        return b""
+
+
+def _move_bytes(worker: Worker, output: Output, ready: set[int]) -> list[int]:
+    """Feed the worker and take what it printed; return the descriptors that are done with."""
+    done = []
+    if worker.request_end in ready:
+        worker.push()
+        if not worker.pending:
+            done.append(worker.request_end)
+    if worker.output_end in ready and not _read_into(output, worker.output_end):
+        done.append(worker.output_end)
+    return done
+
+
+def _read_into(output: Output, descriptor: int) -> int:
+    data = _read_some(descriptor)
+    output.add(data)
+    return len(data)
+
+
+def _drain(output: Output, descriptor: int) -> None:
+    """Take what was written before now; a background job that goes on writing must not hold us."""
+    taken = 0
+    while taken < _PIPE_BYTES:
+        size = _read_into(output, descriptor)
+        if not size:
+            return
+        taken += size
+
+
+def _confine(config: dict) -> None:  # type: ignore[type-arg]
+    """Become the agent's user, hide the driver from its children, and set the limits that they inherit."""
+    if config["user_id"] is not None:
+        os.chown(config["work_dir"], config["user_id"], config["user_id"])
+        os.setgroups([])
+        os.setgid(config["user_id"])
+        os.setuid(config["user_id"])
+    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
+    _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
+    prctl = _ctypes.dlsym(library, "prctl")
+    options = {
+        _PR_SET_PDEATHSIG: 9,  # the change of user has cleared it
+        _PR_SET_DUMPABLE: 0,
+        _PR_SET_CHILD_SUBREAPER: 1,
+        _PR_SET_NO_NEW_PRIVS: 1,
+    }
+    for option, value in options.items():
+        if _ctypes.call_function(prctl, (option, value, 0, 0, 0)) != 0:
+            raise OSError(f"prctl({option}) failed")
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: config["file_bytes"],
+        resource.RLIMIT_NOFILE: 1024,
+        resource.RLIMIT_AS: config["address_space_bytes"],
+        resource.RLIMIT_NPROC: config["own_processes"],
+    }
+    for limit, value in limits.items():
+        if value is not None:
+            hard = resource.getrlimit(limit)[1]
+            allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(limit, (allowed, allowed))
+
+
+def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
+    """Run the driver; its standard input is the control socket."""
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    control = os.dup(0)  # not inherited, unlike standard input
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
+    os.umask(0o022)
+    oom_score = os.open("/proc/self/oom_score_adj", os.O_RDWR)  # not to be had any more once we are hidden
+    _confine(config)
+    os.chdir(config["work_dir"])
+    Driver(config, control, oom_score, cell_program).serve()

@@ -1,0 +1,186 @@
+"""Start a driver, put it into its control group before it serves anyone, and end it with everything under it."""
+
+import asyncio
+import marshal
+import os
+import socket
+import struct
+import subprocess
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.channel import ControlChannel
+from runners.sandboxes.inside.worker import REQUEST_DESCRIPTOR, STATUS_DESCRIPTOR
+
+_OPEN_S = 30.0
+_CLOSE_S = 5.0
+_INSIDE = "runners.sandboxes.inside"
+
+# Both programs come as compiled code through a descriptor: nothing of ours is bound into the sandbox or compiled there.
+_READ_PROGRAM = """\
+import marshal, os, sys
+def take(size):
+    data = b""
+    while len(data) < size:
+        more = os.read({0}, size - len(data))
+        if not more:
+            os._exit(1)
+        data += more
+    return data
+"""
+_DRIVER_BOOT = (
+    _READ_PROGRAM.format(0)
+    + """\
+os.write(0, b"!")
+modules, config, cell = marshal.loads(take(int.from_bytes(take(4), "big")))
+for name, code in modules:
+    sys.modules[name] = module = type(sys)(name)
+    exec(code, module.__dict__)
+module.main(config, cell)
+"""
+)
+CELL_BOOT = (
+    _READ_PROGRAM.format(REQUEST_DESCRIPTOR)
+    + f"""\
+cell = {{"__name__": "cell"}}
+exec(marshal.loads(take(int.from_bytes(take(4), "big"))), cell)
+cell["serve"]({REQUEST_DESCRIPTOR}, {STATUS_DESCRIPTOR})
+"""
+)
+
+
+def driver_command(python: str) -> list[str]:
+    """Return the command that starts a driver: an interpreter without site packages, to start in 10 ms."""
+    return [python, "-I", "-S", "-c", _DRIVER_BOOT]
+
+
+class DriverProcess:
+    """A running driver and the channel to it."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self.channel = ControlChannel(self._describe_end)
+
+    async def end(self) -> None:
+        """Close the channel, which ends the driver, and wait until nothing of it is left.
+
+        Raises:
+            SandboxBoundaryError: It survived SIGKILL for five seconds.
+        """
+        self.channel.close()
+        if not await self._has_ended():
+            self._process.kill()
+            if not await self._has_ended():
+                raise SandboxBoundaryError(
+                    f"process {self._process.pid} of a sandbox does not end", kind="sandbox_undead", is_retry_owed=False
+                )
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    async def _has_ended(self) -> bool:
+        """Return whether the process ended in time."""
+        if self._process.poll() is not None:
+            return True
+        descriptor = os.pidfd_open(self._process.pid)
+        try:
+            with anyio.move_on_after(_CLOSE_S):
+                await anyio.wait_readable(descriptor)
+        finally:
+            os.close(descriptor)
+        return self._process.poll() is not None
+
+    def _describe_end(self) -> str:
+        """Return the last words of the process on standard error."""
+        assert self._process.stderr is not None
+        try:
+            words = os.read(self._process.stderr.fileno(), 4096).decode("utf-8", "replace").strip()
+        except (BlockingIOError, ValueError):
+            words = ""
+        return words or "its driver ended"
+
+
+async def start_driver(
+    command: list[str], descriptors: tuple[int, ...], config: dict[str, Any], confine: Callable[[int], None]
+) -> DriverProcess:
+    """Start a driver and hand it its program.
+
+    Args:
+        command: What runs the driver, ending with :func:`driver_command`.
+        descriptors: Open descriptors that the command refers to.
+        config: See :class:`runners.sandboxes.inside.driver.Driver`.
+        confine: Called with the driver's process id, as this host sees it, before anything of the agent runs.
+
+    Raises:
+        SandboxBoundaryError: It does not start; the message has its last words.
+    """
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    ours.setblocking(False)
+    driver = None
+    try:
+        with theirs:
+            # Its own session: an interrupt typed at the terminal is for the host, which then ends it in order.
+            process = subprocess.Popen(  # noqa: ASYNC220  returns after exec, and must belong to this thread
+                command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={},
+                pass_fds=descriptors,
+                start_new_session=True,
+            )
+        assert process.stderr is not None
+        os.set_blocking(process.stderr.fileno(), False)
+        driver = DriverProcess(process)
+        process_id = await _driver_id(ours, driver)
+        await asyncio.get_running_loop().create_unix_connection(lambda: driver.channel, sock=ours)
+        driver.channel.send_program(marshal.dumps((_inside_programs(), config, _cell_program())))
+        # In a thread: moving a process into a group takes the kernel up to 10 ms.
+        await anyio.to_thread.run_sync(confine, process_id)
+    except OSError as error:
+        ours.close()
+        if driver is not None:
+            await driver.end()
+        raise SandboxBoundaryError(f"the sandbox does not start: {error}", kind="sandbox_open") from error
+    except BaseException:
+        ours.close()
+        if driver is not None:
+            with anyio.CancelScope(shield=True):
+                await driver.end()
+        raise
+    return driver
+
+
+async def _driver_id(ours: socket.socket, driver: DriverProcess) -> int:
+    """Wait for the bootstrap's first byte; the kernel says which process sent it, in our numbering."""
+    with anyio.move_on_after(_OPEN_S):
+        await anyio.wait_readable(ours)
+        _, ancillary, _, _ = ours.recvmsg(1, socket.CMSG_SPACE(12))
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                process_id: int = struct.unpack("3i", data)[0]
+                if process_id:
+                    return process_id
+        await driver._has_ended()  # its last words are complete then
+    raise SandboxBoundaryError(f"the sandbox does not start: {driver._describe_end()}", kind="sandbox_open")
+
+
+@lru_cache(maxsize=1)
+def _inside_programs() -> tuple[tuple[str, Any], ...]:
+    names = ("wire", "output", "survivors", "worker", "files", "driver")
+    return tuple((f"{_INSIDE}.{name}", _compiled(name)) for name in names)
+
+
+@lru_cache(maxsize=1)
+def _cell_program() -> bytes:
+    return marshal.dumps(_compiled("cell"))
+
+
+def _compiled(name: str) -> Any:
+    path = Path(__file__).parent / "inside" / f"{name}.py"
+    return compile(path.read_bytes(), f"<sandbox {name}>", "exec", dont_inherit=True, optimize=2)

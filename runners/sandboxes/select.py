@@ -1,0 +1,45 @@
+"""Choose a kind of sandbox by name, after trying that it works on this machine."""
+
+import shutil
+
+from runners.errors import ExperimentError, SandboxBoundaryError
+from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
+from runners.sandboxes.process import ProcessSandboxProvider
+from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
+
+KINDS = ("auto", "bubblewrap", "process")
+
+
+async def provider(kind: str) -> SandboxProvider:
+    """Return the provider of a kind; ``auto`` is bubblewrap.
+
+    ``process`` isolates nothing, so ``auto`` never falls back to it: the caller decides who may run without isolation.
+
+    Raises:
+        ExperimentError: The kind is unknown or does not work here, with the remedy.
+    """
+    if kind == "process":
+        return ProcessSandboxProvider()
+    if kind not in KINDS:
+        raise ExperimentError(f"unknown sandbox {kind!r}; known: {', '.join(KINDS)}")
+    problem = await bubblewrap_problem()
+    if problem is not None:
+        raise ExperimentError(problem)
+    return BubblewrapSandboxProvider()
+
+
+async def bubblewrap_problem() -> str | None:
+    """Return why bubblewrap does not work here and what to do about it, or None when one sandbox has just worked."""
+    if shutil.which("bwrap") is None:
+        return "the sandbox bubblewrap is not installed; run: apt-get install bubblewrap"
+    try:
+        async with BubblewrapSandboxProvider().open(None, SandboxLimits()) as sandbox:
+            result = await sandbox.run_bash("echo works")
+    except SandboxBoundaryError as error:
+        return (
+            f"bubblewrap is installed but does not work here ({error}); it needs user namespaces: "
+            "sysctl kernel.unprivileged_userns_clone=1, or in a container run it with --privileged"
+        )
+    if result.output != "works\n":
+        return f"bubblewrap is installed but a first command printed {result.output!r} in it"
+    return None

@@ -1,0 +1,71 @@
+"""Turn what the driver reports about a command into the text that the agent sees."""
+
+from runners.sandboxes.protocol import CommandResult, SandboxLimits
+
+_PYTHON_TOO = "; the shell and the Python interpreter start anew, without their variables"
+_SHELL_ONLY = "; the shell starts anew, without its variables"
+
+
+def command_result(reply: list[bytes], limits: SandboxLimits) -> CommandResult:
+    """Return the result of a ``done`` reply: exit code, notes, total bytes, head and tail of the output."""
+    _, exit_code, notes, total, head, tail = reply
+    is_truncated = int(total) > len(head) + len(tail)
+    text = cut_text(head, tail, int(total)) if is_truncated else decode_output(head + tail)
+    for note in filter(None, notes.decode().split(",")):
+        text = _with_line(text, f"[{_note_text(note, limits)}]")
+    return CommandResult(
+        output=text,
+        exit_code=int(exit_code) if exit_code else None,
+        is_timeout=not exit_code,
+        is_truncated=is_truncated,
+    )
+
+
+def decode_output(data: bytes) -> str:
+    """Return printable text: invalid UTF-8 and NUL become the replacement character."""
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def cut_text(head: bytes, tail: bytes, total_bytes: int) -> str:
+    """Return the head and the tail of a longer output around a line that says how much is left out.
+
+    A character that the cut has split is left out as a whole.
+    """
+    head = _without_split_end(head)
+    start = 0
+    while start < min(3, len(tail)) and tail[start] & 0xC0 == 0x80:
+        start += 1
+    tail = tail[start:]
+    left_out = total_bytes - len(head) - len(tail)
+    return _with_line(decode_output(head), f"[... {left_out} bytes left out ...]") + "\n" + decode_output(tail)
+
+
+def _without_split_end(data: bytes) -> bytes:
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if back < length else data
+        if byte & 0xC0 != 0x80:
+            break
+    return data
+
+
+def _with_line(text: str, line: str) -> str:
+    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}"
+
+
+def _note_text(note: str, limits: SandboxLimits) -> str:
+    name, _, code = note.partition(":")
+    restart = _PYTHON_TOO if name.endswith("_python") else _SHELL_ONLY
+    match name.removesuffix("_python"):
+        case "timeout":
+            return f"timed out after {limits.command_seconds:g} s: every process was ended{restart}"
+        case "cancelled":
+            return f"cancelled: every process was ended{restart}"
+        case "process_limit":
+            return f"the limit of {limits.processes} processes was reached: every process was ended{_PYTHON_TOO}"
+        case "shell_ended":
+            return f"the shell ended with exit code {code}{_SHELL_ONLY}"
+        case _:
+            return f"the Python interpreter ended with exit code {code}; it starts anew, without its variables"

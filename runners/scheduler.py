@@ -1,0 +1,201 @@
+"""The scheduler: runs what a plan owes, several trials at a time, and lets data decide what comes next.
+
+An injected trial waits for the budget of its unit; a budget waits for the unit's ``full`` trials; a trial that
+infrastructure ended gets another attempt; and nothing starts that the experiment's cost limit could not pay for.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import anyio
+import msgspec
+
+from recorder.recorder import Stream
+from recorder.trial_index import FinishedTrial, TrialIndex
+from runners.experiment import Experiment
+from runners.plan import Plan, PlannedTrial, Unit, budgets_of, settle_budget
+from runners.trial import TrialOutcome
+
+
+class RunsTrials(Protocol):
+    """What executes one attempt."""
+
+    async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
+        """Run one attempt to its closing event."""
+        ...
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended. Outcome: completed, interrupted, cost_limit or failed (some trials could not be finished)."""
+
+    outcome: str
+    finished: int
+    failed: int
+    blocked: int
+    left: int
+    spent_usd: float
+    failures: tuple[TrialOutcome, ...]
+
+
+class Scheduler:
+    """One run of a plan.
+
+    Args:
+        experiment: Concurrency, attempts and cost limits.
+        plan: Every planned trial.
+        index: What the store had when the run began.
+        runner: Executes attempts.
+        run_stream: Where budgets are recorded.
+        on_change: Called after every start and end, with this scheduler, to show progress.
+    """
+
+    def __init__(
+        self,
+        *,
+        experiment: Experiment,
+        plan: Plan,
+        index: TrialIndex,
+        runner: RunsTrials,
+        run_stream: Stream,
+        on_change: Callable[["Scheduler"], None] = lambda _: None,
+    ) -> None:
+        self._experiment = experiment
+        self._index = index
+        self._runner = runner
+        self._run_stream = run_stream
+        self._on_change = on_change
+        self._oracles = plan.oracle_trials()
+        self._budgets = budgets_of(index)
+        self._order = {trial.trial_id: place for place, trial in enumerate(plan.trials)}
+        self._trials = {trial.trial_id: trial for trial in plan.trials}
+        self._ready: list[int] = []
+        self._waiting: dict[Unit, list[PlannedTrial]] = {}
+        self._attempts_here: Counter[str] = Counter()
+        self._given_up: dict[str, TrialOutcome] = {}
+        self._stop_reason: str | None = None
+        self._wake = anyio.Event()
+        self._largest_cost_usd = 0.0
+        self.planned = plan.trials
+        self.running: dict[str, PlannedTrial] = {}
+        self.finished = {trial_id: found for trial_id, found in index.finished.items() if trial_id in self._trials}
+        self.finished_before = len(self.finished)
+        self.spent_usd = index.spent_usd
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether nothing more will start."""
+        return self._stop_reason is not None
+
+    def stop(self, reason: str = "interrupted") -> None:
+        """Start nothing more; what is running goes on to its end."""
+        self._stop_reason = self._stop_reason or reason
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Run until nothing is left that may start.
+
+        Raises:
+            RecorderError: An event could not be recorded. Running trials are cancelled.
+        """
+        for trial in self.planned:
+            if trial.trial_id not in self.finished:
+                self._queue(trial)
+        for unit in self._waiting.copy():
+            await self._release(unit)
+        async with anyio.create_task_group() as tasks:
+            while self._may_go_on():
+                self._wake = anyio.Event()
+                while self._ready and len(self.running) < self._experiment.concurrency and self._may_start():
+                    place = heapq.heappop(self._ready)
+                    trial = self.planned[place]
+                    self.running[trial.trial_id] = trial
+                    tasks.start_soon(self._run_one, trial)
+                self._on_change(self)
+                if self.running:
+                    await self._wake.wait()
+
+    def _may_go_on(self) -> bool:
+        return bool(self.running) or (bool(self._ready) and self._may_start())
+
+    def _may_start(self) -> bool:
+        """Whether one more trial fits: nobody stopped the run, and the money reaches for it and those running."""
+        limit = self._experiment.budget.max_cost_usd
+        if limit is not None and self._stop_reason is None:
+            each = self._experiment.budget.max_cost_usd_per_trial or self._largest_cost_usd
+            if self.spent_usd + (len(self.running) + 1) * each > limit or self.spent_usd >= limit:
+                self._stop_reason = "cost_limit"
+        return self._stop_reason is None
+
+    async def _run_one(self, trial: PlannedTrial) -> None:
+        attempt = self._index.last_attempt.get(trial.trial_id, 0) + self._attempts_here[trial.trial_id] + 1
+        self._attempts_here[trial.trial_id] += 1
+        outcome = await self._runner.run(trial, attempt, self._budgets.get(trial.unit))
+        del self.running[trial.trial_id]
+        cost = outcome.cost_usd or 0.0
+        self.spent_usd += cost
+        self._largest_cost_usd = max(self._largest_cost_usd, cost)
+        if outcome.is_valid:
+            self.finished[trial.trial_id] = FinishedTrial(
+                trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
+            )
+        elif self._attempts_here[trial.trial_id] < self._experiment.retry.max_attempts and _is_retry_owed(outcome):
+            self._queue(trial)
+        else:
+            self._given_up[trial.trial_id] = outcome
+        if trial.condition == "full":
+            await self._release(trial.unit)
+        self._on_change(self)
+        self._wake.set()
+
+    def _queue(self, trial: PlannedTrial) -> None:
+        if trial.inject_percent is not None and trial.unit not in self._budgets:
+            self._waiting.setdefault(trial.unit, []).append(trial)
+        else:
+            heapq.heappush(self._ready, self._order[trial.trial_id])
+
+    async def _release(self, unit: Unit) -> None:
+        """Fix the unit's budget if its oracles now allow one, and let its injected trials go."""
+        oracles = self._oracles.get(unit, ())
+        if unit not in self._budgets and not self._are_open(oracles):
+            budget = settle_budget(unit, oracles, self.finished, self._experiment.min_oracle_trials)
+            if budget is not None:
+                self._budgets[unit] = budget.budget_actions
+                await self._run_stream.append(budget)
+        if unit in self._budgets:
+            for trial in self._waiting.pop(unit, ()):
+                self._queue(trial)
+
+    def _are_open(self, oracles: tuple[PlannedTrial, ...]) -> bool:
+        """Whether some oracle of the unit may still become valid in this run."""
+        return any(trial.trial_id not in self.finished and trial.trial_id not in self._given_up for trial in oracles)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many trials are finished, running, ready, waiting for a budget, and given up."""
+        return {
+            "finished": len(self.finished),
+            "running": len(self.running),
+            "ready": len(self._ready),
+            "blocked": sum(len(trials) for trials in self._waiting.values()),
+            "failed": len(self._given_up),
+        }
+
+    def summary(self) -> RunSummary:
+        """Return how the run stands, or ended."""
+        counts = self.counts()
+        left = len(self.planned) - len(self.finished)
+        outcome = self._stop_reason if left and self._stop_reason else "completed" if left == 0 else "failed"
+        return RunSummary(
+            outcome=outcome,
+            finished=len(self.finished) - self.finished_before,
+            failed=counts["failed"],
+            blocked=counts["blocked"],
+            left=left,
+            spent_usd=self.spent_usd,
+            failures=tuple(self._given_up.values()),
+        )
+
+
+def _is_retry_owed(outcome: TrialOutcome) -> bool:
+    return outcome.failure is not None and outcome.failure.is_retry_owed

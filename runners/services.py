@@ -1,0 +1,171 @@
+"""The models behind a trial: the agent's own, the simulated user's and the judge's, chosen by the experiment file."""
+
+import os
+from typing import Any
+
+from recorder.canonical import digest
+from runners.benchmarks.protocol import AskJudge, Benchmark
+from runners.conversation import Message
+from runners.errors import BoundaryError, GraderError, ModelBoundaryError, UserSimulatorError
+from runners.experiment import AgentSpec, Experiment, ModelSpec
+from runners.models.calls import ModelCaller
+from runners.models.protocol import Model
+from runners.models.retry import RetryPolicy
+from runners.plan import DEFAULT_PARAMETERS, PlannedTrial
+from runners.prompts import Prompts
+from runners.recording import Recording
+from runners.users.protocol import AskModel, UserKnowledge, UserSimulator
+
+SCRIPTED = "scripted/"
+REPLAY = "scripted/replay"
+
+
+class Services:
+    """Makes the models, the simulated user and the judge of each trial.
+
+    Args:
+        experiment: The decoded file.
+        benchmark: Offers the references that replay models follow.
+        prompts: The experiment's wordings.
+    """
+
+    def __init__(self, experiment: Experiment, benchmark: Benchmark, prompts: Prompts) -> None:
+        self._experiment = experiment
+        self._benchmark = benchmark
+        self._prompts = prompts
+        self._shared: dict[str, Model] = {}
+        retry = experiment.retry
+        self._retry = RetryPolicy(max_attempts=retry.request_attempts)
+        self._timeout_s = retry.request_timeout_s
+
+    def parameters_of(self, trial: PlannedTrial) -> dict[str, Any]:
+        """Return the generation parameters of a trial, its seed included."""
+        return {**DEFAULT_PARAMETERS, "seed": trial.seed, **trial.agent.parameters}
+
+    def agent_caller(self, trial: PlannedTrial, recording: Recording) -> ModelCaller:
+        """Return the recorded model of a trial's agent."""
+        model = self._agent_model(trial)
+        return self._caller(model, recording, "agent", "main", self.parameters_of(trial))
+
+    def user_simulator(self, trial: PlannedTrial, recording: Recording) -> tuple[UserSimulator, ModelCaller | None]:
+        """Return a trial's simulated user, and the recorded model behind it if it has one."""
+        from runners.users.dump import DumpSimulator
+        from runners.users.exact import ExactSimulator
+        from runners.users.llm import LlmSimulator
+
+        spec = self._experiment.user_simulator
+        if spec.kind != "llm" or spec.llm is None:
+            return (ExactSimulator() if spec.kind == "exact" else DumpSimulator()), None
+        caller = self._side_caller(spec.llm, trial, recording, "user_simulator")
+        ask = _asking(caller, UserSimulatorError)
+        return LlmSimulator(ask, template_path=self._prompts.user_simulator_path), caller
+
+    def judge(self, trial: PlannedTrial, recording: Recording) -> tuple[AskJudge | None, ModelCaller | None]:
+        """Return a trial's judge and the recorded model behind it, or nothing where grading needs none."""
+        spec = self._experiment.grader.judge
+        if self._experiment.grader.kind != "judge" or spec is None:
+            return None, None
+        caller = self._side_caller(spec, trial, recording, "judge")
+        return _asking(caller, GraderError), caller
+
+    def knowledge(self, trial: PlannedTrial) -> UserKnowledge:
+        """Return what the simulated user of a trial had in mind and what they left out."""
+        variant = trial.variant if trial.key.prompt_state == "underspecified" else None
+        return UserKnowledge(
+            full_prompt=trial.task.prompt,
+            sent_prompt=variant.prompt if variant else trial.task.prompt,
+            removed=variant.segments if variant else (),
+        )
+
+    def _agent_model(self, trial: PlannedTrial) -> Model:
+        name = trial.agent.model
+        if name.startswith(REPLAY):
+            from runners.models.replay import REPLAY_MODELS
+
+            reference = getattr(self._benchmark, "reference", lambda _: None)(trial.task.task_id)
+            if reference is None:
+                raise ModelBoundaryError(
+                    f"{name} needs a reference for task {trial.task.task_id}", kind="no_reference", is_retry_owed=False
+                )
+            hidden = trial.variant.segments if trial.variant and trial.key.prompt_state == "underspecified" else ()
+            return REPLAY_MODELS[name](name, trial.seed, reference, tuple(segment.value for segment in hidden))
+        if name.startswith(SCRIPTED):
+            from runners.models.scripted import ScriptedModel
+
+            return ScriptedModel(name, trial.seed)
+        return self._litellm_model(f"agent {trial.agent.name}", trial.agent)
+
+    def _side_caller(self, spec: ModelSpec, trial: PlannedTrial, recording: Recording, role: Any) -> ModelCaller:
+        model = self._litellm_model(role, spec)
+        parameters = {**DEFAULT_PARAMETERS, "seed": trial.seed, **spec.parameters}
+        return self._caller(model, recording, role, role, parameters)
+
+    def _caller(
+        self, model: Model, recording: Recording, role: Any, thread_id: str, parameters: dict[str, Any]
+    ) -> ModelCaller:
+        return ModelCaller(
+            model=model,
+            recording=recording,
+            role=role,
+            thread_id=thread_id,
+            parameters=parameters,
+            retry=self._retry,
+            request_timeout_s=self._timeout_s,
+        )
+
+    def _litellm_model(self, owner: str, spec: AgentSpec | ModelSpec) -> Model:
+        """One model object for each owner, so that its connections are shared by all trials."""
+        if owner not in self._shared:
+            from runners.models.litellm_model import LitellmModel
+
+            self._shared[owner] = LitellmModel(
+                spec.model,
+                api_base=spec.api_base,
+                api_key=os.environ.get(spec.api_key_env) if spec.api_key_env else None,
+                price=spec.price,
+            )
+        return self._shared[owner]
+
+
+def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
+    """Return what identifies the simulated user in a trial's key: its kind, and for a model also its wording."""
+    spec = experiment.user_simulator
+    if spec.kind != "llm" or spec.llm is None:
+        return spec.kind
+    wording = prompts.user_simulator_path.read_text() if prompts.user_simulator_path else ""
+    return f"llm:{spec.llm.model}:{digest([spec.llm.parameters, wording])[:12]}"
+
+
+def missing_keys(experiment: Experiment) -> list[str]:
+    """Return what the file's models lack to be reached, one sentence each, before anything is run or paid for."""
+    named: list[tuple[str, AgentSpec | ModelSpec]] = [(f"agents.{agent.name}", agent) for agent in experiment.agents]
+    if experiment.user_simulator.llm:
+        named.append(("user_simulator.llm", experiment.user_simulator.llm))
+    if experiment.grader.judge:
+        named.append(("grader.judge", experiment.grader.judge))
+    return [sentence for key, spec in named for sentence in _missing(key, spec)]
+
+
+def _missing(key: str, spec: AgentSpec | ModelSpec) -> list[str]:
+    if spec.model.startswith(SCRIPTED):
+        return []
+    if spec.api_key_env:
+        is_there = bool(os.environ.get(spec.api_key_env))
+        return [] if is_there else [f"key '{key}.api_key_env': the environment variable {spec.api_key_env} is not set"]
+    from runners.models.litellm_names import missing_credentials
+
+    return [
+        f"key '{key}.model': {spec.model} needs the environment variable {name}"
+        for name in missing_credentials(spec.model, spec.api_base)
+    ]
+
+
+def _asking(caller: ModelCaller, failure: type[BoundaryError]) -> AskModel:
+    async def ask(system: str, user: str) -> str:
+        messages = [Message(role="system", content=system), Message(role="user", content=user)]
+        try:
+            return (await caller.call(messages)).message.content
+        except ModelBoundaryError as error:
+            raise failure(str(error), kind=error.kind, is_retry_owed=error.is_retry_owed) from error
+
+    return ask

@@ -1,0 +1,86 @@
+"""The asking of one trial: every question is durable before it is answered, every answer before the agent sees it."""
+
+import time
+from collections.abc import Callable
+
+from recorder.errors import RecorderError
+from recorder.events import QuestionAnswered, QuestionAsked
+from runners.errors import BoundaryError, UserSimulatorError
+from runners.recording import Recording
+from runners.users.protocol import Answer, UserKnowledge, UserSimulator
+
+
+class AskUser:
+    """Handles the calls of one trial's ``ask_user`` tool.
+
+    A tool's exception ends at the MCP server, so the first one is kept in ``failure`` for whoever runs the trial.
+
+    Args:
+        simulator: Answers.
+        knowledge: What the simulated user had in mind and left out.
+        recording: The trial's stream.
+        current_action_index: The action that is being executed, counted from 1; None if unknown.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        simulator: UserSimulator,
+        knowledge: UserKnowledge,
+        recording: Recording,
+        current_action_index: Callable[[], int | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.failure: Exception | None = None
+        self._simulator = simulator
+        self._knowledge = knowledge
+        self._recording = recording
+        self._current_action_index = current_action_index
+        self._clock = clock
+        self._question_count = 0
+
+    async def __call__(self, question: str, context: str, call_id: str | None) -> str:
+        """Return the answer to one question, recorded.
+
+        Raises:
+            UserSimulatorError: There is no answer; the trial has failed.
+            RecorderError: The question or its answer could not be recorded.
+        """
+        try:
+            return await self._answer(question, context, call_id)
+        except (BoundaryError, RecorderError) as error:
+            self.failure = self.failure or error
+            raise
+
+    async def _answer(self, question: str, context: str, call_id: str | None) -> str:
+        self._question_count += 1
+        question_id = f"q{self._question_count}"
+        asked = QuestionAsked(
+            question_id=question_id,
+            question=question,
+            context=context,
+            call_id=call_id,
+            action_index=self._current_action_index(),
+        )
+        await self._recording.append(asked)
+        began_s = self._clock()
+        answer = await self._simulated(question, context)
+        answered = QuestionAnswered(
+            question_id=question_id,
+            answer=answer.text,
+            simulator=self._simulator.name,
+            latency_ms=(self._clock() - began_s) * 1000,
+            revealed=answer.revealed,
+        )
+        await self._recording.append(answered)
+        return answer.text
+
+    async def _simulated(self, question: str, context: str) -> Answer:
+        try:
+            return await self._simulator.answer(question, context, self._knowledge)
+        except (BoundaryError, RecorderError):
+            raise
+        except Exception as error:
+            raise UserSimulatorError(
+                f"the simulator {self._simulator.name} broke: {type(error).__name__}: {error}", kind="crash"
+            ) from error

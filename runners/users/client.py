@@ -1,0 +1,62 @@
+"""The native agent's way to ``ask_user``: a client of the real MCP server, connected in memory."""
+
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self, cast
+
+from runners.benchmarks.protocol import ToolResult
+from runners.conversation import ToolDefinition
+from runners.errors import UserSimulatorError
+from runners.users.asking import AskUser
+from runners.users.server import CALL_ID_KEY, build_server
+
+
+class AskUserClient:
+    """Asks the simulated user of one trial over MCP.
+
+    ``tool`` is the definition as the server lists it, available while the client is open.
+
+    Args:
+        handler: Answers and records; its failure ends the trial.
+    """
+
+    tool: ToolDefinition
+
+    def __init__(self, handler: AskUser) -> None:
+        self._handler = handler
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        from mcp import Client
+
+        self._client = await self._stack.enter_async_context(Client(build_server(self._handler)))
+        (listed,) = (await self._client.list_tools()).tools
+        self.tool = ToolDefinition(
+            name=listed.name, description=listed.description or "", input_schema=listed.input_schema
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+        """Call the tool with the arguments that the model gave; wrong ones are an error result.
+
+        Raises:
+            UserSimulatorError: There is no answer; the trial has failed.
+            RecorderError: The question or its answer could not be recorded.
+        """
+        from mcp import MCPError
+        from mcp.types import RequestParamsMeta, TextContent
+
+        meta = cast("RequestParamsMeta", {CALL_ID_KEY: call_id}) if call_id else None
+        try:
+            result = await self._client.call_tool(self.tool.name, arguments, meta=meta)
+        except MCPError as error:
+            raise UserSimulatorError(f"the ask_user server failed: {error}", kind="server_error") from error
+        if self._handler.failure is not None:
+            raise self._handler.failure
+        texts = [part.text for part in result.content if isinstance(part, TextContent)]
+        return ToolResult(text="\n".join(texts), is_error=bool(result.is_error), server="lhaw-record-ask-user")

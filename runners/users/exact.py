@@ -1,0 +1,21 @@
+"""The exact simulator: the matcher decides what a question is about, and the answer gives that and nothing else."""
+
+from recorder.events import RevealedSegment
+from runners.users.matcher import matching_segments
+from runners.users.protocol import Answer, UserKnowledge
+from runners.users.wordings import answer_with
+
+
+class ExactSimulator:
+    """A deterministic user without a model."""
+
+    name = "exact"
+
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+        """Give the values of the segments that the question is about, or defer to the agent's judgment."""
+        asked = matching_segments(question, context, knowledge.removed)
+        given = [segment for segment in knowledge.removed if segment.segment_id in asked]
+        return Answer(
+            text=answer_with(given),
+            revealed=tuple(RevealedSegment(segment_id=each.segment_id, is_requested=True) for each in given),
+        )

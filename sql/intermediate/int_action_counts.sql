@@ -1,0 +1,12 @@
+-- view: int_action_counts
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: actions = tool calls + malformed calls + turns of text alone
+-- source: METRICS 1, actions
+-- notes: counted from the actions themselves; an attempt without actions has no row.
+select
+    stream_id,
+    count(*) as action_count
+from stg_actions_started
+group by stream_id

@@ -1,0 +1,24 @@
+-- view: int_agents
+-- grain: agent_name, agent_digest
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: DESIGN 4, trial_id: a changed agent is another agent
+-- notes: a name that stands for several agents is told apart by six digits of the
+--     digest, so that their trials are never pooled.
+with agents as (
+    select
+        agent as agent_name,
+        agent_digest
+    from stg_trials_started
+    group by agent, agent_digest
+)
+
+select
+    agent_name,
+    agent_digest,
+    case
+        when count(*) over (partition by agent_name) = 1 then agent_name
+        else agent_name || '#' || left(agent_digest, 6)
+    end as agent
+from agents

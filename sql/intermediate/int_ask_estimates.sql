@@ -1,0 +1,84 @@
+-- view: int_ask_estimates
+-- grain: benchmark, agent, measure
+-- inputs:
+-- outputs:
+-- equation: ask_pct = 100 * trials that asked / trials;
+--     ask_variant_pct = 100 * variants where a trial asked / variants;
+--     questions_per_asking_trial = questions / trials that asked
+-- source: METRICS 3, Ask % and questions per asking trial; FACTS B2.9
+-- notes: valid trials of ask_user. Nobody asked: questions_per_asking_trial is null.
+with units as (
+    select
+        benchmark,
+        agent,
+        unit_id,
+        cluster_index,
+        cluster_count,
+        n_missing,
+        nullif(n_trials, 0) as n_trials,
+        case when n_trials > 0 then n_asking_trials end as n_asking_trials,
+        case when n_trials > 0 then n_questions end as n_questions,
+        case when n_trials > 0 then 100 * (n_asking_trials > 0)::integer end
+            as variant_asked_pct,
+        case when n_trials = 0 then 'no_valid_trials' end as reason
+    from pass_at_k
+    where unit_kind = 'variant' and condition = 'ask_user'
+),
+
+trial_shares as (
+    select
+        benchmark,
+        agent,
+        'ask_pct' as measure,
+        ratio_estimate(
+            100 * n_asking_trials,
+            n_trials,
+            'no_valid_trials',
+            unit_id,
+            cluster_index,
+            cluster_count
+        ) as estimate,
+        coalesce(sum(n_trials), 0)::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from units
+    group by benchmark, agent
+),
+
+variant_shares as (
+    select
+        benchmark,
+        agent,
+        'ask_variant_pct' as measure,
+        mean_estimate(
+            variant_asked_pct, reason, unit_id, cluster_index, cluster_count, false
+        ) as estimate,
+        coalesce(sum(n_trials), 0)::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from units
+    group by benchmark, agent
+),
+
+question_ratios as (
+    select
+        benchmark,
+        agent,
+        'questions_per_asking_trial' as measure,
+        ratio_estimate(
+            n_questions,
+            n_asking_trials,
+            'nobody_asked',
+            unit_id,
+            cluster_index,
+            cluster_count
+        ) as estimate,
+        coalesce(sum(n_trials), 0)::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from units
+    group by benchmark, agent
+)
+
+select * from trial_shares
+union all
+select * from variant_shares
+union all
+select * from question_ratios

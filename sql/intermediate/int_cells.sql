@@ -1,0 +1,103 @@
+-- view: int_cells
+-- grain: benchmark, agent, unit_kind, unit_id, condition
+-- inputs:
+-- outputs:
+-- equation: n_missing = planned - valid - running, where planned is the recorded
+--     number per cell, at least the trials seen
+-- source: METRICS 1 and 3
+-- notes: a trial of a variant is in the unit of its variant; a trial with the full prompt
+--     is (also) in the unit of its task.
+with placed as (
+    select
+        trial_id,
+        benchmark,
+        agent,
+        condition,
+        task_id,
+        'variant' as unit_kind,
+        variant_id as unit_id,
+        variant_id,
+        variant_digest
+    from int_trials_evaluated
+    where variant_id is not null
+    union all
+    select
+        trial_id,
+        benchmark,
+        agent,
+        condition,
+        task_id,
+        'task' as unit_kind,
+        task_id as unit_id,
+        null as variant_id,
+        null as variant_digest
+    from int_trials_evaluated
+    where prompt_state = 'full'
+),
+
+subcells as (
+    select
+        placed.benchmark,
+        placed.agent,
+        placed.unit_kind,
+        placed.unit_id,
+        placed.condition,
+        trials.variant_id as subcell_id,
+        any_value(placed.task_id) as task_id,
+        any_value(placed.variant_id) as variant_id,
+        any_value(placed.variant_digest) as variant_digest,
+        any_value(trials.ambiguity_class) as ambiguity_class,
+        bool_or(trials.oracle_scope = 'task') as is_task_scope,
+        bool_or(trials.role = 'classifier') as is_baseline_reused,
+        greatest(coalesce(max(trials.trials_per_cell), 0), count(*)) as n_planned,
+        count(*) filter (where trials.trial_state = 'valid') as n_valid,
+        count(*) filter (where trials.trial_state = 'running') as n_running,
+        count(*) filter (where trials.is_measured) as n_trials,
+        count(*) filter (where trials.is_measured and trials.is_success)
+            as n_success,
+        count(distinct trials.settings_digest) as n_settings,
+        list(trials.checkpoint_progress order by trials.trial_id)
+        filter (where trials.is_measured) as progress_values,
+        count(*) filter (where trials.is_measured and trials.question_count > 0)
+            as n_asking_trials,
+        coalesce(
+            sum(trials.question_count) filter (where trials.is_measured), 0
+        )::bigint as n_questions
+    from placed
+    inner join int_trials_evaluated as trials
+        on placed.trial_id = trials.trial_id
+    group by
+        placed.benchmark,
+        placed.agent,
+        placed.unit_kind,
+        placed.unit_id,
+        placed.condition,
+        trials.variant_id
+)
+
+select
+    benchmark,
+    agent,
+    unit_kind,
+    unit_id,
+    condition,
+    any_value(task_id) as task_id,
+    any_value(variant_id) as variant_id,
+    any_value(variant_digest) as variant_digest,
+    any_value(ambiguity_class) as ambiguity_class,
+    bool_or(is_task_scope) as is_task_scope,
+    bool_or(is_baseline_reused) as is_baseline_reused,
+    sum(n_planned)::bigint as n_planned,
+    sum(n_valid)::bigint as n_valid,
+    sum(n_trials)::bigint as n_trials,
+    sum(n_planned - n_valid - n_running)::bigint as n_missing,
+    sum(n_running)::bigint as n_running,
+    sum(n_valid - n_trials)::bigint as n_not_injected,
+    sum(n_success)::bigint as n_success,
+    max(n_settings) as n_settings,
+    list_avg(flatten(list(progress_values order by subcell_id)))
+        as checkpoint_progress,
+    sum(n_asking_trials)::bigint as n_asking_trials,
+    sum(n_questions)::bigint as n_questions
+from subcells
+group by benchmark, agent, unit_kind, unit_id, condition

@@ -1,0 +1,32 @@
+-- view: int_clusters
+-- grain: benchmark, cluster_kind, cluster_id
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 5: one weight matrix shared by all cells of a set
+-- notes: the set is every task (kind task) or every variant (kind variant) of a
+--     benchmark, numbered from 0 in the order of their names.
+with members as (
+    select
+        benchmark,
+        'task' as cluster_kind,
+        task_id as cluster_id
+    from int_trials_evaluated
+    union
+    select
+        benchmark,
+        'variant' as cluster_kind,
+        variant_id as cluster_id
+    from int_trials_evaluated
+    where variant_id is not null
+)
+
+select
+    benchmark,
+    cluster_kind,
+    cluster_id,
+    row_number() over (
+        partition by benchmark, cluster_kind order by cluster_id
+    ) - 1 as cluster_index,
+    count(*) over (partition by benchmark, cluster_kind) as cluster_count
+from members

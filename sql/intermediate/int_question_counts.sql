@@ -1,0 +1,15 @@
+-- view: int_question_counts
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 1, questions
+-- notes: an attempt without questions has no row; the first ask is null where one of
+--     its questions has no known action.
+select
+    stream_id,
+    count(*) as question_count,
+    case when count(*) = count(action_index) then min(action_index) end
+        as first_ask_action
+from int_questions_placed
+group by stream_id

@@ -1,0 +1,32 @@
+-- view: int_questions_placed
+-- grain: stream_id, question_id
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 1, questions and first-ask timing
+-- notes: the action of a question is the one recorded with it, else the one with the
+--     same call id; null where neither is known.
+with calls as (
+    select
+        stream_id,
+        call_id,
+        min(action_index) as action_index
+    from stg_actions_started
+    where call_id is not null
+    group by stream_id, call_id
+)
+
+select
+    asked.stream_id,
+    asked.question_id,
+    asked.trial_id,
+    asked.attempt,
+    asked.sequence,
+    asked.question,
+    asked.context,
+    coalesce(asked.action_index, calls.action_index) as action_index
+from stg_questions_asked as asked
+left join calls
+    on
+        asked.stream_id = calls.stream_id
+        and asked.call_id = calls.call_id

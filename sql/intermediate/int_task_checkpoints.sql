@@ -1,0 +1,24 @@
+-- view: int_task_checkpoints
+-- grain: task_digest, position
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 1, terminal state: the order of task_registered
+-- notes: a task without checkpoints has no row.
+with numbered as (
+    select
+        task_digest,
+        benchmark,
+        checkpoints,
+        unnest(range(1, len(checkpoints) + 1)) as position
+    from int_tasks
+)
+
+select
+    task_digest,
+    position,
+    benchmark,
+    checkpoints[position].checkpoint_id as checkpoint_id,
+    checkpoints[position].label as label,
+    checkpoints[position].total as total
+from numbered

@@ -1,0 +1,16 @@
+-- view: int_tasks
+-- grain: task_digest
+-- inputs:
+-- outputs:
+-- equation: none; a task is registered once per run, its digest covers every field
+-- source: DESIGN 4, task_registered
+-- notes: rows of one digest are equal, so any of them is taken.
+select
+    task_digest,
+    any_value(benchmark) as benchmark,
+    any_value(benchmark_version) as benchmark_version,
+    any_value(task_id) as task_id,
+    any_value(domain) as domain,
+    any_value(checkpoints) as checkpoints
+from stg_tasks_registered
+group by task_digest

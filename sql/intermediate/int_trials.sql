@@ -1,0 +1,35 @@
+-- view: int_trials
+-- grain: trial_id
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 1: the highest-numbered valid attempt counts
+-- notes: `stream_id` is the attempt that counts, null where none is valid;
+--     `keys_stream_id` is that one, else the latest, and gives the keys of the trial.
+with summarised as (
+    select
+        trial_id,
+        arg_max(stream_id, (attempt, stream_id))
+        filter (where attempt_state = 'valid') as stream_id,
+        arg_max(stream_id, (attempt, stream_id)) as latest_stream_id,
+        bool_or(attempt_state = 'running') as has_running,
+        count(*) as attempts,
+        count(*) filter (
+            where attempt_state in ('failed', 'ungraded', 'interrupted')
+        ) as failed_attempts
+    from int_attempts
+    group by trial_id
+)
+
+select
+    trial_id,
+    case
+        when stream_id is not null then 'valid'
+        when has_running then 'running'
+        else 'missing'
+    end as trial_state,
+    stream_id,
+    coalesce(stream_id, latest_stream_id) as keys_stream_id,
+    attempts,
+    failed_attempts
+from summarised

@@ -1,0 +1,30 @@
+-- view: int_variant_dimensions
+-- grain: variant_digest, position
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 3, by dimension; parameter `per`
+-- notes: variant_dimension keeps the first segment of each dimension, segment keeps
+--     all, primary keeps position 1.
+with ranked as (
+    select
+        variant_digest,
+        position,
+        dimension,
+        row_number() over (
+            partition by variant_digest, dimension order by position
+        ) as rank_in_dimension
+    from int_variant_segments
+)
+
+select
+    variant_digest,
+    position,
+    dimension
+from ranked
+where
+    case getvariable('per')
+        when 'segment' then true
+        when 'primary' then position = 1
+        else rank_in_dimension = 1
+    end

@@ -1,0 +1,29 @@
+-- view: int_variant_outcomes
+-- grain: variant_digest, agent, role
+-- inputs:
+-- outputs:
+-- equation: n = valid trials, c = successes, S = distinct terminal states
+-- source: METRICS 2
+-- notes: `underspecified` trials only, evaluated and classifying ones apart. Planned is
+--     the recorded number per cell, at least the trials seen.
+select
+    variant_digest,
+    agent,
+    role,
+    any_value(benchmark) as benchmark,
+    any_value(variant_id) as variant_id,
+    any_value(agent_name) as agent_name,
+    greatest(coalesce(max(trials_per_cell), 0), count(*)) as n_planned,
+    count(*) filter (where trial_state = 'valid') as n_trials,
+    count(*) filter (where trial_state = 'valid' and is_success) as n_success,
+    count(distinct terminal_state) filter (where trial_state = 'valid')
+        as n_terminal_states
+from trials
+where
+    condition = 'underspecified'
+    and (
+        role <> 'classifier'
+        or getvariable('classifier_experiment') is null
+        or experiment_id = getvariable('classifier_experiment')
+    )
+group by variant_digest, agent, role

@@ -1,0 +1,45 @@
+-- view: int_variants
+-- grain: variant_digest
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 2, which class the tables use
+-- notes: the digest leaves the label out, so a label can be added later: the last
+--     recorded label counts (ties by stream and sequence).
+with labels as (
+    select
+        variant_digest,
+        arg_max(
+            { 'ambiguity_class': ambiguity_class, 'classified_by': classified_by },
+            (recorded_at_us, stream_id, sequence)
+        ) as label
+    from stg_variants_generated
+    where ambiguity_class is not null
+    group by variant_digest
+),
+
+variants as (
+    select
+        variant_digest,
+        any_value(benchmark) as benchmark,
+        any_value(task_id) as task_id,
+        any_value(variant_id) as variant_id,
+        any_value(segments) as segments,
+        any_value(origin) as origin,
+        any_value(severity) as severity
+    from stg_variants_generated
+    group by variant_digest
+)
+
+select
+    variants.variant_digest,
+    variants.benchmark,
+    variants.task_id,
+    variants.variant_id,
+    variants.segments,
+    variants.origin,
+    variants.severity,
+    labels.label.ambiguity_class,
+    labels.label.classified_by
+from variants
+left join labels on variants.variant_digest = labels.variant_digest

@@ -1,0 +1,53 @@
+-- view: int_variants_classified
+-- grain: variant_digest, agent, role
+-- inputs:
+-- outputs:
+-- equation: first match wins. c = 0 and |S| = 1 and a judge's verdict: new_task;
+--     c = 0: outcome-critical; |S| = 1 and c = n: benign; otherwise divergent
+-- source: METRICS 2, ambiguity class; FACTS B2.1 to B2.5; parameter `reading`
+-- notes: no judge is recorded, so c = 0 and |S| = 1 is unjudged and stays
+--     outcome-critical. reading = readme makes c = n benign whatever S is. Fewer than
+--     the planned trials give null.
+with judged as (
+    select
+        variant_digest,
+        agent,
+        role,
+        benchmark,
+        variant_id,
+        agent_name,
+        n_planned,
+        n_trials,
+        n_success,
+        n_terminal_states,
+        n_trials < n_planned as is_incomplete
+    from int_variant_outcomes
+)
+
+select
+    variant_digest,
+    agent,
+    role,
+    benchmark,
+    variant_id,
+    agent_name,
+    n_planned,
+    n_trials,
+    n_success,
+    n_terminal_states,
+    case
+        when is_incomplete then null
+        when n_success = 0 then 'outcome-critical'
+        when
+            n_success = n_trials
+            and (n_terminal_states = 1 or getvariable('reading') = 'readme')
+            then 'benign'
+        else 'divergent'
+    end as ambiguity_class,
+    case
+        when is_incomplete then null
+        when n_success = 0 and n_terminal_states = 1 then 'unjudged'
+        else 'not_applicable'
+    end as new_task_verdict,
+    case when is_incomplete then 'trials_incomplete' end as reason
+from judged

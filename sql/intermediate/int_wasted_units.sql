@@ -1,0 +1,135 @@
+-- view: int_wasted_units
+-- grain: benchmark, agent, variant_id, condition, measure
+-- inputs:
+-- outputs:
+-- equation: value per trial, mean per unit
+-- source: METRICS 4, wasted compute
+-- notes: the unit is (variant, agent). Trials without a value are left out of the mean; a
+--     unit with an unknown price has no cost.
+with summarised as (
+    select
+        benchmark,
+        agent,
+        variant_id,
+        condition,
+        avg(100 * wasted_ratio) as wasted_pct,
+        avg(wasted_actions) as wasted_actions,
+        avg(pre_injection_actions) as pre_injection_actions,
+        avg(coalesce(pre_injection_tokens, 0)) as pre_injection_tokens,
+        case
+            when count(*) = count(pre_injection_cost_usd)
+                then avg(pre_injection_cost_usd)
+        end as pre_injection_cost_usd,
+        min(reason) as reason
+    from wasted_trials
+    group by benchmark, agent, variant_id, condition
+),
+
+cells as (
+    select
+        cells.benchmark,
+        cells.agent,
+        cells.variant_id,
+        cells.condition,
+        cells.cluster_index,
+        cells.cluster_count,
+        cells.n_trials,
+        cells.n_missing,
+        cells.n_not_injected,
+        summarised.wasted_pct,
+        summarised.wasted_actions,
+        summarised.pre_injection_actions,
+        summarised.pre_injection_tokens,
+        summarised.pre_injection_cost_usd,
+        case
+            when cells.n_trials > 0 then summarised.reason
+            when cells.n_not_injected > 0 then 'not_injected'
+            else 'no_valid_trials'
+        end as reason
+    from pass_at_k as cells
+    left join summarised
+        on
+            cells.benchmark = summarised.benchmark
+            and cells.agent = summarised.agent
+            and cells.variant_id = summarised.variant_id
+            and cells.condition = summarised.condition
+    where cells.unit_kind = 'variant' and cells.condition like 'inject%'
+),
+
+collapsed as (
+    select
+        benchmark,
+        agent,
+        variant_id,
+        condition,
+        bool_or(is_collapsed) as is_collapsed
+    from injections
+    group by benchmark, agent, variant_id, condition
+),
+
+listed as (
+    select
+        cells.benchmark,
+        cells.agent,
+        cells.variant_id,
+        cells.condition,
+        cells.cluster_index,
+        cells.cluster_count,
+        cells.n_trials,
+        cells.n_missing,
+        cells.n_not_injected,
+        coalesce(collapsed.is_collapsed, false) as is_collapsed,
+        unnest(
+            [
+                {
+                    'measure': 'wasted_pct',
+                    'unit_value': cells.wasted_pct,
+                    'reason': cells.reason
+                },
+                {
+                    'measure': 'wasted_actions',
+                    'unit_value': cells.wasted_actions,
+                    'reason': cells.reason
+                },
+                {
+                    'measure': 'pre_injection_actions',
+                    'unit_value': cells.pre_injection_actions,
+                    'reason': cells.reason
+                },
+                {
+                    'measure': 'pre_injection_tokens',
+                    'unit_value': cells.pre_injection_tokens,
+                    'reason': cells.reason
+                },
+                {
+                    'measure': 'pre_injection_cost_usd',
+                    'unit_value': cells.pre_injection_cost_usd,
+                    'reason': coalesce(cells.reason, 'unknown_price')
+                }
+            ]
+        ) as listed_measure
+    from cells
+    left join collapsed
+        on
+            cells.benchmark = collapsed.benchmark
+            and cells.agent = collapsed.agent
+            and cells.variant_id = collapsed.variant_id
+            and cells.condition = collapsed.condition
+)
+
+select
+    benchmark,
+    agent,
+    variant_id,
+    condition,
+    listed_measure.measure,
+    listed_measure.unit_value,
+    case when listed_measure.unit_value is null then listed_measure.reason end
+        as reason,
+    cluster_index,
+    cluster_count,
+    n_trials,
+    n_missing,
+    n_not_injected,
+    is_collapsed
+from listed

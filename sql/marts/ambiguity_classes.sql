@@ -1,0 +1,116 @@
+-- view: ambiguity_classes
+-- grain: variant_digest
+-- inputs:
+-- outputs:
+-- equation: the label that came with the variant, else the classifier's class
+-- source: METRICS 2, which class the tables use and oracle_decision; parameters
+--     `classifier_agent` and `classifier_experiment`
+-- notes: without `classifier_agent` the only classifying agent is taken; with several
+--     the class is null (reason several_classifiers). A label has no verdict.
+with classifiers as (
+    select
+        variant_digest,
+        agent,
+        n_planned,
+        n_trials,
+        n_success,
+        n_terminal_states,
+        ambiguity_class,
+        new_task_verdict,
+        reason,
+        count(*) over (partition by variant_digest) as n_classifiers,
+        row_number() over (partition by variant_digest order by agent) as choice
+    from int_variants_classified
+    where
+        role = 'classifier'
+        and (
+            getvariable('classifier_agent') is null
+            or agent = getvariable('classifier_agent')
+            or agent_name = getvariable('classifier_agent')
+        )
+),
+
+assigned as (
+    select
+        int_variants.variant_digest,
+        int_variants.benchmark,
+        int_variants.task_id,
+        int_variants.variant_id,
+        int_variants.origin,
+        int_variants.severity,
+        int_variants.ambiguity_class is not null as has_label,
+        int_variants.classified_by,
+        int_variants.ambiguity_class as label,
+        classifiers.agent,
+        classifiers.n_planned,
+        classifiers.n_trials,
+        classifiers.n_success,
+        classifiers.n_terminal_states,
+        classifiers.ambiguity_class,
+        classifiers.new_task_verdict,
+        case
+            when classifiers.variant_digest is null then 'no_label_and_no_classifier'
+            when classifiers.n_classifiers > 1 then 'several_classifiers'
+            else classifiers.reason
+        end as reason
+    from int_variants
+    left join classifiers
+        on
+            int_variants.variant_digest = classifiers.variant_digest
+            and classifiers.choice = 1
+),
+
+decided as (
+    select
+        variant_digest,
+        benchmark,
+        task_id,
+        variant_id,
+        origin,
+        severity,
+        case
+            when has_label then label
+            when reason is null then ambiguity_class
+        end as ambiguity_class,
+        case
+            when has_label then 'label'
+            when reason is null then 'classifier'
+        end as class_source,
+        case
+            when has_label then classified_by
+            when reason is null then agent
+        end as classified_by,
+        case
+            when has_label then 'not_applicable'
+            when reason is null then new_task_verdict
+        end as new_task_verdict,
+        n_planned,
+        n_trials,
+        n_success,
+        n_terminal_states,
+        case when not has_label then reason end as reason
+    from assigned
+)
+
+select
+    variant_digest,
+    benchmark,
+    task_id,
+    variant_id,
+    origin,
+    severity,
+    ambiguity_class,
+    class_source,
+    classified_by,
+    new_task_verdict,
+    case ambiguity_class
+        when 'outcome-critical' then 'CLARIFY'
+        when 'divergent' then 'PROCEED'
+        when 'benign' then 'PROCEED'
+    end as oracle_decision,
+    n_planned,
+    n_trials,
+    n_success,
+    n_terminal_states,
+    reason
+from decided

@@ -1,0 +1,59 @@
+-- view: costs
+-- grain: stream_id, purpose
+-- inputs:
+-- outputs:
+-- equation: none
+-- source: METRICS 8
+-- notes: every attempt has the purposes agent, user_simulator and grader_and_judge. An
+--     unknown price makes the cost null, never 0; without calls it is 0. A failed call
+--     has no known tokens.
+with purposes as (
+    select
+        attempts.stream_id,
+        attempts.trial_id,
+        attempts.attempt,
+        attempts.attempt_state,
+        unnest(['agent', 'user_simulator', 'grader_and_judge']) as purpose
+    from int_attempts as attempts
+),
+
+calls as (
+    select
+        stream_id,
+        case role
+            when 'grader' then 'grader_and_judge'
+            when 'judge' then 'grader_and_judge'
+            else role
+        end as purpose,
+        count(*) as n_calls,
+        sum(input_tokens)::bigint as input_tokens,
+        sum(output_tokens)::bigint as output_tokens,
+        sum(cached_input_tokens)::bigint as cached_input_tokens,
+        count(*) = count(cost_usd) as has_every_price,
+        sum(cost_usd order by call_id) as cost_usd,
+        sum(latency_ms order by call_id) / 1000 as model_seconds
+    from stg_models_responded
+    where trial_id is not null
+    group by all
+)
+
+select
+    purposes.stream_id,
+    purposes.purpose,
+    purposes.trial_id,
+    purposes.attempt,
+    purposes.attempt_state,
+    coalesce(calls.n_calls, 0) as n_calls,
+    coalesce(calls.input_tokens, 0) as input_tokens,
+    coalesce(calls.output_tokens, 0) as output_tokens,
+    coalesce(calls.cached_input_tokens, 0) as cached_input_tokens,
+    case
+        when calls.stream_id is null then 0
+        when calls.has_every_price then calls.cost_usd
+    end as cost_usd,
+    coalesce(calls.model_seconds, 0) as model_seconds
+from purposes
+left join calls
+    on
+        purposes.stream_id = calls.stream_id
+        and purposes.purpose = calls.purpose

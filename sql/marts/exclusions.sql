@@ -1,0 +1,165 @@
+-- view: exclusions
+-- grain: benchmark, kind
+-- inputs:
+-- outputs:
+-- equation: none; what the tables leave out or should be read with, counted
+-- source: METRICS 1 to 4; DESIGN 8: every table says which trials it excludes and why
+-- notes: only kinds that occur. benchmark is all for what no benchmark owns.
+with screened as (
+    select
+        trials.benchmark,
+        screened.exclusion as kind,
+        count(*) as n
+    from int_trials_screened as screened
+    inner join trials on screened.trial_id = trials.trial_id
+    where screened.exclusion is not null
+    group by trials.benchmark, screened.exclusion
+),
+
+cells as (
+    select
+        benchmark,
+        unnest(
+            [
+                { 'kind': 'missing_trials', 'n': sum(n_missing) },
+                { 'kind': 'running_trials', 'n': sum(n_running) },
+                { 'kind': 'not_injected_trials', 'n': sum(n_not_injected) },
+                {
+                    'kind': 'cells_with_too_few_trials',
+                    'n': count(*) filter (where reason = 'too_few_trials')
+                },
+                {
+                    'kind': 'cells_with_mixed_settings',
+                    'n': count(*) filter (where n_settings > 1)
+                },
+                {
+                    'kind': 'baseline_reused_cells',
+                    'n': count(*) filter (where is_baseline_reused)
+                }
+            ]
+        ) as counted
+    from pass_at_k
+    where unit_kind = 'variant' or condition in ('full', 'full_ask_user')
+    group by benchmark
+),
+
+variants_met as (
+    select distinct
+        trials.benchmark,
+        trials.variant_digest
+    from trials
+    inner join int_trials_screened as screened
+        on trials.trial_id = screened.trial_id
+    where
+        trials.variant_digest is not null
+        and (
+            screened.exclusion is null
+            or screened.exclusion in ('classifying_trial', 'new_task')
+        )
+),
+
+classes as (
+    select
+        variants_met.benchmark,
+        unnest(
+            [
+                {
+                    'kind': 'new_task_variants',
+                    'n': count(*) filter (where classes.ambiguity_class = 'new_task')
+                },
+                {
+                    'kind': 'unjudged_variants',
+                    'n': count(*) filter (
+                        where classes.new_task_verdict = 'unjudged'
+                    )
+                },
+                {
+                    'kind': 'unclassified_variants',
+                    'n': count(*) filter (where classes.ambiguity_class is null)
+                },
+                {
+                    'kind': 'classifiers',
+                    'n': count(distinct classes.classified_by)
+                }
+            ]
+        ) as counted
+    from variants_met
+    left join ambiguity_classes as classes
+        on variants_met.variant_digest = classes.variant_digest
+    group by variants_met.benchmark
+),
+
+collapsed as (
+    select
+        injections.benchmark,
+        'collapsed_units' as kind,
+        count(distinct concat_ws('|', injections.agent, injections.variant_id)) as n
+    from injections
+    inner join int_trials_evaluated
+        on injections.trial_id = int_trials_evaluated.trial_id
+    where injections.is_collapsed
+    group by injections.benchmark
+),
+
+latest_runs as (
+    select
+        experiment_id,
+        arg_max(run_id, (recorded_at_us, run_id)) as run_id
+    from int_runs_planned
+    where
+        getvariable('experiment') is null
+        or experiment_id = getvariable('experiment')
+    group by experiment_id
+),
+
+started as (
+    select
+        run_id,
+        count(distinct trial_id) as n_started
+    from stg_trials_started
+    group by run_id
+),
+
+unstarted as (
+    select
+        'all' as benchmark,
+        'unstarted_trials' as kind,
+        sum(
+            greatest(
+                runs.planned_trials
+                - runs.finished_before
+                - coalesce(started.n_started, 0),
+                0
+            )
+        ) as n
+    from latest_runs
+    inner join int_runs_planned as runs on latest_runs.run_id = runs.run_id
+    left join started on latest_runs.run_id = started.run_id
+),
+
+united as (
+    select * from screened
+    union all
+    select
+        benchmark,
+        counted.kind,
+        counted.n
+    from cells
+    union all
+    select
+        benchmark,
+        counted.kind,
+        counted.n
+    from classes
+    union all
+    select * from collapsed
+    union all
+    select * from unstarted
+)
+
+select
+    benchmark,
+    kind,
+    n::bigint as n
+from united
+where n > 0

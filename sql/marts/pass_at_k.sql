@@ -1,0 +1,97 @@
+-- view: pass_at_k
+-- grain: benchmark, agent, unit_kind, unit_id, condition
+-- inputs:
+-- outputs:
+-- equation: pass@k = 1 - C(n-c, k) / C(n, k); pass^k = C(c, k) / C(n, k)
+-- source: METRICS 2; Chen et al. 2021; FACTS B1, B2.12, B2.13; parameter `k`
+-- notes: n < k is null with reason too_few_trials. Units are variants, and tasks where
+--     the prompt is full. The cluster of a unit is its task where variants share `full`
+--     trials, else its variant (METRICS 5).
+with counted as (
+    select
+        benchmark,
+        agent,
+        unit_kind,
+        unit_id,
+        condition,
+        task_id,
+        variant_id,
+        variant_digest,
+        ambiguity_class,
+        is_baseline_reused,
+        n_planned,
+        n_trials,
+        n_missing,
+        n_running,
+        n_not_injected,
+        n_success,
+        n_settings,
+        checkpoint_progress,
+        n_asking_trials,
+        n_questions,
+        range(0, getvariable('k')) as steps,
+        case
+            when
+                unit_kind = 'task'
+                or bool_or(is_task_scope) over (partition by benchmark)
+                then 'task'
+            else 'variant'
+        end as cluster_kind
+    from int_cells
+),
+
+drawn as (
+    select
+        *,
+        n_trials < getvariable('k') as has_too_few,
+        list_product(
+            list_transform(
+                steps,
+                lambda i: greatest(n_trials - n_success - i, 0) / (n_trials - i)
+            )
+        ) as share_all_failed,
+        list_product(
+            list_transform(
+                steps, lambda i: greatest(n_success - i, 0) / (n_trials - i)
+            )
+        ) as share_all_passed
+    from counted
+)
+
+select
+    drawn.benchmark,
+    drawn.agent,
+    drawn.unit_kind,
+    drawn.unit_id,
+    drawn.condition,
+    drawn.task_id,
+    drawn.variant_id,
+    drawn.variant_digest,
+    drawn.ambiguity_class,
+    drawn.is_baseline_reused,
+    drawn.n_planned,
+    drawn.n_trials,
+    drawn.n_missing,
+    drawn.n_running,
+    drawn.n_not_injected,
+    drawn.n_success,
+    case when not drawn.has_too_few then 1 - drawn.share_all_failed end
+        as pass_at_k,
+    case when not drawn.has_too_few then drawn.share_all_passed end as pass_hat_k,
+    case when drawn.has_too_few then 'too_few_trials' end as reason,
+    drawn.n_trials = getvariable('k') as is_binary,
+    drawn.checkpoint_progress,
+    drawn.n_asking_trials,
+    drawn.n_questions,
+    drawn.n_settings,
+    int_clusters.cluster_index,
+    int_clusters.cluster_count
+from drawn
+inner join int_clusters
+    on
+        drawn.benchmark = int_clusters.benchmark
+        and drawn.cluster_kind = int_clusters.cluster_kind
+        and int_clusters.cluster_id = case drawn.cluster_kind
+            when 'task' then drawn.task_id
+            else drawn.unit_id
+        end

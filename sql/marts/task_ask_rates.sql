@@ -1,0 +1,19 @@
+-- view: task_ask_rates
+-- grain: benchmark, agent, task_id
+-- inputs:
+-- outputs:
+-- equation: ask_pct = 100 * trials that asked / trials
+-- source: METRICS 4, natural asking [Ask Early figure 10]
+-- notes: valid trials of ask_user over all variants of a task; no trials give null.
+select
+    benchmark,
+    agent,
+    task_id,
+    count(*) as n_units,
+    sum(n_trials)::bigint as n_trials,
+    sum(n_missing)::bigint as n_missing,
+    sum(n_asking_trials)::bigint as n_asking_trials,
+    100.0 * sum(n_asking_trials) / nullif(sum(n_trials), 0) as ask_pct
+from pass_at_k
+where unit_kind = 'variant' and condition = 'ask_user'
+group by benchmark, agent, task_id

@@ -1,0 +1,56 @@
+-- view: wasted_actions
+-- grain: trial_id, action_index
+-- inputs:
+-- outputs:
+-- equation: wasted iff its number among equal actions of the trial > supply of its key
+-- source: METRICS 4, wasted compute; FACTS B3.8
+-- notes: one row per pre-injection action: those up to the one after which the message
+--     was really inserted, its parallel batch included; all of them where the trial
+--     ended before (intention_to_treat). Null without any `full` trial of the unit.
+with pre_injection as (
+    select
+        traces.trial_id,
+        traces.benchmark,
+        traces.agent,
+        traces.task_id,
+        traces.variant_id,
+        traces.condition,
+        traces.oracle_variant_id,
+        traces.has_oracle,
+        keys.action_index,
+        keys.action_name,
+        keys.action_key,
+        row_number() over (
+            partition by traces.trial_id, keys.action_key order by keys.action_index
+        ) as number_among_equals
+    from int_oracle_traces as traces
+    inner join int_action_keys as keys
+        on
+            traces.trial_id = keys.trial_id
+            and traces.last_pre_injection_action >= keys.action_index
+)
+
+select
+    pre_injection.trial_id,
+    pre_injection.action_index,
+    pre_injection.benchmark,
+    pre_injection.agent,
+    pre_injection.task_id,
+    pre_injection.variant_id,
+    pre_injection.condition,
+    pre_injection.action_name,
+    pre_injection.action_key,
+    pre_injection.number_among_equals,
+    coalesce(supply.supply, 0) as supply,
+    case
+        when pre_injection.has_oracle
+            then pre_injection.number_among_equals > coalesce(supply.supply, 0)
+    end as is_wasted
+from pre_injection
+left join int_oracle_supply as supply
+    on
+        pre_injection.benchmark = supply.benchmark
+        and pre_injection.agent = supply.agent
+        and pre_injection.task_id = supply.task_id
+        and pre_injection.oracle_variant_id is not distinct from supply.variant_id
+        and pre_injection.action_key = supply.action_key

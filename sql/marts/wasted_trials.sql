@@ -1,0 +1,40 @@
+-- view: wasted_trials
+-- grain: trial_id
+-- inputs:
+-- outputs:
+-- equation: wasted_ratio = wasted / pre-injection actions
+-- source: METRICS 4, wasted compute
+-- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial a null
+--     ratio and count (no_oracle_trace).
+with counted as (
+    select
+        trial_id,
+        count(*) as pre_injection_actions,
+        count(*) filter (where is_wasted) as wasted_actions
+    from wasted_actions
+    group by trial_id
+)
+
+select
+    traces.trial_id,
+    traces.benchmark,
+    traces.agent,
+    traces.task_id,
+    traces.variant_id,
+    traces.condition,
+    coalesce(counted.pre_injection_actions, 0) as pre_injection_actions,
+    case when traces.has_oracle then coalesce(counted.wasted_actions, 0) end
+        as wasted_actions,
+    case
+        when traces.has_oracle
+            then counted.wasted_actions / counted.pre_injection_actions
+    end as wasted_ratio,
+    case
+        when not traces.has_oracle then 'no_oracle_trace'
+        when counted.trial_id is null then 'no_actions'
+    end as reason,
+    calls.tokens as pre_injection_tokens,
+    calls.cost_usd as pre_injection_cost_usd
+from int_oracle_traces as traces
+left join counted on traces.trial_id = counted.trial_id
+left join int_pre_injection_calls as calls on traces.trial_id = calls.trial_id

@@ -1,0 +1,20 @@
+-- view: stg_actions_started
+-- grain: stream_id, action_index
+-- inputs: events
+-- outputs:
+-- equation: none; renames the fields of one event type
+-- source: recorder/events, event action_started
+-- notes: one row is one action about to be executed.
+select
+    stream_id,
+    sequence,
+    trial_id,
+    attempt,
+    action_started.action_index,
+    action_started.kind,
+    action_started.name as action_name,
+    action_started.arguments_json,
+    action_started.model_call_id,
+    action_started.call_id
+from events
+where type = 'action_started'

@@ -1,0 +1,22 @@
+-- view: stg_checkpoints_scored
+-- grain: stream_id, grading_id, checkpoint_id
+-- inputs: events
+-- outputs:
+-- equation: none; renames the fields of one event type
+-- source: recorder/events, event checkpoint_scored
+-- notes: one row is one result of one checkpoint in one grading.
+select
+    stream_id,
+    sequence,
+    trial_id,
+    attempt,
+    checkpoint_scored.checkpoint_id,
+    checkpoint_scored.label,
+    checkpoint_scored.score,
+    checkpoint_scored.total,
+    checkpoint_scored.details,
+    checkpoint_scored.grader,
+    checkpoint_scored.grading_id,
+    checkpoint_scored.is_primary
+from events
+where type = 'checkpoint_scored'

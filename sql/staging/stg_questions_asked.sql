@@ -1,0 +1,19 @@
+-- view: stg_questions_asked
+-- grain: stream_id, question_id
+-- inputs: events
+-- outputs:
+-- equation: none; renames the fields of one event type
+-- source: recorder/events, event question_asked
+-- notes: one row is one call of the ask_user tool.
+select
+    stream_id,
+    sequence,
+    trial_id,
+    attempt,
+    question_asked.question_id,
+    question_asked.question,
+    question_asked.context,
+    question_asked.call_id,
+    question_asked.action_index
+from events
+where type = 'question_asked'

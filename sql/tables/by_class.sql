@@ -1,0 +1,71 @@
+-- view: by_class
+-- grain: benchmark, ambiguity_class, agent, condition, measure
+-- inputs:
+-- outputs:
+-- equation: mean over variants of pass@k; gain = value(ask_user) - value(underspecified)
+-- source: METRICS 2, 3 and 6 [LHAW tables 7 to 9]
+-- notes: by the assigned class of the variant, never the agent's own. The full value of a
+--     variant is that of its task, or its own under oracle scope variant. Variants without
+--     a class and new_task variants have no row; the notes of the table count them.
+with levels as (
+    select
+        benchmark,
+        ambiguity_class,
+        agent,
+        condition,
+        measure,
+        mean_estimate(
+            unit_value, reason, variant_id, cluster_index, cluster_count, is_binary
+        ) as estimate,
+        sum_once(cell_id, case when unit_value is not null then n_trials end)
+            as n_trials,
+        sum_once(cell_id, n_missing) as n_missing
+    from int_variant_values
+    where
+        ambiguity_class is not null
+        and measure = 'pass_at_k'
+        and condition in ('full', 'underspecified', 'ask_user')
+    group by benchmark, ambiguity_class, agent, condition, measure
+),
+
+gains as (
+    select
+        benchmark,
+        ambiguity_class,
+        agent,
+        'ask_user' as condition,
+        'pass_at_k_gain' as measure,
+        mean_estimate(
+            gain, reason, variant_id, cluster_index, cluster_count, false
+        ) as estimate,
+        coalesce(
+            sum(n_trials) filter (where gain is not null), 0
+        )::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from int_variant_gains
+    where ambiguity_class is not null and measure = 'pass_at_k'
+    group by benchmark, ambiguity_class, agent
+),
+
+united as (
+    select * from levels
+    union all
+    select * from gains
+)
+
+select
+    benchmark,
+    ambiguity_class,
+    agent,
+    condition,
+    measure,
+    estimate.value,
+    estimate.low,
+    estimate.high,
+    estimate.n_units,
+    estimate.n_dropped,
+    n_trials,
+    n_missing,
+    estimate.method,
+    estimate.reason
+from united

@@ -1,0 +1,225 @@
+-- view: natural_ask
+-- grain: benchmark, agent, task_id, measure
+-- inputs:
+-- outputs:
+-- equation: ask_pct = 100 * trials that asked / trials; success_pct = 100 * successful
+--     trials / trials; the first-ask measures are those of int_first_ask_estimates
+-- source: METRICS 4 and 6, natural asking [Ask Early table 5, figure 10]
+-- notes: valid trials of ask_user, one trial is one session. task_id all is the whole
+--     set, the other rows are the ask rate per task. Counts have no interval (reason
+--     count). Nobody asked: the first-ask rows are null.
+with cells as (
+    select
+        benchmark,
+        agent,
+        unit_id,
+        task_id,
+        cluster_index,
+        cluster_count,
+        n_missing,
+        n_questions,
+        nullif(n_trials, 0) as n_trials,
+        case when n_trials > 0 then n_asking_trials end as n_asking_trials,
+        case when n_trials > 0 then n_success end as n_success
+    from pass_at_k
+    where unit_kind = 'variant' and condition = 'ask_user'
+),
+
+sets as (
+    select
+        benchmark,
+        agent,
+        unnest(['all', task_id]) as task_id,
+        unit_id,
+        cluster_index,
+        cluster_count,
+        n_missing,
+        n_questions,
+        n_trials,
+        n_asking_trials,
+        n_success
+    from cells
+),
+
+ask_rates as (
+    select
+        benchmark,
+        agent,
+        task_id,
+        'ask_pct' as measure,
+        ratio_estimate(
+            100 * n_asking_trials,
+            n_trials,
+            'no_valid_trials',
+            unit_id,
+            cluster_index,
+            cluster_count
+        ) as estimate,
+        coalesce(sum(n_trials), 0)::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from sets
+    group by benchmark, agent, task_id
+),
+
+successes as (
+    select
+        benchmark,
+        agent,
+        task_id,
+        'success_pct' as measure,
+        ratio_estimate(
+            100 * n_success,
+            n_trials,
+            'no_valid_trials',
+            unit_id,
+            cluster_index,
+            cluster_count
+        ) as estimate,
+        coalesce(sum(n_trials), 0)::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from sets
+    where task_id = 'all'
+    group by benchmark, agent, task_id
+),
+
+per_trial as (
+    select
+        benchmark,
+        agent,
+        max(question_count) as most_questions
+    from int_trials_evaluated
+    where condition = 'ask_user' and is_measured
+    group by benchmark, agent
+),
+
+totals as (
+    select
+        sets.benchmark,
+        sets.agent,
+        any_value(per_trial.most_questions) as most_questions,
+        sum(sets.n_questions)::bigint as n_questions,
+        count(sets.n_trials) as n_units,
+        count(*) - count(sets.n_trials) as n_dropped,
+        coalesce(sum(sets.n_trials), 0)::bigint as n_trials,
+        sum(sets.n_missing)::bigint as n_missing
+    from sets
+    left join per_trial
+        on sets.benchmark = per_trial.benchmark and sets.agent = per_trial.agent
+    where sets.task_id = 'all'
+    group by sets.benchmark, sets.agent
+),
+
+counts as (
+    select
+        benchmark,
+        agent,
+        'all' as task_id,
+        unnest(
+            [
+                { 'measure': 'questions', 'n': n_questions },
+                { 'measure': 'most_questions_per_trial', 'n': most_questions }
+            ]
+        ) as counted,
+        n_units,
+        n_dropped,
+        n_trials,
+        n_missing
+    from totals
+),
+
+first_asks as (
+    select
+        totals.benchmark,
+        totals.agent,
+        'all' as task_id,
+        measures.measure,
+        estimates.estimate,
+        coalesce(estimates.n_variants, 0) as n_units,
+        coalesce(estimates.n_trials, 0) as n_trials,
+        totals.n_missing
+    from totals
+    cross join (
+        select
+            unnest(
+                [
+                    'first_ask_mean_pct',
+                    'first_ask_median_pct',
+                    'first_asks_25_to_50_pct'
+                ]
+            ) as measure
+    ) as measures
+    left join int_first_ask_estimates as estimates
+        on
+            totals.benchmark = estimates.benchmark
+            and totals.agent = estimates.agent
+            and measures.measure = estimates.measure
+),
+
+united as (
+    select
+        benchmark,
+        agent,
+        task_id,
+        measure,
+        estimate.value as value,
+        estimate.low as low,
+        estimate.high as high,
+        estimate.n_units as n_units,
+        estimate.n_dropped as n_dropped,
+        n_trials,
+        n_missing,
+        estimate.method as method,
+        estimate.reason as reason
+    from ask_rates
+    union all
+    select
+        benchmark,
+        agent,
+        task_id,
+        measure,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.n_units,
+        estimate.n_dropped,
+        n_trials,
+        n_missing,
+        estimate.method,
+        estimate.reason
+    from successes
+    union all
+    select
+        benchmark,
+        agent,
+        task_id,
+        counted.measure,
+        counted.n::double,
+        null as low,
+        null as high,
+        n_units,
+        n_dropped,
+        n_trials,
+        n_missing,
+        null as method,
+        case when counted.n is null then 'no_valid_trials' else 'count' end as reason
+    from counts
+    union all
+    select
+        benchmark,
+        agent,
+        task_id,
+        measure,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        n_units,
+        coalesce(estimate.n_dropped, 0) as n_dropped,
+        n_trials,
+        n_missing,
+        estimate.method,
+        case when estimate is null then 'nobody_asked' else estimate.reason end
+            as reason
+    from first_asks
+)
+
+select * from united

@@ -1,0 +1,94 @@
+-- view: overall
+-- grain: benchmark, agent, condition, measure
+-- inputs:
+-- outputs:
+-- equation: means over units; gain = value(ask_user) - value(underspecified), paired
+-- source: METRICS 3 and 6 [LHAW table 3; also pass^k]
+-- notes: units are tasks for full and variants else. Gains and what asking brought stand
+--     under the condition ask_user. Shares of pass@k, pass^k and progress are fractions.
+with levels as (
+    select
+        benchmark,
+        agent,
+        condition,
+        measure,
+        mean_estimate(
+            unit_value, reason, unit_id, cluster_index, cluster_count, is_binary
+        ) as estimate,
+        coalesce(
+            sum(n_trials) filter (where unit_value is not null), 0
+        )::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from int_unit_values
+    where
+        (condition = 'full' and unit_kind = 'task')
+        or (condition in ('underspecified', 'ask_user') and unit_kind = 'variant')
+    group by benchmark, agent, condition, measure
+),
+
+gains as (
+    select
+        benchmark,
+        agent,
+        'ask_user' as condition,
+        measure || '_gain' as measure,
+        mean_estimate(
+            gain, reason, variant_id, cluster_index, cluster_count, false
+        ) as estimate,
+        coalesce(
+            sum(n_trials) filter (where gain is not null), 0
+        )::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing
+    from int_variant_gains
+    group by benchmark, agent, measure
+),
+
+behaviour as (
+    select
+        benchmark,
+        agent,
+        'ask_user' as condition,
+        measure,
+        estimate,
+        n_trials,
+        n_missing
+    from int_ask_estimates
+),
+
+per_question as (
+    select
+        benchmark,
+        agent,
+        'ask_user' as condition,
+        measure,
+        estimate,
+        n_trials,
+        n_missing
+    from int_question_gains
+),
+
+united as (
+    select * from levels
+    union all
+    select * from gains
+    union all
+    select * from behaviour
+    union all
+    select * from per_question
+)
+
+select
+    benchmark,
+    agent,
+    condition,
+    measure,
+    estimate.value,
+    estimate.low,
+    estimate.high,
+    estimate.n_units,
+    estimate.n_dropped,
+    n_trials,
+    n_missing,
+    estimate.method,
+    estimate.reason
+from united

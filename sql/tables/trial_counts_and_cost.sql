@@ -1,0 +1,220 @@
+-- view: trial_counts_and_cost
+-- grain: benchmark, agent, role, condition, purpose
+-- inputs:
+-- outputs:
+-- equation: sums and means over valid trials; n_missing = planned - valid - running
+-- source: METRICS 6 and 8 [Ask Early table 9]; parameter `experiment`
+-- notes: every trial that was paid for: classifying, new_task and superseded ones too
+--     (the latter are never missing). all stands for a sum over that key. Unknown prices
+--     give a null cost (reason unknown_price). attempts, failed_* and *_seconds depend on
+--     the machine and on interruptions, the other columns do not.
+with trials_counted as (
+    select
+        trials.trial_id,
+        trials.benchmark,
+        trials.agent,
+        trials.role,
+        trials.condition,
+        trials.task_id,
+        concat_ws(
+            '|',
+            trials.benchmark,
+            trials.agent,
+            trials.role,
+            trials.condition,
+            trials.task_digest,
+            trials.variant_digest
+        ) as cell_id,
+        trials.trial_state,
+        trials.trials_per_cell,
+        trials.attempts,
+        trials.failed_attempts,
+        screened.exclusion is distinct from 'superseded' as is_current
+    from trials
+    inner join int_trials_screened as screened
+        on trials.trial_id = screened.trial_id
+    where screened.exclusion is distinct from 'other_experiment'
+),
+
+cells as (
+    select
+        cell_id,
+        any_value(benchmark) as benchmark,
+        any_value(agent) as agent,
+        any_value(role) as role,
+        any_value(condition) as condition,
+        any_value(task_id) as task_id,
+        count(*) filter (where trial_state = 'valid') as n_trials,
+        count(*) filter (where trial_state = 'running') as n_running,
+        case
+            when bool_and(is_current)
+                then greatest(coalesce(max(trials_per_cell), 0), count(*))
+            else count(*) filter (where trial_state <> 'missing')
+        end as n_planned,
+        sum(attempts)::bigint as attempts,
+        sum(failed_attempts)::bigint as failed_attempts
+    from trials_counted
+    group by cell_id
+),
+
+cell_costs as (
+    select
+        counted.cell_id,
+        costs.purpose,
+        sum(costs.n_calls)::bigint as n_calls,
+        sum(costs.input_tokens)::bigint as input_tokens,
+        sum(costs.output_tokens)::bigint as output_tokens,
+        count(*) filter (where counted.trial_state = 'valid')
+        = count(costs.cost_usd) filter (where counted.trial_state = 'valid')
+            as has_every_price,
+        coalesce(sum(costs.cost_usd order by counted.trial_id), 0) as cost_usd,
+        sum(costs.failed_tokens)::bigint as failed_tokens,
+        count(*) = count(costs.failed_cost_usd) as has_every_failed_price,
+        coalesce(sum(costs.failed_cost_usd), 0) as failed_cost_usd,
+        sum(costs.model_seconds) as model_seconds,
+        sum(times.tool_seconds) as tool_seconds,
+        coalesce(sum(times.wall_seconds), 0) as wall_seconds,
+        sum(times.failed_wall_seconds) as failed_wall_seconds
+    from trials_counted as counted
+    inner join int_trial_costs as costs on counted.trial_id = costs.trial_id
+    inner join int_trial_times as times on counted.trial_id = times.trial_id
+    group by counted.cell_id, costs.purpose
+),
+
+tasks as (
+    select
+        benchmark,
+        task_id,
+        row_number() over (order by benchmark, task_id) - 1 as cluster_index,
+        count(*) over () as cluster_count
+    from cells
+    group by benchmark, task_id
+),
+
+joined as (
+    select
+        cells.cell_id,
+        cells.benchmark,
+        cells.agent,
+        cells.role,
+        cells.condition,
+        cell_costs.purpose,
+        tasks.cluster_index,
+        tasks.cluster_count,
+        nullif(cells.n_trials, 0) as n_valid,
+        cells.n_trials,
+        cells.n_running,
+        cells.n_planned,
+        cells.attempts,
+        cells.failed_attempts,
+        cell_costs.n_calls,
+        cell_costs.input_tokens,
+        cell_costs.output_tokens,
+        cell_costs.has_every_price,
+        cell_costs.cost_usd,
+        cell_costs.failed_tokens,
+        cell_costs.has_every_failed_price,
+        cell_costs.failed_cost_usd,
+        cell_costs.model_seconds,
+        cell_costs.tool_seconds,
+        cell_costs.wall_seconds,
+        cell_costs.failed_wall_seconds
+    from cells
+    inner join cell_costs on cells.cell_id = cell_costs.cell_id
+    inner join tasks
+        on
+            cells.benchmark = tasks.benchmark
+            and cells.task_id = tasks.task_id
+),
+
+grouped as (
+    select
+        coalesce(benchmark, 'all') as benchmark,
+        coalesce(agent, 'all') as agent,
+        coalesce(role, 'all') as role,
+        coalesce(condition, 'all') as condition,
+        purpose,
+        count(distinct cell_id) as n_cells,
+        sum(n_planned)::bigint as n_planned,
+        sum(n_trials)::bigint as n_trials,
+        sum(n_planned - n_trials - n_running)::bigint as n_missing,
+        sum(n_running)::bigint as n_running,
+        sum(n_calls)::bigint as n_calls,
+        sum(input_tokens)::bigint as input_tokens,
+        sum(output_tokens)::bigint as output_tokens,
+        case
+            when bool_and(has_every_price)
+                then round(sum(cost_usd order by cell_id), 6)
+        end as cost_usd,
+        ratio_estimate(
+            case when n_valid is not null then input_tokens + output_tokens end,
+            n_valid,
+            'no_valid_trials',
+            cell_id,
+            cluster_index,
+            cluster_count
+        ) as tokens,
+        ratio_estimate(
+            case when n_valid is not null and has_every_price then cost_usd end,
+            n_valid,
+            'no_valid_trials',
+            cell_id,
+            cluster_index,
+            cluster_count
+        ) as cost,
+        bool_and(has_every_price) as has_every_price,
+        sum(attempts)::bigint as attempts,
+        sum(failed_attempts)::bigint as failed_attempts,
+        sum(failed_tokens)::bigint as failed_tokens,
+        case
+            when bool_and(has_every_failed_price)
+                then round(sum(failed_cost_usd), 6)
+        end as failed_cost_usd,
+        round(sum(model_seconds), 3) as model_seconds,
+        round(sum(tool_seconds), 3) as tool_seconds,
+        round(sum(wall_seconds), 3) as wall_seconds,
+        round(sum(failed_wall_seconds), 3) as failed_wall_seconds
+    from joined
+    group by
+        grouping sets (
+            (benchmark, agent, role, condition, purpose),
+            (benchmark, agent, role, purpose),
+            (benchmark, purpose),
+            (purpose)
+        )
+)
+
+select
+    benchmark,
+    agent,
+    role,
+    condition,
+    purpose,
+    n_cells,
+    n_planned,
+    n_trials,
+    n_missing,
+    n_running,
+    n_calls,
+    input_tokens,
+    output_tokens,
+    cost_usd,
+    tokens.n_units,
+    tokens.value as tokens_per_trial,
+    tokens.low as tokens_per_trial_low,
+    tokens.high as tokens_per_trial_high,
+    tokens.reason as tokens_reason,
+    case when has_every_price then cost.value end as cost_usd_per_trial,
+    case when has_every_price then cost.low end as cost_usd_per_trial_low,
+    case when has_every_price then cost.high end as cost_usd_per_trial_high,
+    case when has_every_price then cost.reason else 'unknown_price' end
+        as cost_reason,
+    attempts,
+    failed_attempts,
+    failed_tokens,
+    failed_cost_usd,
+    model_seconds,
+    tool_seconds,
+    wall_seconds,
+    failed_wall_seconds
+from grouped

@@ -1,0 +1,65 @@
+-- view: wasted
+-- grain: benchmark, agent, condition, measure
+-- inputs:
+-- outputs:
+-- equation: wasted_pct = 100 * wasted / pre-injection actions; the rest per trial too.
+--     Per trial, mean per unit, mean over units
+-- source: METRICS 4 and 6 [Ask Early table 6]; parameters `wasted_match`,
+--     `wasted_supply`, `intention_to_treat`
+-- notes: agent all pools the (variant, agent) units of every agent. n_collapsed counts
+--     units where another percentage gives the same action.
+with pooled as (
+    select
+        benchmark,
+        unnest([agent, 'all']) as agent,
+        condition,
+        measure,
+        concat_ws('|', agent, variant_id) as unit_id,
+        unit_value,
+        reason,
+        cluster_index,
+        cluster_count,
+        n_trials,
+        n_missing,
+        n_not_injected,
+        is_collapsed
+    from int_wasted_units
+),
+
+estimated as (
+    select
+        benchmark,
+        agent,
+        condition,
+        measure,
+        mean_estimate(
+            unit_value, reason, unit_id, cluster_index, cluster_count, false
+        ) as estimate,
+        coalesce(
+            sum(n_trials) filter (where unit_value is not null), 0
+        )::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing,
+        sum(n_not_injected)::bigint as n_not_injected,
+        count(*) filter (where is_collapsed and unit_value is not null)
+            as n_collapsed
+    from pooled
+    group by benchmark, agent, condition, measure
+)
+
+select
+    benchmark,
+    agent,
+    condition,
+    measure,
+    estimate.value,
+    estimate.low,
+    estimate.high,
+    estimate.n_units,
+    estimate.n_dropped,
+    n_trials,
+    n_missing,
+    n_not_injected,
+    n_collapsed,
+    estimate.method,
+    estimate.reason
+from estimated

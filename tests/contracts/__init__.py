@@ -1,0 +1,1 @@
+"""One suite for each protocol, inherited by every implementation."""

@@ -1,0 +1,44 @@
+"""Hypothesis strategies for events and streams, derived from the event union itself."""
+
+from hypothesis import strategies as st
+
+from recorder.events import EVENT_TYPES, Envelope, RunFinished, TrialFailed, TrialFinished
+
+_CLOSING = (RunFinished, TrialFailed, TrialFinished)
+_text = st.text(st.characters(codec="utf-8"), max_size=20)
+_number = st.integers(-(2**40), 2**40)
+_float = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+def events():
+    """Any event of any type."""
+    for cls in (str, int, float):
+        st.register_type_strategy(cls, {str: _text, int: _number, float: _float}[cls])
+    return st.one_of([_built(cls) for cls in EVENT_TYPES])
+
+
+def open_events():
+    """Any event that does not close its stream."""
+    events()
+    return st.one_of([_built(cls) for cls in EVENT_TYPES if not issubclass(cls, _CLOSING)])
+
+
+def _built(cls):
+    return st.from_type(cls)
+
+
+def envelopes():
+    """Records with any event."""
+    return st.builds(
+        Envelope,
+        stream_id=_text,
+        sequence=st.integers(0, 2**40),
+        recorded_at_us=st.integers(0, 2**60),
+        elapsed_ns=st.integers(0, 2**60),
+        writer_id=_text,
+        experiment_id=_text,
+        trial_id=st.none() | _text,
+        attempt=st.none() | st.integers(1, 1000),
+        version=st.integers(1, 3),
+        event=events(),
+    )

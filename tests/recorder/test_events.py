@@ -1,0 +1,83 @@
+"""Laws of events: what is written is what is read, in both forms."""
+
+import re
+
+import msgspec
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+
+from recorder.events import EVENT_TYPES, ActionStarted, Envelope, type_name
+from recorder.schema import event_schema, from_row, to_table
+from tests.recorder.events_strategy import envelopes
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(Envelope).decode
+
+
+@given(envelopes())
+@settings(max_examples=300, deadline=None)
+def test_decoding_inverts_encoding(envelope):
+    """decode(encode(e)) = e for every event type."""
+    assert decode(encode(envelope)) == envelope
+
+
+@given(envelopes())
+@settings(max_examples=200, deadline=None)
+def test_a_row_holds_the_whole_record(envelope):
+    """A record survives the journey through Arrow, to the byte of its encoding, which the digests are made of."""
+    for only_present in (False, True):
+        (row,) = to_table([envelope], only_present=only_present).to_pylist()
+        back = from_row(row)
+        assert back == envelope
+        assert encode(back) == encode(envelope)
+
+
+def test_a_row_survives_parquet(tmp_path):
+    """Parquet gives back the rows that were written."""
+    envelope = Envelope(
+        stream_id="s",
+        sequence=0,
+        recorded_at_us=1,
+        elapsed_ns=2,
+        writer_id="w",
+        experiment_id="e",
+        event=ActionStarted(action_index=1, kind="text", name="message", arguments_json="{}", model_call_id="c"),
+    )
+    path = tmp_path / "rows.parquet"
+    pq.write_table(to_table([envelope], only_present=True), path)
+    assert [from_row(row) for row in pq.read_table(path).to_pylist()] == [envelope]
+
+
+def test_a_row_without_a_later_column_takes_its_default():
+    """A field that was added after a row was written reads as its default."""
+    row = {
+        "stream_id": "s",
+        "sequence": 0,
+        "type": "action_finished",
+        "version": 1,
+        "recorded_at_us": 1,
+        "elapsed_ns": 2,
+        "writer_id": "w",
+        "experiment_id": "e",
+        "trial_id": None,
+        "attempt": None,
+        "action_finished": {"action_index": 1, "is_error": False, "result": "x", "duration_ms": 1.0},
+    }
+    assert from_row(row).event.server is None
+
+
+def test_every_wire_name_is_its_class_in_snake_case():
+    """The tag of an event is its class's name; a column of the schema bears it."""
+    for cls in EVENT_TYPES:
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        assert type_name(cls) == snake
+        assert snake in event_schema().names
+
+
+def test_an_integer_in_a_float_field_becomes_a_float():
+    """The encoding of a number does not depend on how the caller wrote it."""
+    from recorder.values import Checkpoint
+
+    assert encode(Checkpoint(checkpoint_id="c", label="l", total=2)) == encode(
+        Checkpoint(checkpoint_id="c", label="l", total=2.0)
+    )

@@ -1,0 +1,149 @@
+"""The recorder: acknowledged is durable, readable at once, sealed at the end, and whole."""
+
+import anyio
+import pytest
+
+from recorder.errors import StoreError
+from recorder.events import TrialFailed
+from recorder.reader import read_envelopes, read_snapshot
+from recorder.recorder import Recorder
+from recorder.redaction import Redactor, secrets_of
+from recorder.store import Store
+from recorder.verify import verify
+from tests.recorder.stores import failed, finished, record_streams, started
+
+
+async def test_everything_appended_is_read_back_in_order(tmp_path):
+    """Each event exactly once, gapless in its stream, with a good digest, before and after sealing."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp") as recorder:
+        await record_streams(recorder, 20, 5)
+        while_open = read_envelopes(store.root)
+        assert verify(store.root).findings == ()
+    sealed = read_envelopes(store.root)
+    assert len(while_open) == len(sealed) == 20 * 11
+    assert {(e.stream_id, e.sequence): e for e in while_open} == {(e.stream_id, e.sequence): e for e in sealed}
+    report = verify(store.root)
+    assert (report.findings, report.events, report.streams, report.open_streams) == ((), 220, 20, 0)
+    assert store.journals() == {}
+
+
+async def test_rotation_seals_while_the_run_goes_on(tmp_path):
+    """A journal that grew too long becomes a segment; readers see one stream across both all the time."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", rotate_bytes=4000) as recorder:
+        stream = recorder.stream("s", trial_id="t", attempt=1)
+        for index in range(100):
+            await stream.append(started(index), finished(index))
+            assert len(read_envelopes(store.root)) == 2 * (index + 1)
+        assert read_snapshot(store.root).live_streams == {"s"}
+        await stream.append(failed())
+    assert len(store.segments()) > 3
+    assert verify(store.root).findings == ()
+
+
+async def test_a_reader_never_sees_a_gap_or_a_duplicate_while_sealing(tmp_path):
+    """Snapshots taken all through a run with many rotations hold a gapless prefix of every stream."""
+    store = Store.create(tmp_path / "store")
+    looks = 0
+
+    async def look():
+        nonlocal looks
+        while True:
+            rows = await anyio.to_thread.run_sync(read_envelopes, store.root)
+            for stream_id in {row.stream_id for row in rows}:
+                sequences = sorted(row.sequence for row in rows if row.stream_id == stream_id)
+                assert sequences == list(range(len(sequences)))
+            looks += 1
+
+    async with Recorder(store, "exp", rotate_bytes=8000) as recorder, anyio.create_task_group() as tasks:
+        tasks.start_soon(look)
+        for prefix in "abc":
+            await record_streams(recorder, 10, 10, prefix=prefix)
+        tasks.cancel_scope.cancel()
+    assert looks > 3
+
+
+async def test_secrets_never_reach_the_disk(tmp_path):
+    """Values of secret variables and key-shaped texts are replaced before encoding; the digest is of what is stored."""
+    redactor = Redactor(secrets_of({"OPENAI_API_KEY": 'very"secret"value', "HOME": "harmless-value"}))
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", redactor=redactor) as recorder:
+        stream = recorder.stream("s", trial_id="t", attempt=1)
+        await stream.append(finished(1, 'key very"secret"value, json "very\\"secret\\"value", harmless-value'))
+        await stream.append(finished(2, "Authorization: Bearer abcdefghijklmnop0123 and sk-abcdefghijklmnopqrstuv"))
+        await stream.append(failed())
+        raw = b"".join(path.read_bytes() for path in store.journals().values())
+    texts = [e.event.result for e in read_envelopes(store.root) if not isinstance(e.event, TrialFailed)]
+    assert b"secret" not in raw
+    assert texts == [
+        'key [redacted], json "[redacted]", harmless-value',
+        "Authorization: [redacted] and [redacted]",
+    ]
+    assert verify(store.root).findings == ()
+
+
+async def test_text_that_is_no_unicode_is_recorded(tmp_path):
+    """A lone surrogate in a model's reply is replaced, not an error."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp") as recorder:
+        stream = recorder.stream("s", trial_id="t", attempt=1)
+        await stream.append(finished(1, "half a pair: \ud83d"), failed())
+    assert read_envelopes(store.root)[0].event.result == "half a pair: ?"
+
+
+async def test_a_cancelled_append_leaves_the_stream_whole(tmp_path):
+    """Cancelling a task that waits for durability loses no event of others and breaks no chain."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp") as recorder:
+        stream = recorder.stream("s", trial_id="t", attempt=1)
+        for index in range(50):
+            with anyio.move_on_after(0):
+                await stream.append(started(index))
+        await stream.append(failed())
+    assert verify(store.root).findings == ()
+
+
+def test_a_second_run_says_who_holds_the_experiment(tmp_path):
+    """One driver per experiment; another experiment of the same store is free."""
+    store = Store.create(tmp_path / "store")
+    with store.hold_experiment("exp"):
+        with pytest.raises(StoreError, match=r"being run by process \d+ on .+ since"), store.hold_experiment("exp"):
+            pass
+        with store.hold_experiment("other"):
+            pass
+    with store.hold_experiment("exp"):
+        pass
+
+
+def test_strange_directories_are_refused(tmp_path):
+    """No store, a newer store and a damaged marker are told apart, each with the next step."""
+    with pytest.raises(StoreError, match="is no store"):
+        Store(tmp_path)
+    (tmp_path / "letter.txt").write_text("hello")
+    with pytest.raises(StoreError, match=r"not empty and no store \(it holds 'letter.txt'\)"):
+        Store.create(tmp_path)
+    Store.create(tmp_path / "store")
+    (tmp_path / "store" / "store.json").write_text('{"format": 99}')
+    with pytest.raises(StoreError, match="format 99, this version reads 1"):
+        Store(tmp_path / "store")
+    (tmp_path / "store" / "store.json").write_text("{")
+    with pytest.raises(StoreError, match="is damaged"):
+        Store(tmp_path / "store")
+
+
+async def test_a_read_only_copy_can_be_read(tmp_path):
+    """Reading writes nothing: every file and folder may be read-only."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp") as recorder:
+        await record_streams(recorder, 2, 2)
+    before = sorted(store.root.rglob("*"))
+    for path in before:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        assert len(read_envelopes(store.root)) == 10
+        assert verify(store.root).findings == ()
+    finally:
+        for path in before:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    assert sorted(store.root.rglob("*")) == before

@@ -1,0 +1,1 @@
+"""The desk benchmark: templates, workspaces, variants and graders."""

@@ -1,0 +1,101 @@
+"""What names mean to litellm: provider, credentials, parameters and prices, all without a network."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runners.errors import ExperimentError
+from runners.models.litellm_model import LitellmModel
+from runners.models.litellm_names import missing_credentials, qualified_name, split_parameters, unsupported_parameters
+from runners.models.prices import price_of
+
+ROOT = Path(__file__).resolve().parents[3]
+SERVER = "http://127.0.0.1:1/v1"
+DEFAULTS = {"temperature": 0, "max_tokens": 4096, "seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "api_base", "qualified"),
+    [
+        ("gpt-4.1", None, "gpt-4.1"),
+        ("anthropic/claude-sonnet-4-5", None, "anthropic/claude-sonnet-4-5"),
+        ("llama", SERVER, "custom_openai/llama"),
+        ("Qwen/Qwen3-8B", SERVER, "custom_openai/Qwen/Qwen3-8B"),
+        ("hosted_vllm/Qwen/Qwen3-8B", SERVER, "hosted_vllm/Qwen/Qwen3-8B"),
+    ],
+)
+def test_server_by_address_is_openai_compatible(name, api_base, qualified):
+    """Only with an address, and only where the name has no provider, is the provider an OpenAI-compatible server."""
+    assert qualified_name(name, api_base) == qualified
+
+
+def test_missing_key_is_named_before_anything_runs(monkeypatch):
+    """The variable that has to be set is named; set, nothing is missing; a server of one's own needs none."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert missing_credentials("anthropic/claude-sonnet-4-5") == ["ANTHROPIC_API_KEY"]
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    assert missing_credentials("anthropic/claude-sonnet-4-5") == []
+    assert missing_credentials("local-model", api_base=SERVER) == []
+
+
+def test_key_in_the_experiment_counts(monkeypatch):
+    """A key that is given directly is not missing."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert missing_credentials("anthropic/claude-sonnet-4-5", api_key="x") == []
+
+
+def test_name_without_provider_is_an_error_with_its_remedy():
+    """A name that no provider is known for cannot run, and the message says how to write it."""
+    with pytest.raises(ExperimentError, match="provider/model"):
+        missing_credentials("foo/bar")
+
+
+@pytest.mark.parametrize(
+    ("qualified", "unsupported"),
+    [
+        ("anthropic/claude-sonnet-4-5", ("seed",)),
+        ("openai/gpt-5", ("temperature",)),
+        ("openai/gpt-4.1", ()),
+        ("custom_openai/anything", ()),
+    ],
+)
+def test_unsupported_parameters_are_known_beforehand(qualified, unsupported):
+    """What a provider refuses is found without asking it."""
+    assert unsupported_parameters(qualified, DEFAULTS) == unsupported
+
+
+async def test_model_says_what_it_drops():
+    """The model itself tells which parameters it will not send."""
+    assert await LitellmModel("anthropic/claude-sonnet-4-5").dropped_parameters(DEFAULTS) == ("seed",)
+
+
+def test_own_names_of_parameters_go_into_the_body():
+    """For a compatible server unknown names go into the body; for a provider litellm translates them."""
+    parameters = {"temperature": 0, "top_k": 5}
+    assert split_parameters("custom_openai/x", parameters) == ({"temperature": 0}, {"top_k": 5})
+    assert split_parameters("anthropic/claude-sonnet-4-5", parameters) == (parameters, {})
+
+
+def test_prices_are_per_million_tokens_or_unknown():
+    """A priced model has both prices; a local one has none, not zero."""
+    input_usd, output_usd = price_of("gpt-4.1")
+    assert (input_usd, output_usd) == (2.0, 8.0)
+    assert price_of("custom_openai/gpt-4.1") == (None, None)
+    assert price_of("no-such-model") == (None, None)
+
+
+def test_loading_is_late_and_needs_no_network():
+    """Our import does not import litellm; using its tables resolves no host and prints nothing."""
+    program = (
+        "import socket, sys\n"
+        "def refuse(*arguments, **options): raise SystemExit(f'network: {arguments}')\n"
+        "socket.getaddrinfo = refuse\n"
+        "import runners.models.litellm_model\n"
+        "assert 'litellm' not in sys.modules, 'imported early'\n"
+        "from runners.models.prices import price_of\n"
+        "assert price_of('gpt-4.1')[0] is not None\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,1 @@
+"""The scripted models: what they read, ask, do and redo."""

@@ -1,0 +1,95 @@
+"""One trial's questions: recorded before and after, counted, and a failure that reaches the trial."""
+
+import itertools
+
+import pytest
+
+from recorder.errors import RecordingFailed
+from recorder.events import QuestionAnswered, QuestionAsked, RevealedSegment
+from runners.errors import UserSimulatorError
+from runners.users.asking import AskUser
+from runners.users.exact import ExactSimulator
+from runners.users.llm import LlmSimulator
+from runners.users.wordings import answer_with, deferral
+from tests.runners.users.people import NAME, NAME_QUESTION, OTHER_QUESTION, MemoryStream, ToldModel, knowing
+
+
+class BrokenSimulator:
+    """A simulator with a bug of its own."""
+
+    name = "broken"
+
+    async def answer(self, question, context, knowledge):
+        """Fail in an unforeseen way."""
+        raise ZeroDivisionError("division by zero")
+
+
+async def test_question_and_answer_are_two_facts():
+    """A question is recorded with its call and action, its answer with latency and what it revealed."""
+    stream = MemoryStream()
+    ticks = itertools.count()
+    ask_user = AskUser(ExactSimulator(), knowing(NAME), stream, lambda: 7, clock=lambda: next(ticks))
+    assert await ask_user(NAME_QUESTION, "Nearly done.", "call-1") == answer_with([NAME])
+    assert await ask_user(OTHER_QUESTION, "", None) == deferral()
+    assert stream.events == [
+        QuestionAsked(
+            question_id="q1", question=NAME_QUESTION, context="Nearly done.", call_id="call-1", action_index=7
+        ),
+        QuestionAnswered(
+            question_id="q1",
+            answer=answer_with([NAME]),
+            simulator="exact",
+            latency_ms=1000.0,
+            revealed=(RevealedSegment(segment_id="S1", is_requested=True),),
+        ),
+        QuestionAsked(question_id="q2", question=OTHER_QUESTION, action_index=7),
+        QuestionAnswered(question_id="q2", answer=deferral(), simulator="exact", latency_ms=1000.0),
+    ]
+
+
+async def test_the_question_is_durable_before_it_is_answered():
+    """The simulator is not asked until the question is in the stream."""
+    stream = MemoryStream()
+    seen = []
+
+    async def look(system, user):
+        seen.append([type(event) for event in stream.events])
+        return "Well."
+
+    await AskUser(LlmSimulator(look), knowing(NAME), stream, lambda: None)(NAME_QUESTION, "", None)
+    assert seen == [[QuestionAsked]]
+
+
+async def test_a_simulator_error_is_kept_and_leaves_the_question_unanswered():
+    """The first failure stays; a lone question is what a failed answer looks like."""
+    stream = MemoryStream()
+    first, second = (UserSimulatorError(text, kind="connection") for text in ("first", "second"))
+    ask_user = AskUser(LlmSimulator(ToldModel(first, second)), knowing(NAME), stream, lambda: 1)
+    for expected in (first, second):
+        with pytest.raises(UserSimulatorError) as caught:
+            await ask_user(NAME_QUESTION, "", None)
+        assert caught.value is expected
+    assert ask_user.failure is first
+    assert [type(event) for event in stream.events] == [QuestionAsked, QuestionAsked]
+
+
+async def test_a_bug_in_a_simulator_is_its_own_boundary():
+    """Whatever a simulator raises is attributed to it."""
+    ask_user = AskUser(BrokenSimulator(), knowing(NAME), MemoryStream(), lambda: 1)
+    with pytest.raises(UserSimulatorError, match="broken broke: ZeroDivisionError"):
+        await ask_user(NAME_QUESTION, "", None)
+    assert isinstance(ask_user.failure, UserSimulatorError)
+
+
+async def test_a_failing_recorder_is_kept_too():
+    """A question that cannot be recorded is not answered."""
+
+    def fail(events):
+        raise RecordingFailed("disk full")
+
+    model = ToldModel("never given")
+    ask_user = AskUser(LlmSimulator(model), knowing(NAME), MemoryStream(fail), lambda: 1)
+    with pytest.raises(RecordingFailed):
+        await ask_user(NAME_QUESTION, "", None)
+    assert isinstance(ask_user.failure, RecordingFailed)
+    assert model.prompts == []

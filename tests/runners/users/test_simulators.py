@@ -1,0 +1,133 @@
+"""The three simulated users: what they say, what counts as revealed, and that they never invent an answer."""
+
+import pytest
+
+from recorder.events import RevealedSegment
+from runners.errors import ExperimentError, UserSimulatorError
+from runners.users.dump import DumpSimulator
+from runners.users.exact import ExactSimulator
+from runners.users.llm import LlmSimulator
+from runners.users.wordings import answer_with, deferral
+from tests.runners.users.people import (
+    BOUND,
+    BOUND_QUESTION,
+    FULL_PROMPT,
+    NAME,
+    NAME_QUESTION,
+    OTHER_QUESTION,
+    SENT_PROMPT,
+    ToldModel,
+    knowing,
+)
+
+REQUESTED_NAME = RevealedSegment(segment_id="S1", is_requested=True)
+REQUESTED_BOUND = RevealedSegment(segment_id="S2", is_requested=True)
+VOLUNTEERED_NAME = RevealedSegment(segment_id="S1", is_requested=False)
+VOLUNTEERED_BOUND = RevealedSegment(segment_id="S2", is_requested=False)
+
+
+async def test_exact_gives_only_what_is_asked_for():
+    """Two segments were removed; each question reveals its own and keeps the other."""
+    exact, knowledge = ExactSimulator(), knowing(NAME, BOUND)
+    first = await exact.answer(NAME_QUESTION, "", knowledge)
+    second = await exact.answer(BOUND_QUESTION, "", knowledge)
+    assert first.revealed == (REQUESTED_NAME,)
+    assert NAME.value in first.text
+    assert BOUND.value not in first.text
+    assert second.revealed == (REQUESTED_BOUND,)
+    assert BOUND.value in second.text
+    assert NAME.value not in second.text
+
+
+async def test_exact_answers_a_compound_question_in_full():
+    """One question about both segments reveals both, apart from each other."""
+    answer = await ExactSimulator().answer(f"{NAME_QUESTION} {BOUND_QUESTION}", "", knowing(NAME, BOUND))
+    assert answer.revealed == (REQUESTED_NAME, REQUESTED_BOUND)
+    assert answer.text == answer_with([NAME, BOUND])
+
+
+async def test_exact_defers_when_the_question_is_about_something_else():
+    """The deferral is one fixed text and reveals nothing."""
+    answer = await ExactSimulator().answer(OTHER_QUESTION, "", knowing(NAME, BOUND))
+    assert answer.text == deferral()
+    assert answer.revealed == ()
+
+
+async def test_dump_gives_everything_and_says_what_was_asked_for():
+    """Every question gets all values; what the matcher did not see asked is volunteered."""
+    about_name = await DumpSimulator().answer(NAME_QUESTION, "", knowing(NAME, BOUND))
+    about_nothing = await DumpSimulator().answer(OTHER_QUESTION, "", knowing(NAME, BOUND))
+    assert about_name.text == about_nothing.text == answer_with([NAME, BOUND])
+    assert about_name.revealed == (REQUESTED_NAME, VOLUNTEERED_BOUND)
+    assert about_nothing.revealed == (VOLUNTEERED_NAME, VOLUNTEERED_BOUND)
+
+
+@pytest.mark.parametrize("simulator", [ExactSimulator(), DumpSimulator()])
+async def test_nothing_removed_means_the_deferral(simulator):
+    """Under full_ask_user there is nothing to reveal."""
+    answer = await simulator.answer(NAME_QUESTION, "", knowing())
+    assert answer.text == deferral()
+    assert answer.revealed == ()
+
+
+@pytest.mark.parametrize("simulator", [ExactSimulator(), DumpSimulator()])
+async def test_a_repeated_question_gets_the_same_answer(simulator):
+    """A deterministic user does not tire."""
+    first = await simulator.answer(NAME_QUESTION, "", knowing(NAME))
+    assert await simulator.answer(NAME_QUESTION, "", knowing(NAME)) == first
+
+
+async def test_llm_knows_both_prompts_and_the_removed_values():
+    """The template's placeholders are filled, also when a value looks like a placeholder."""
+    model = ToldModel("Call it overview.xlsx.")
+    await LlmSimulator(model).answer("What about {removed}?", "I am done.", knowing(NAME, BOUND))
+    ((system, user),) = model.prompts
+    assert "{" not in system
+    for part in (FULL_PROMPT, SENT_PROMPT, NAME.value, BOUND.value, "I am done.", "What about {removed}?"):
+        assert part in user
+
+
+async def test_llm_answer_is_searched_for_values():
+    """What the answer holds is revealed: on request if the question is about it, else volunteered."""
+    model = ToldModel("Call it Overview.xlsx, and skip everything below 1000 EUR.")
+    answer = await LlmSimulator(model).answer(NAME_QUESTION, "", knowing(NAME, BOUND))
+    assert answer.revealed == (REQUESTED_NAME, VOLUNTEERED_BOUND)
+
+
+async def test_llm_repeats_itself_without_a_second_call():
+    """The same question in one trial gets the same answer and costs nothing."""
+    model = ToldModel("Call it overview.xlsx.", "Something else.")
+    simulator = LlmSimulator(model)
+    first = await simulator.answer(NAME_QUESTION, "", knowing(NAME))
+    assert await simulator.answer(NAME_QUESTION, "", knowing(NAME)) == first
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize("reply", ["", " \n", UserSimulatorError("no connection", kind="connection")])
+async def test_llm_never_invents_an_answer(reply):
+    """An empty reply or a failing model is an error of the user simulator."""
+    with pytest.raises(UserSimulatorError):
+        await LlmSimulator(ToldModel(reply)).answer(NAME_QUESTION, "", knowing(NAME))
+
+
+async def test_llm_takes_a_template_of_the_users_own(tmp_path):
+    """A file given by the user replaces the bundled one."""
+    template = tmp_path / "own.md"
+    template.write_text("Be brief.\n---\nQ: {question}\n")
+    model = ToldModel("Yes.")
+    await LlmSimulator(model, template_path=template).answer("Really?", "", knowing(NAME))
+    assert model.prompts == [("Be brief.", "Q: Really?")]
+
+
+def test_a_broken_template_is_named(tmp_path):
+    """A template without its divider is refused before any trial, with its path."""
+    template = tmp_path / "own.md"
+    template.write_text("Q: {question}\n")
+    with pytest.raises(ExperimentError, match=r"own\.md"):
+        LlmSimulator(ToldModel(), template_path=template)
+
+
+def test_a_value_that_is_a_sentence_gets_one_full_stop():
+    """The removed value is quoted exactly, without a doubled full stop."""
+    whole = NAME.__class__(segment_id="S9", dimension="context", subdimension="unheard of", value="Ask Ada first.")
+    assert answer_with([whole]).endswith("Ask Ada first.")

@@ -1,0 +1,219 @@
+"""A real HTTP server that speaks OpenAI's chat completions for any model, and can be told to misbehave.
+
+In tests ``async with chat_server(model, faults=[...]) as url``; by hand, for the real command line:
+``python -m tests.support.chat_server --model scripted/balanced --port 8080 --fault rate_limit:2``.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from runners.conversation import from_wire, to_wire
+from runners.models.protocol import Model, ModelReply, ModelRequest
+from runners.models.wire import tool_from_wire
+from tests.support.faults import Fault, http_error, spoiled_reply
+
+NOT_PARAMETERS = ("model", "messages", "tools", "stream")
+JSON_HEADERS = {"content-type": "application/json"}
+
+
+class ChatServer:
+    """Serves a model on a free loopback port.
+
+    Args:
+        model: The model that answers, or a function that makes one from the request's ``seed`` (0 without one).
+        faults: Misbehaviour, used up in this order: each request consumes one time of the first fault left.
+        port: The port, 0 for a free one.
+    """
+
+    def __init__(self, model: Model | Callable[[int], Model], faults: Sequence[Fault] = (), port: int = 0) -> None:
+        self._model = model
+        self._faults = [fault for fault in faults for _ in range(1 if fault.times is None else fault.times)]
+        self._port = port
+        self._models_of_seeds: dict[int, Model] = {}
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.requests: list[dict[str, Any]] = []
+        """The bodies of all chat requests so far."""
+        self.headers: list[dict[str, str]] = []
+        """Their headers, names in lower case."""
+        self.has_received = asyncio.Event()
+        """Set once the first chat request has arrived."""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self._port)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    @property
+    def url(self) -> str:
+        """The address for ``api_base``."""
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.create_task(self._serve_connection(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._serve_request(reader, writer):
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client went away
+        finally:
+            writer.close()
+
+    async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request and return whether the connection stays open."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        request_line, *lines = head.rstrip().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        if not request_line.startswith("POST ") or "/chat/completions" not in request_line:
+            _write(writer, 200 if "/models" in request_line else 404, {"object": "list", "data": []})
+            return True
+        wire = json.loads(body)
+        self.requests.append(wire)
+        self.headers.append(headers)
+        self.has_received.set()
+        fault = self._next_fault()
+        if fault is not None and fault.kind == "drop":
+            writer.transport.abort()
+            return False
+        if fault is not None and fault.kind == "hang":
+            await reader.read(1)  # returns when the client gives up
+            return False
+        status, answer = await self._answer(wire, fault)
+        extra = {"retry-after": fault.retry_after} if fault is not None and fault.retry_after is not None else {}
+        _write(writer, status, answer, extra)
+        return True
+
+    def _next_fault(self) -> Fault | None:
+        if not self._faults:
+            return None
+        return self._faults[0] if self._faults[0].times is None else self._faults.pop(0)
+
+    async def _answer(self, wire: dict[str, Any], fault: Fault | None) -> tuple[int, Any]:
+        if fault is not None and (error := http_error(fault)) is not None:
+            return error
+        if fault is not None and fault.kind == "not_json":
+            return 200, "The server is having a nice day."
+        if fault is not None and fault.kind == "slow":
+            await asyncio.sleep(fault.seconds)
+        request = request_from_wire(wire)
+        reply = await self._model_for(int(wire.get("seed") or 0)).respond(request)
+        if fault is not None:
+            reply = spoiled_reply(fault, reply, request)
+        return 200, _spoiled_body(fault, response_to_wire(reply, wire.get("model", "")))
+
+    def _model_for(self, seed: int) -> Model:
+        if not callable(self._model):
+            return self._model
+        return self._models_of_seeds.setdefault(seed, self._model(seed))
+
+
+def request_from_wire(wire: dict[str, Any]) -> ModelRequest:
+    """Return the request of a chat-completions body; everything beside messages and tools is a parameter."""
+    return ModelRequest(
+        messages=tuple(from_wire(message) for message in wire["messages"]),
+        tools=tuple(tool_from_wire(tool) for tool in wire.get("tools") or ()),
+        parameters={name: value for name, value in wire.items() if name not in NOT_PARAMETERS},
+    )
+
+
+def response_to_wire(reply: ModelReply, model: str) -> dict[str, Any]:
+    """Return the body of a chat completion."""
+    message = to_wire(reply.message)
+    message["content"] = message["content"] or None
+    usage = reply.usage
+    return {
+        "id": "chatcmpl-local",
+        "object": "chat.completion",
+        "created": 0,
+        "model": reply.served_model or model,
+        "choices": [{"index": 0, "finish_reason": reply.finish_reason, "message": message}],
+        "usage": {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+        },
+    }
+
+
+def _spoiled_body(fault: Fault | None, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body with the faults that no well-formed reply can express."""
+    kind = fault.kind if fault is not None else None
+    choice = body["choices"][0]
+    if kind == "no_choices":
+        body["choices"] = []
+    elif kind == "null_message":
+        choice["message"] = None
+    elif kind == "nameless_tool_call":
+        choice["message"]["tool_calls"] = [{"id": "a", "type": "function"}]
+    elif kind == "no_ids":
+        for call in choice["message"]["tool_calls"]:
+            del call["id"]
+    elif kind == "object_arguments":
+        for call in choice["message"]["tool_calls"]:
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return body
+
+
+def _write(writer: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+    payload = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    fields = {**JSON_HEADERS, **(headers or {}), "content-length": str(len(payload))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode() + payload)
+
+
+@contextlib.asynccontextmanager
+async def chat_server(
+    model: Model | Callable[[int], Model], faults: Sequence[Fault] = (), port: int = 0
+) -> AsyncIterator[str]:
+    """Serve a model while the block runs and give the address for ``api_base``."""
+    async with ChatServer(model, faults, port) as server:
+        yield server.url
+
+
+def parse_fault(text: str) -> Fault:
+    """Return the fault of ``KIND``, ``KIND:TIMES`` or ``KIND:always``."""
+    kind, _, times = text.partition(":")
+    return msgspec.convert({"kind": kind, "times": None if times == "always" else int(times or "1")}, Fault)
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    from runners.models.scripted import ScriptedModel
+
+    def model(seed: int) -> Model:
+        return ScriptedModel(arguments.model, seed)
+
+    async with chat_server(model, arguments.fault, arguments.port) as url:
+        sys.stdout.write(f"{url}\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="scripted/balanced")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--fault", type=parse_fault, action="append", default=[], metavar="KIND[:TIMES|:always]")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_main(parser.parse_args()))
+    sys.exit(130)
