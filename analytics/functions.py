@@ -16,9 +16,13 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 
     A connection with functions must be closed before the interpreter ends.
     """
-    connection.create_function("wilson_bounds", _wilson, ["BIGINT", "BIGINT", "DOUBLE"], _INTERVAL)
-    connection.create_function("ratio_bounds", _ratio, ["DOUBLE[]", "DOUBLE[]", "BIGINT[]", *_SETTINGS], _INTERVAL)
-    connection.create_function("median_bounds", _median, ["DOUBLE[]", "BIGINT[]", *_SETTINGS], _INTERVAL)
+    bounds = (
+        ("wilson_bounds", _wilson, ["BIGINT", "BIGINT", "DOUBLE"]),
+        ("ratio_bounds", _ratio, ["DOUBLE[]", "DOUBLE[]", "BIGINT[]", *_SETTINGS]),
+        ("median_bounds", _median, ["DOUBLE[]", "BIGINT[]", *_SETTINGS]),
+    )
+    for name, function, arguments in bounds:
+        connection.create_function(name, function, arguments, _INTERVAL, null_handling="special")
     connection.create_function("trimmed_arguments", trimmed_arguments, ["VARCHAR"], "VARCHAR")
 
 
@@ -49,28 +53,32 @@ def _wilson(successes: int, count: int, confidence: float) -> dict[str, Any] | N
 
 
 def _ratio(
-    numerators: list[float],
-    denominators: list[float],
-    clusters: list[int],
+    numerators: list[float] | None,
+    denominators: list[float] | None,
+    clusters: list[int] | None,
     cluster_count: int,
     draws: int,
     seed: int,
     confidence: float,
     method: str,
 ) -> dict[str, Any] | None:
+    if numerators is None or denominators is None or clusters is None:
+        return None  # a cell without any value
     settings = Settings(cluster_count, draws, seed, confidence, method)
     return _row(ratio_interval(numerators, denominators, clusters, settings))
 
 
 def _median(
-    values: list[float],
-    clusters: list[int],
+    values: list[float] | None,
+    clusters: list[int] | None,
     cluster_count: int,
     draws: int,
     seed: int,
     confidence: float,
     method: str,
 ) -> dict[str, Any] | None:
+    if values is None or clusters is None:
+        return None  # a cell without any value
     return _row(median_interval(values, clusters, Settings(cluster_count, draws, seed, confidence, method)))
 
 

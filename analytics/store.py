@@ -15,9 +15,20 @@ from recorder.reader import Snapshot, read_snapshot
 _CONFIG = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
-def open(path: Path, **options: bool | Mapping[str, Setting] | None) -> duckdb.DuckDBPyConnection:  # noqa: A001
-    """Return a connection to a store as it is now, with all views; see :func:`connect`."""
-    return connect(read_snapshot(path), **options)  # type: ignore[arg-type]
+def open(  # noqa: A001 - reads as stores.open
+    path: Path,
+    *,
+    parameters: Mapping[str, Setting] | None = None,
+    materialise: bool = False,
+    only: set[str] | None = None,
+) -> duckdb.DuckDBPyConnection:
+    """Return a connection to a store as it is now; see :func:`connect`.
+
+    Raises:
+        StoreError: There is no store.
+        DamagedStore: A journal is damaged in the middle.
+    """
+    return connect(read_snapshot(path), parameters=parameters, materialise=materialise, only=only)
 
 
 def connect(

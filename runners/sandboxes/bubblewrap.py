@@ -12,7 +12,7 @@ import anyio
 
 from runners.sandboxes.cgroups import Cgroup, open_cgroup
 from runners.sandboxes.driven import DrivenSandbox
-from runners.sandboxes.launch import driver_command, start_driver
+from runners.sandboxes.launch import INFO_DESCRIPTOR, driver_command, start_driver
 from runners.sandboxes.protocol import Sandbox, SandboxLimits
 from runners.sandboxes.python_home import PythonHome, current_python_home
 from runners.sandboxes.settings import address_space_bytes, driver_config
@@ -48,7 +48,7 @@ class BubblewrapSandboxProvider:
         """
         cgroup = open_cgroup(limits)
         is_root = is_real_root()
-        is_counted_by_user = not cgroup.has_processes and not is_root
+        is_counted_by_user = not cgroup.has_processes and not is_root and _counts_users_by_namespace()
         config = driver_config(
             limits,
             work_dir=WORK_DIR,
@@ -87,12 +87,18 @@ def is_real_root() -> bool:
     return any(first <= _USER_ID < first + count for first, _, count in ranges)
 
 
+def _counts_users_by_namespace() -> bool:
+    """Return whether a limit of processes per user counts the user namespace's own only: since Linux 5.14."""
+    major, minor = os.uname().release.split(".")[:2]
+    return (int(major), int(minor)) >= (5, 14)
+
+
 def _arguments(
     home: PythonHome, limits: SandboxLimits, options: frozenset[str], copies: dict[str, int], *, is_root: bool
 ) -> list[str]:
     """Return bubblewrap's options; later mounts lie on top of earlier ones."""
     arguments = [*_user_arguments(options, is_root=is_root), "--hostname", "sandbox"]
-    arguments += ["--die-with-parent", "--new-session", "--as-pid-1"]
+    arguments += ["--die-with-parent", "--new-session", "--as-pid-1", "--info-fd", INFO_DESCRIPTOR]
     if is_root:
         packages = [f"{_PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
         arguments += _open_parents([*copies, home.executable, *packages])
@@ -196,7 +202,7 @@ def _weak_limits(cgroup: Cgroup, options: frozenset[str], *, is_counted_by_user:
     if not cgroup.has_memory:
         weak.append("memory: limited for each process, not for all together (no writable memory control group)")
     if not cgroup.has_processes and not is_counted_by_user:
-        weak.append("processes: not limited while a command runs (no writable pids control group, and we are root)")
+        weak.append("processes: ended only between commands when they are too many (no writable pids control group)")
     if "--size" not in options:
         weak.append("files: their total size is not limited (this bubblewrap lacks --size)")
     return tuple(weak)

@@ -1,10 +1,10 @@
 """Start a driver, put it into its control group before it serves anyone, and end it with everything under it."""
 
 import asyncio
+import json
 import marshal
 import os
 import socket
-import struct
 import subprocess
 from collections.abc import Callable
 from functools import lru_cache
@@ -19,6 +19,7 @@ from runners.sandboxes.inside.worker import REQUEST_DESCRIPTOR, STATUS_DESCRIPTO
 
 _OPEN_S = 30.0
 _CLOSE_S = 5.0
+INFO_DESCRIPTOR = "INFO_DESCRIPTOR"
 _INSIDE = "runners.sandboxes.inside"
 
 # Both programs come as compiled code through a descriptor: nothing of ours is bound into the sandbox or compiled there.
@@ -36,7 +37,6 @@ def take(size):
 _DRIVER_BOOT = (
     _READ_PROGRAM.format(0)
     + """\
-os.write(0, b"!")
 modules, config, cell = marshal.loads(take(int.from_bytes(take(4), "big")))
 for name, code in modules:
     sys.modules[name] = module = type(sys)(name)
@@ -64,6 +64,7 @@ class DriverProcess:
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
+        self.process_id = process.pid
         self.channel = ControlChannel(self._describe_end)
 
     async def end(self) -> None:
@@ -81,6 +82,11 @@ class DriverProcess:
                 )
         assert self._process.stderr is not None
         self._process.stderr.close()
+
+    async def last_words(self) -> str:
+        """Return what it said when it failed to start."""
+        await self._has_ended()
+        return self._describe_end()
 
     async def _has_ended(self) -> bool:
         """Return whether the process ended in time."""
@@ -110,7 +116,8 @@ async def start_driver(
     """Start a driver and hand it its program.
 
     Args:
-        command: What runs the driver, ending with :func:`driver_command`.
+        command: What runs the driver, ending with :func:`driver_command`; ``INFO_DESCRIPTOR`` in it stands for a
+            descriptor to which bubblewrap writes the driver's process id. Without it the command is the driver.
         descriptors: Open descriptors that the command refers to.
         config: See :class:`runners.sandboxes.inside.driver.Driver`.
         confine: Called with the driver's process id, as this host sees it, before anything of the agent runs.
@@ -118,56 +125,72 @@ async def start_driver(
     Raises:
         SandboxBoundaryError: It does not start; the message has its last words.
     """
-    ours, theirs = socket.socketpair()
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-    ours.setblocking(False)
     driver = None
+    has_report = INFO_DESCRIPTOR in command
+    ours, theirs = socket.socketpair()
+    info_read, info_write = os.pipe()
     try:
-        with theirs:
-            # Its own session: an interrupt typed at the terminal is for the host, which then ends it in order.
-            process = subprocess.Popen(  # noqa: ASYNC220  returns after exec, and must belong to this thread
-                command,
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                env={},
-                pass_fds=descriptors,
-                start_new_session=True,
-            )
-        assert process.stderr is not None
-        os.set_blocking(process.stderr.fileno(), False)
-        driver = DriverProcess(process)
-        process_id = await _driver_id(ours, driver)
+        try:
+            if has_report:
+                command = [str(info_write) if word == INFO_DESCRIPTOR else word for word in command]
+                descriptors = (*descriptors, info_write)
+            driver = DriverProcess(_spawn(command, theirs, descriptors))
+        finally:
+            theirs.close()
+            os.close(info_write)
         await asyncio.get_running_loop().create_unix_connection(lambda: driver.channel, sock=ours)
         driver.channel.send_program(marshal.dumps((_inside_programs(), config, _cell_program())))
-        # In a thread: moving a process into a group takes the kernel up to 10 ms.
+        process_id = await _reported_process_id(info_read, driver) if has_report else driver.process_id
+        # In a thread: moving a process into a group takes the kernel up to 10 ms, in which the driver starts.
         await anyio.to_thread.run_sync(confine, process_id)
-    except OSError as error:
-        ours.close()
-        if driver is not None:
-            await driver.end()
-        raise SandboxBoundaryError(f"the sandbox does not start: {error}", kind="sandbox_open") from error
-    except BaseException:
+    except BaseException as error:
         ours.close()
         if driver is not None:
             with anyio.CancelScope(shield=True):
                 await driver.end()
+        if isinstance(error, OSError):
+            raise SandboxBoundaryError(f"the sandbox does not start: {error}", kind="sandbox_open") from error
         raise
+    finally:
+        os.close(info_read)
     return driver
 
 
-async def _driver_id(ours: socket.socket, driver: DriverProcess) -> int:
-    """Wait for the bootstrap's first byte; the kernel says which process sent it, in our numbering."""
+def _spawn(command: list[str], control: socket.socket, descriptors: tuple[int, ...]) -> "subprocess.Popen[bytes]":
+    """Start the command in its own session: an interrupt typed at the terminal is for the host, which ends it in order.
+
+    It must belong to the thread that lives as long as the host: bubblewrap ends with the thread that started it.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=control.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={},
+        pass_fds=descriptors,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    os.set_blocking(process.stderr.fileno(), False)
+    return process
+
+
+async def _reported_process_id(info: int, driver: DriverProcess) -> int:
+    """Return the process id of the driver that bubblewrap reports as soon as it has made the namespaces.
+
+    The report is read to its end: bubblewrap writes it piecemeal, and a pipe closed too early would kill it half-way.
+    """
+    report = b""
     with anyio.move_on_after(_OPEN_S):
-        await anyio.wait_readable(ours)
-        _, ancillary, _, _ = ours.recvmsg(1, socket.CMSG_SPACE(12))
-        for level, kind, data in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-                process_id: int = struct.unpack("3i", data)[0]
-                if process_id:
-                    return process_id
-        await driver._has_ended()  # its last words are complete then
-    raise SandboxBoundaryError(f"the sandbox does not start: {driver._describe_end()}", kind="sandbox_open")
+        await anyio.wait_readable(info)
+        while more := os.read(info, 4096):
+            report += more
+            await anyio.wait_readable(info)
+    try:
+        return int(json.loads(report)["child-pid"])
+    except ValueError:  # it ended before it had said everything
+        pass
+    raise SandboxBoundaryError(f"the sandbox does not start: {await driver.last_words()}", kind="sandbox_open")
 
 
 @lru_cache(maxsize=1)

@@ -37,8 +37,9 @@ async def bubblewrap_problem() -> str | None:
             result = await sandbox.run_bash("echo works")
     except SandboxBoundaryError as error:
         return (
-            f"bubblewrap is installed but does not work here ({error}); it needs user namespaces: "
-            "sysctl kernel.unprivileged_userns_clone=1, or in a container run it with --privileged"
+            f"bubblewrap is installed but does not work here ({error}); as an ordinary user it needs user namespaces "
+            "(sysctl kernel.unprivileged_userns_clone=1), as root an interpreter that every user may read, and in a "
+            "container the option --privileged"
         )
     if result.output != "works\n":
         return f"bubblewrap is installed but a first command printed {result.output!r} in it"

@@ -3,7 +3,7 @@
 from recorder.events import RevealedSegment
 from runners.users.matcher import matching_segments
 from runners.users.protocol import Answer, UserKnowledge
-from runners.users.wordings import answer_with
+from runners.users.replies import answer_with
 
 
 class ExactSimulator:

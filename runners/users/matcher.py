@@ -16,7 +16,8 @@ _HEAD = re.compile(
 )
 _HOW_MANY = re.compile(r"\b(?:how many|number of)\s+(?P<noun>[\w-]+)")
 _COUNTED = re.compile(
-    r"(?:\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b)\s*((?!per\b)[a-z]+(?: (?!per\b)[a-z]+)?)"
+    r"(?:\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b)"
+    r"\s*((?!per\b)[a-z]+(?: (?!per\b)[a-z]+)?)"
 )
 _OPEN_CHOICE = re.compile(r"\b(?:should|do|must|shall) (?:i|we) (?P<verb>\w+)\b.*\bor (?:some|any|another)")
 _LEAD = re.compile(r"^(?:(?:and|so|then|to|for|from|at|by|in|on) )?(?P<word>\w+)")
@@ -24,7 +25,7 @@ _YES_OR_NO = re.compile(r"^(?:should|do|does|must|is|are|shall|may|can)\b")
 _WISH = re.compile(r"\b(?:do you (?:want|need|prefer)|would you like|should (?:i|we) (?:also )?(?:add|include))\b")
 _MY_ACTION = re.compile(r"\b(?:who|whom|what|where|which)\b.*\b(?:should|do|must|shall|can|may) (?:i|we) (?P<verb>\w+)")
 _DEONTIC = re.compile(
-    r"\b(?:should|must|may|shall|do (?:i|you|we)|need|want|like|prefer|expect|supposed|desired|required)\b"
+    r"\b(?:should|must|may|shall|do (?:i|you|we)|need|want|like|prefer|expect|supposed|desired|required|to be)\b"
 )
 _LONGEST_NAME_WORDS = 4
 _PRONOUNS = frozenset({"one", "ones"})
@@ -39,6 +40,7 @@ class _Profile(msgspec.Struct, frozen=True, kw_only=True):
     value_terms: frozenset[str]
     counted_terms: frozenset[str]
     frame_terms: frozenset[str]
+    synonyms: tuple[frozenset[str], ...]
     shapes: tuple[re.Pattern[str], ...]
     is_goal: bool
     nouns: frozenset[str]
@@ -59,13 +61,20 @@ def matching_segments(question: str, context: str, segments: Sequence[Segment]) 
         segments: The removed segments; dimension, subdimension, value, text and synonyms are used.
     """
     clauses = [clause for clause in asking_clauses(question, context) if not _is_dismissed(clause.text)]
-    return tuple(
-        segment.segment_id for segment in segments if any(_is_about(clause, _profile(segment)) for clause in clauses)
-    )
+    return tuple(segment.segment_id for segment in segments if _is_asked_for(segment, clauses))
+
+
+def _is_asked_for(segment: Segment, clauses: Sequence[Clause]) -> bool:
+    profile = _profile(segment)
+    return any(_is_about(clause, profile) for clause in clauses)
 
 
 def _is_dismissed(text: str) -> bool:
     return any(pattern.search(text) for pattern in lexicon().dismissed)
+
+
+def _is_past(text: str) -> bool:
+    return any(pattern.search(text) for pattern in lexicon().past)
 
 
 def _profile(segment: Segment) -> _Profile:
@@ -87,7 +96,8 @@ def _profile(segment: Segment) -> _Profile:
         topic=widen(own_topic | nouns),
         value_terms=terms(segment.value),
         counted_terms=widen(terms(" ".join(_COUNTED.findall(segment.value.lower())))),
-        frame_terms=widen(terms(text.replace(segment.value, " "))),
+        frame_terms=widen(terms(text.replace(segment.value, " ") if segment.value else text)),
+        synonyms=tuple(terms(synonym) for synonym in segment.synonyms),
         shapes=tuple(shapes),
         is_goal=segment.dimension == "goal",
         nouns=widen(frozenset(nouns)) | _nouns_beside_value(text, segment.value),
@@ -97,8 +107,8 @@ def _profile(segment: Segment) -> _Profile:
 
 def _nouns_beside_value(text: str, value: str) -> frozenset[str]:
     """Return the words of the value, and the word before it: in "table orders_2023" the value is a table."""
-    before = words(text.partition(value)[0])
-    beside = before[-1:] if value in text else []
+    position = text.find(value)
+    beside = words(text[:position])[-1:] if position > 0 else []
     own = words(value)
     if len(own) > _LONGEST_NAME_WORDS:
         own = []
@@ -119,12 +129,34 @@ def _is_about(clause: Clause, profile: _Profile) -> bool:
         for term in terms(clause.text) - lexicon().neutral_terms
         if not any(shape.search(term) for shape in profile.shapes)
     )
+    if _names_synonym(clause, profile):
+        return True
+    if _is_past(clause.text) and not (asked and asked <= profile.topic):
+        return False
     return (
         _proposes_value(clause, asked, profile)
         or _names_action(clause, asked, profile)
         or _wants_value(clause, asked, profile)
         or ("entity" in profile.answers and _wants_entity(clause, asked, profile))
     )
+
+
+def _names_synonym(clause: Clause, profile: _Profile) -> bool:
+    """Return whether the clause asks for the segment by one of its other names; one word must be what is asked for."""
+    if _lead(clause.text) in lexicon().leads:
+        return False
+    asked_for = frozenset(stem for head in _heads(clause.text) for stem in head)
+    everything = terms(clause.text)
+    for synonym in profile.synonyms:
+        said = everything if len(synonym) > 1 else asked_for
+        if synonym and all(widen(frozenset({term})) & said for term in synonym):
+            return True
+    return False
+
+
+def _lead(text: str) -> str:
+    match = _LEAD.search(text)
+    return match.group("word") if match else ""
 
 
 def _proposes_value(clause: Clause, asked: frozenset[str], profile: _Profile) -> bool:
@@ -154,8 +186,7 @@ def _wants_value(clause: Clause, asked: frozenset[str], profile: _Profile) -> bo
     counted = _HOW_MANY.search(clause.text)
     if counted and stem(counted.group("noun")) in profile.counted_terms:
         return True
-    lead = _LEAD.search(clause.text)
-    possible = lexicon().leads.get(lead.group("word") if lead else "", profile.answers)
+    possible = lexicon().leads.get(_lead(clause.text), profile.answers)
     return any(_fits(name, clause, asked, profile) for name in _focuses(clause) & profile.answers & possible)
 
 
@@ -203,7 +234,7 @@ def _wants_entity(clause: Clause, asked: frozenset[str], profile: _Profile) -> b
     for head in _heads(clause.text):
         shared = len((asked & profile.topic).difference(head)) + _shared_with_background(clause, profile)
         if head[-1] in _PRONOUNS:
-            return bool(shared) and not foreign
+            return bool(shared) and foreign <= (1 if _DEONTIC.search(clause.text) else 0)
         is_explained = explained.issuperset(head) or (head[-1] in profile.nouns and _DEONTIC.search(clause.text))
         if is_explained and foreign <= (max(shared, 1) if head[-1] in profile.nouns else 0):
             return True

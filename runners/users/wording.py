@@ -45,6 +45,7 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
     phrase_ends: frozenset[str]
     fillers: frozenset[str]
     dismissed: tuple[re.Pattern[str], ...]
+    past: tuple[re.Pattern[str], ...]
     roles: dict[str, tuple[re.Pattern[str], ...]]
     focuses: dict[str, Focus]
     leads: dict[str, frozenset[str]]
@@ -63,6 +64,7 @@ def lexicon() -> Lexicon:
         phrase_ends=frozenset(raw["phrase_ends"].split()),
         fillers=frozenset(raw["fillers"].split()),
         dismissed=_patterns(raw["dismissed"]),
+        past=_patterns(raw["past"]),
         roles={role: _patterns(patterns) for role, patterns in raw["roles"].items()},
         focuses={
             name: Focus(

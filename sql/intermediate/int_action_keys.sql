@@ -4,9 +4,9 @@
 -- outputs:
 -- equation: key = name and canonical arguments with trimmed strings, or name only
 -- source: METRICS 4, wasted compute; FACTS B3.8; parameter `wasted_match`
--- notes: only trials of `full` and of the injected conditions. ask_user, submit and turns
---     of text alone are left out. Arguments are recorded as canonical JSON, so they are
---     parsed only where a string may have blanks at an end.
+-- notes: only trials of `full` and of the injected conditions. ask_user, submit and
+--     turns of text alone are left out. Arguments are recorded as canonical JSON, so
+--     they are parsed only where a string may have blanks at an end.
 with counted as (
     select
         trials.trial_id,

@@ -5,9 +5,9 @@
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
 --     the task
 -- source: METRICS 1, valid, missing and running
--- notes: states are valid, ungraded, failed, running and interrupted. An attempt without
---     an end is running while a living writer holds it, else interrupted. A task that
---     was never registered makes its attempts ungraded.
+-- notes: states are valid, ungraded, failed, running and interrupted. An attempt
+--     without an end is running while a living writer holds it, else interrupted. A
+--     task that was never registered makes its attempts ungraded.
 with attempts as (
     select
         stream_id,

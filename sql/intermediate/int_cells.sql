@@ -2,11 +2,11 @@
 -- grain: benchmark, agent, unit_kind, unit_id, condition
 -- inputs:
 -- outputs:
--- equation: n_missing = planned - valid - running, where planned is the recorded
---     number per cell, at least the trials seen
+-- equation: n_missing = planned - valid - running, where planned is the recorded number
+--     per cell, at least the trials seen
 -- source: METRICS 1 and 3
--- notes: a trial of a variant is in the unit of its variant; a trial with the full prompt
---     is (also) in the unit of its task.
+-- notes: a trial of a variant is in the unit of its variant; a trial with the full
+--     prompt is (also) in the unit of its task.
 with placed as (
     select
         trial_id,

@@ -4,8 +4,8 @@
 -- outputs:
 -- equation: mean over the units of a dimension; gain paired per variant
 -- source: METRICS 3, by dimension; parameter `per`
--- notes: dimension all holds every variant once. For full the units are the tasks of the
---     variants in the dimension, each once.
+-- notes: dimension all holds every variant once. For full the units are the tasks of
+--     the variants in the dimension, each once.
 with memberships as (
     select
         variant_digest,

@@ -2,8 +2,8 @@
 -- grain: stream_id
 -- inputs:
 -- outputs:
--- equation: result = 1 iff score = 1 (mcp_atlas), else result = score;
---     points progress = sum(score) / sum(total)
+-- equation: result = 1 iff score = 1 (mcp_atlas), else result = score; points progress
+--     = sum(score) / sum(total)
 -- source: METRICS 1, terminal state and checkpoint progress; FACTS B2.8
 -- notes: only attempts that count. Results stand in the order of task_registered.
 with counted as (

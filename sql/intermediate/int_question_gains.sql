@@ -2,9 +2,9 @@
 -- grain: benchmark, agent, measure
 -- inputs:
 -- outputs:
--- equation: with g the gain in percentage points and q the questions of the ask arm of a
---     paired variant: per question per variant = sum(g) / sum(q);
---     per question = mean(g) / sum(q) = the former / number of variants
+-- equation: with g the gain in percentage points and q the questions of the ask arm of
+--     a paired variant: per question per variant = sum(g) / sum(q); per question =
+--     mean(g) / sum(q) = the former / number of variants
 -- source: METRICS 3, gain per question; FACTS B2.10 and B2.11
 -- notes: both over the same paired variants; no questions give null (nobody_asked). The
 --     per-question interval takes the number of variants as given. It shrinks with the
@@ -29,34 +29,45 @@ per_variant as (
         benchmark,
         agent,
         measure,
-        ratio_estimate(
-            gain_pp,
-            n_questions,
-            case when count(gain_pp) = 0 then 'no_units' else 'nobody_asked' end,
-            variant_id,
-            cluster_index,
-            cluster_count
-        ) as estimate,
+        sum(gain_pp) as total_gain_pp,
+        sum(n_questions) as total_questions,
+        ratio_interval(gain_pp, n_questions, variant_id, cluster_index, cluster_count)
+            as bounds,
+        count(gain_pp) as n_units,
+        count(*) - count(gain_pp) as n_dropped,
         coalesce(sum(n_trials), 0)::bigint as n_trials,
-        sum(n_missing)::bigint as n_missing
+        sum(n_missing)::bigint as n_missing,
+        case when count(gain_pp) = 0 then 'no_units' else 'nobody_asked' end as reason
     from paired
     group by benchmark, agent, measure
 ),
 
-per_question as (
+estimated as (
     select
         benchmark,
         agent,
-        measure,
-        struct_pack(
-            value := round(estimate.value / estimate.n_units, 6),
-            low := round(estimate.low / estimate.n_units, 6),
-            high := round(estimate.high / estimate.n_units, 6),
-            n_units := estimate.n_units,
-            n_dropped := estimate.n_dropped,
-            method := estimate.method,
-            reason := estimate.reason
-        ) as estimate,
+        case measure when 'pass_at_k' then 'pass' else 'progress' end as short_name,
+        as_estimate(
+            total_gain_pp / nullif(total_questions, 0),
+            bounds,
+            n_units,
+            n_dropped,
+            reason
+        ) as per_variant,
+        as_estimate(
+            total_gain_pp / nullif(total_questions, 0) / n_units,
+            case
+                when bounds is not null
+                    then struct_pack(
+                        low := round(bounds.low / n_units, 6),
+                        high := round(bounds.high / n_units, 6),
+                        method := bounds.method
+                    )
+            end,
+            n_units,
+            n_dropped,
+            reason
+        ) as per_question,
         n_trials,
         n_missing
     from per_variant
@@ -65,17 +76,17 @@ per_question as (
 select
     benchmark,
     agent,
-    measure || '_gain_pp_per_question' as measure,
-    estimate,
+    short_name || '_pp_per_question' as measure,
+    per_question as estimate,
     n_trials,
     n_missing
-from per_question
+from estimated
 union all
 select
     benchmark,
     agent,
-    measure || '_gain_pp_per_question_per_variant' as measure,
-    estimate,
+    short_name || '_pp_per_question_per_variant' as measure,
+    per_variant as estimate,
     n_trials,
     n_missing
-from per_variant
+from estimated

@@ -4,8 +4,8 @@
 -- outputs:
 -- equation: none; the measures of pass_at_k, one per row
 -- source: METRICS 2 and 3
--- notes: measures are pass_at_k, pass_hat_k and checkpoint_progress (mean per trial, then
---     per unit). A value that is null has a reason.
+-- notes: measures are pass_at_k, pass_hat_k and checkpoint_progress (mean per trial,
+--     then per unit). A value that is null has a reason.
 with listed as (
     select
         benchmark,

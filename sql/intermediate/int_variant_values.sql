@@ -3,10 +3,11 @@
 -- inputs:
 -- outputs:
 -- equation: none
--- source: METRICS 3, units: the (variant, agent), whose `full` value is that of its task
+-- source: METRICS 3, units: the (variant, agent), whose `full` value is that of its
+--     task
 -- notes: under oracle scope variant the variant's own `full` trials are taken. Every
---     variant that the agent met under any condition has a row for `full` where its task
---     has one. cell_id is that of the trials behind the value.
+--     variant that the agent met under any condition has a row for `full` where its
+--     task has one. cell_id is that of the trials behind the value.
 with own as (
     select
         benchmark,

@@ -4,8 +4,9 @@
 -- outputs:
 -- equation: complete = pass@k is defined for full and for all five injections
 -- source: METRICS 4, VOI curve; FACTS B3.2; parameter `voi_cases`
--- notes: every unit that has any injected trial, under all seven conditions. A value that
---     is left out is null: incomplete_unit (complete case), not_run, or its own reason.
+-- notes: every unit that has any injected trial, under all seven conditions. A value
+--     that is left out is null: incomplete_unit (complete case), not_run, or its own
+--     reason.
 with pass_values as (
     select
         benchmark,

@@ -4,8 +4,8 @@
 -- outputs:
 -- equation: value per trial, mean per unit
 -- source: METRICS 4, wasted compute
--- notes: the unit is (variant, agent). Trials without a value are left out of the mean; a
---     unit with an unknown price has no cost.
+-- notes: the unit is (variant, agent). Trials without a value are left out of the mean;
+--     a unit with an unknown price has no cost.
 with summarised as (
     select
         benchmark,

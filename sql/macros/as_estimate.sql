@@ -1,6 +1,6 @@
 -- macro: as_estimate
 -- inputs: a value, its bounds, its units, and why it would be undefined
--- outputs: struct(value double, low double, high double, n_units bigint,
+-- outputs:
 --     n_dropped bigint, method varchar, reason varchar)
 -- equation: none; the one shape of every printed mean
 -- source: METRICS 5

@@ -4,8 +4,8 @@
 -- outputs:
 -- equation: target = max(1, B * p div 100) for p in 10, 30, 50, 70, 90
 -- source: METRICS 4, budget and injection action; FACTS B3.9, B3.10
--- notes: valid trials of the injected conditions. is_collapsed: another p of the unit has
---     the same target, so the conditions do not differ. Target and flag are null
+-- notes: valid trials of the injected conditions. is_collapsed: another p of the unit
+--     has the same target, so the conditions do not differ. Target and flag are null
 --     without a budget.
 with messages as (
     select

@@ -4,8 +4,8 @@
 -- outputs:
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: METRICS 1
--- notes: every trial that was ever started. What a trial did is null unless it is valid.
---     checkpoint_progress is the benchmark's final score where it gives one.
+-- notes: every trial that was ever started. What a trial did is null unless it is
+--     valid. checkpoint_progress is the benchmark's final score where it gives one.
 with measured as (
     select
         stream_id,

@@ -4,8 +4,8 @@
 -- outputs:
 -- equation: wasted_ratio = wasted / pre-injection actions
 -- source: METRICS 4, wasted compute
--- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial a null
---     ratio and count (no_oracle_trace).
+-- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial a
+--     null ratio and count (no_oracle_trace).
 with counted as (
     select
         trial_id,

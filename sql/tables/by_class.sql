@@ -2,11 +2,13 @@
 -- grain: benchmark, ambiguity_class, agent, condition, measure
 -- inputs:
 -- outputs:
--- equation: mean over variants of pass@k; gain = value(ask_user) - value(underspecified)
+-- equation: mean over variants of pass@k; gain = value(ask_user) -
+--     value(underspecified)
 -- source: METRICS 2, 3 and 6 [LHAW tables 7 to 9]
--- notes: by the assigned class of the variant, never the agent's own. The full value of a
---     variant is that of its task, or its own under oracle scope variant. Variants without
---     a class and new_task variants have no row; the notes of the table count them.
+-- notes: by the assigned class of the variant, never the agent's own. The full value of
+--     a variant is that of its task, or its own under oracle scope variant. Variants
+--     without a class and new_task variants have no row; the notes of the table count
+--     them.
 with levels as (
     select
         benchmark,

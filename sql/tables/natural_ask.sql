@@ -127,6 +127,17 @@ counts as (
     from totals
 ),
 
+measures as (
+    select
+        unnest(
+            [
+                'first_ask_mean_pct',
+                'first_ask_median_pct',
+                'first_asks_25_to_50_pct'
+            ]
+        ) as measure
+),
+
 first_asks as (
     select
         totals.benchmark,
@@ -138,16 +149,7 @@ first_asks as (
         coalesce(estimates.n_trials, 0) as n_trials,
         totals.n_missing
     from totals
-    cross join (
-        select
-            unnest(
-                [
-                    'first_ask_mean_pct',
-                    'first_ask_median_pct',
-                    'first_asks_25_to_50_pct'
-                ]
-            ) as measure
-    ) as measures
+    cross join measures
     left join int_first_ask_estimates as estimates
         on
             totals.benchmark = estimates.benchmark
@@ -161,15 +163,15 @@ united as (
         agent,
         task_id,
         measure,
-        estimate.value as value,
-        estimate.low as low,
-        estimate.high as high,
-        estimate.n_units as n_units,
-        estimate.n_dropped as n_dropped,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.n_units,
+        estimate.n_dropped,
         n_trials,
         n_missing,
-        estimate.method as method,
-        estimate.reason as reason
+        estimate.method,
+        estimate.reason
     from ask_rates
     union all
     select

@@ -4,8 +4,9 @@
 -- outputs:
 -- equation: means over units; gain = value(ask_user) - value(underspecified), paired
 -- source: METRICS 3 and 6 [LHAW table 3; also pass^k]
--- notes: units are tasks for full and variants else. Gains and what asking brought stand
---     under the condition ask_user. Shares of pass@k, pass^k and progress are fractions.
+-- notes: units are tasks for full and variants else. Gains and what asking brought
+--     stand under the condition ask_user. Shares of pass@k, pass^k and progress are
+--     fractions.
 with levels as (
     select
         benchmark,

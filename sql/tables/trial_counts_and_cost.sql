@@ -5,9 +5,10 @@
 -- equation: sums and means over valid trials; n_missing = planned - valid - running
 -- source: METRICS 6 and 8 [Ask Early table 9]; parameter `experiment`
 -- notes: every trial that was paid for: classifying, new_task and superseded ones too
---     (the latter are never missing). all stands for a sum over that key. Unknown prices
---     give a null cost (reason unknown_price). attempts, failed_* and *_seconds depend on
---     the machine and on interruptions, the other columns do not.
+--     (the latter are never missing). all stands for a sum over that key. Unknown
+--     prices give a null cost (reason unknown_price). attempts, failed_* and *_seconds
+--     depend on the machine and on interruptions, the other columns do not. Tool and
+--     wall time stand in the rows of purpose all.
 with trials_counted as (
     select
         trials.trial_id,
@@ -29,11 +30,11 @@ with trials_counted as (
         trials.trials_per_cell,
         trials.attempts,
         trials.failed_attempts,
-        screened.exclusion is distinct from 'superseded' as is_current
+        coalesce(screened.exclusion <> 'superseded', true) as is_current
     from trials
     inner join int_trials_screened as screened
         on trials.trial_id = screened.trial_id
-    where screened.exclusion is distinct from 'other_experiment'
+    where coalesce(screened.exclusion <> 'other_experiment', true)
 ),
 
 cells as (
@@ -171,9 +172,10 @@ grouped as (
                 then round(sum(failed_cost_usd), 6)
         end as failed_cost_usd,
         round(sum(model_seconds), 3) as model_seconds,
-        round(sum(tool_seconds), 3) as tool_seconds,
-        round(sum(wall_seconds), 3) as wall_seconds,
-        round(sum(failed_wall_seconds), 3) as failed_wall_seconds
+        case when purpose = 'all' then round(sum(tool_seconds), 3) end as tool_seconds,
+        case when purpose = 'all' then round(sum(wall_seconds), 3) end as wall_seconds,
+        case when purpose = 'all' then round(sum(failed_wall_seconds), 3) end
+            as failed_wall_seconds
     from joined
     group by
         grouping sets (

@@ -26,6 +26,23 @@ IMPATIENT = SandboxLimits(memory_mb=256, processes=40, file_mb=8, output_bytes=4
 PROJECT = Path(__file__).parents[2]
 
 
+_HOST = """
+import asyncio, os, signal
+from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
+from runners.sandboxes.process import ProcessSandboxProvider
+from runners.sandboxes.protocol import SandboxLimits
+
+async def main():
+    async with {provider}().open(None, SandboxLimits()) as sandbox:
+        await sandbox.run_bash("setsid sleep 8765432 & (sleep 8765432 &)")
+        {last}
+        await asyncio.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
 class SandboxContract:
     """The suite; a subclass names its provider."""
 
@@ -357,9 +374,9 @@ class SandboxContract:
 
     async def test_a_fork_bomb_is_survived(self):
         """A fork bomb ends at the limit of processes, and a later command runs in a fresh shell."""
-        if available_hierarchies().processes is None:
-            pytest.skip("no writable pids control group here: a fork bomb would hit the machine")
         async with self.opened() as sandbox:
+            if any(limit.startswith("processes") for limit in sandbox.weak_limits):
+                pytest.skip("processes cannot be limited here: a fork bomb would hit the machine")
             await sandbox.run_bash("bomb() { bomb | bomb & }; bomb; sleep 0.2")
             with anyio.fail_after(60):
                 while "alive" not in (await sandbox.run_bash("ls / >/dev/null && echo alive")).output:
@@ -420,6 +437,19 @@ class SandboxContract:
         assert not [line for line in _command_lines() if b"987654" in line]
         parents = {available_hierarchies().memory, available_hierarchies().processes} - {None}
         assert not [group for parent in parents for group in parent.glob(f"lhaw-record-{os.getpid()}-*")]
+
+    async def test_a_killed_host_leaves_no_process(self, tmp_path):
+        """When the host is killed with SIGKILL, idle or inside a command, every process of its sandboxes ends."""
+        for last in ("await sandbox.run_bash('echo')", "asyncio.create_task(sandbox.run_bash('sleep 8765432'))"):
+            code = _HOST.format(provider=type(self.provider()).__name__, last=last)
+            environment = {**os.environ, "TMPDIR": str(tmp_path)}
+            done = await anyio.run_process([sys.executable, "-c", code], cwd=PROJECT, env=environment, check=False)
+            assert (done.returncode, done.stderr) == (-9, b"")
+            for _ in range(3000):
+                if not any(b"8765432" in line for line in _command_lines()):
+                    break
+                await anyio.sleep(0.01)
+            assert not [line for line in _command_lines() if b"8765432" in line]
 
     async def test_many_sandboxes_live_side_by_side(self):
         """Sandboxes opened at once do not see each other's files."""
@@ -512,11 +542,11 @@ class TestBubblewrap(SandboxContract):
 
     async def test_the_agent_is_nobody_on_the_host(self):
         """Even where we are root, the agent is not: the kernel's settings, which belong to root, are out of reach."""
-        # The kernel lets everybody open ns_last_pid, and refuses the write.
-        command = "find /proc/sys* -type f -writable ! -name ns_last_pid 2>/dev/null; id -u; id -G"
-        assert (await self.bash(command)).output == "61000\n61000\n"
-        for name in ("core_pattern", "ns_last_pid"):
-            assert (await self.bash(f"echo 1 >/proc/sys/kernel/{name}")).exit_code == 1
+        # Below /proc/sys/fs/mqueue and the like lie settings of the sandbox's own namespaces.
+        settings = "/proc/sys/vm /proc/sys/kernel/core_pattern /proc/sys/kernel/panic /proc/sys/kernel/hostname"
+        assert (await self.bash(f"find {settings} -type f -writable; id -u; id -G")).output == "61000\n61000\n"
+        for name in ("kernel/core_pattern", "kernel/ns_last_pid", "vm/drop_caches"):
+            assert (await self.bash(f"echo 1 >/proc/sys/{name}")).exit_code == 1
 
     async def test_there_is_no_network(self):
         """Neither an address outside nor a server on this host can be reached."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runners.benchmarks.desk.files import Files
-from runners.benchmarks.desk.tables import Row, UnreadableTableError, read_rows, rows_below_header
+from runners.benchmarks.desk.tables import Row, UnreadableTableError, read_table
 from runners.benchmarks.protocol import Artifact
 
 _MOST_BYTES = 4_000_000  # office deliverables are a few kilobytes; a larger file is not one of ours to read
@@ -59,7 +59,7 @@ class Delivered:
             delimiter: The delimiter that the prompt demands; None accepts comma, semicolon, tab or bar.
         """
         try:
-            return rows_below_header(read_rows(name, self.content(name), delimiter), columns)
+            return read_table(name, self.content(name), columns, delimiter)
         except UnreadableTableError as error:
             raise Unmet(f"{name}: {error}") from error
 

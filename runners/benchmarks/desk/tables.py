@@ -17,32 +17,31 @@ class UnreadableTableError(Exception):
     """The bytes are not the table that was asked for; the message says why."""
 
 
-def read_rows(name: str, content: bytes, delimiter: str | None = None) -> list[list[str]]:
-    """Return all cells of a table as text, one list per row, in the format that the file name says.
+def read_table(name: str, content: bytes, columns: Sequence[str], delimiter: str | None = None) -> list[Row]:
+    """Return the rows under the first row near the top that names all wanted columns, blank rows left out.
+
+    Args:
+        name: Its ending says the format: ``.xlsx`` is a workbook, everything else text with a delimiter.
+        content: The bytes of the file.
+        columns: The keys of the rows; letter case and punctuation of the header do not matter.
+        delimiter: The delimiter of a text table; None accepts comma, semicolon, tab and bar.
 
     Raises:
-        UnreadableTableError: The content is not of that format.
+        UnreadableTableError: The content is not of that format, or no header names all the columns.
     """
     if name.lower().endswith(".xlsx"):
-        return _workbook_rows(content)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableTableError("it is not UTF-8 text") from error
-    if "\0" in text:
-        raise UnreadableTableError("it is not a text file")
-    try:
-        return [list(row) for row in csv.reader(io.StringIO(text), delimiter=delimiter or _delimiter(text))]
-    except csv.Error as error:
-        raise UnreadableTableError(f"it is not CSV: {error}") from error
+        readings = [_workbook_rows(content)]
+    else:
+        text = _table_text(content)
+        readings = [_text_rows(text, sign) for sign in (delimiter or ",;\t|")]
+    for rows in readings:
+        found = _below_header(rows, columns)
+        if found is not None:
+            return found
+    raise UnreadableTableError(f"no header with the columns {', '.join(columns)}")
 
 
-def rows_below_header(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> list[Row]:
-    """Return the rows under the first row that holds all wanted columns, blank rows left out.
-
-    Raises:
-        UnreadableTableError: No row near the top names all the columns.
-    """
+def _below_header(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> list[Row] | None:
     wanted = {_folded(column): column for column in columns}
     for number, row in enumerate(rows[:_HEADER_ROWS]):
         places = {_folded(cell): place for place, cell in reversed(list(enumerate(row)))}
@@ -52,7 +51,24 @@ def rows_below_header(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> 
                 for below in rows[number + 1 :]
                 if any(cell.strip() for cell in below)
             ]
-    raise UnreadableTableError(f"no header with the columns {', '.join(columns)}")
+    return None
+
+
+def _table_text(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableTableError("it is not UTF-8 text") from error
+    if "\0" in text:
+        raise UnreadableTableError("it is not a text file")
+    return text
+
+
+def _text_rows(text: str, delimiter: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text), delimiter=delimiter))
+    except csv.Error as error:
+        raise UnreadableTableError(f"it is not CSV: {error}") from error
 
 
 def _workbook_rows(content: bytes) -> list[list[str]]:
@@ -79,11 +95,6 @@ def _cell_text(value: object) -> str:
     if isinstance(value, float):
         return repr(round(value, 9)).removesuffix(".0")
     return str(value)
-
-
-def _delimiter(text: str) -> str:
-    header = next((line for line in text.splitlines() if line.strip()), "")
-    return max(",;\t|", key=header.count)
 
 
 def _folded(header: str) -> str:

@@ -8,7 +8,10 @@ from runners.benchmarks.desk.template import DeskTask
 
 
 class SegmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One removed segment; ``value`` is a template that holds ``parameters`` and nothing else that varies."""
+    """One removed segment; ``value`` is a template that holds ``parameters`` and nothing else that varies.
+
+    ``text`` is the phrase around the value where the value alone does not say what it is for; also a template.
+    """
 
     parameters: tuple[str, ...]
     value: str
@@ -19,6 +22,7 @@ class SegmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     expected_questions: tuple[str, ...]
     checkpoint_refs: tuple[str, ...]
     synonyms: tuple[str, ...] = ()
+    text: str | None = None
 
 
 class VariantEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +74,7 @@ def _segment(task: DeskTask, segment_id: str, entry: SegmentEntry) -> Segment:
     return Segment(
         segment_id=segment_id,
         value=task.fill(entry.value),
+        text=None if entry.text is None else task.fill(entry.text),
         dimension=entry.dimension,
         subdimension=entry.subdimension,
         criticality=entry.criticality,

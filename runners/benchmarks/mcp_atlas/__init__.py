@@ -2,6 +2,6 @@
 
 from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from runners.benchmarks.mcp_atlas.options import open_mcp_atlas
-from runners.benchmarks.mcp_atlas.preflight import Preflight, preflight_text, run_preflight
+from runners.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
 
-__all__ = ["McpAtlasBenchmark", "Preflight", "open_mcp_atlas", "preflight_text", "run_preflight"]
+__all__ = ["PREFLIGHT_COLUMNS", "McpAtlasBenchmark", "open_mcp_atlas", "preflight"]

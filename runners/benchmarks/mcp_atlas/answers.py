@@ -8,15 +8,14 @@ import csv
 import io
 import json
 import re
-from calendar import month_name
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from statistics import mean
 
+from runners.benchmarks.mcp_atlas.facts import MONTHS
 from runners.models.replay import Compose
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_MONTHS = tuple(month_name[number].lower() for number in range(1, 13))
 
 
 def average_of_service(values: Mapping[str, str], results: Sequence[str]) -> str:
@@ -136,6 +135,6 @@ def _money(cell: str) -> float | None:
 
 def _months(period: str) -> tuple[str, str] | None:
     """Return the first and the last month of "may 2014 to may 2021" as ``2014-05``, or None."""
-    found = re.findall(rf"({'|'.join(_MONTHS)})\s+(\d{{4}})", period.lower())
-    months = [f"{year}-{_MONTHS.index(month) + 1:02d}" for month, year in found]
+    found = re.findall(rf"({'|'.join(MONTHS)})\s+(\d{{4}})", period.lower())
+    months = [f"{year}-{MONTHS.index(month) + 1:02d}" for month, year in found]
     return (months[0], months[-1]) if months else None

@@ -121,7 +121,7 @@ class McpAtlasBenchmark:
                 kind="not_runnable",
                 is_retry_owed=False,
             )
-        with private_copy(self._place.data) as copy:
+        async with private_copy(self._place.data) as copy:
             plans = [self._plan(spec, copy, settings) for spec in found.servers]
             async with running_servers(plans) as servers:
                 for server in servers:

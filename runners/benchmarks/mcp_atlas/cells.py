@@ -52,11 +52,13 @@ def parse_claims(cell: Any) -> tuple[str, ...]:
         value = _listed_text(value)
     if not isinstance(value, list | tuple):
         raise ValueError(f"expected a list of claims, found {type(value).__name__}")  # noqa: TRY004  # one error class
-    claims = [item.get("claim") if isinstance(item, dict) else item for item in value]
-    for number, claim in enumerate(claims, start=1):
+    claims: list[str] = []
+    for number, item in enumerate(value, start=1):
+        claim = item.get("claim") if isinstance(item, dict) else item
         if not isinstance(claim, str) or not claim.strip():
             raise ValueError(f"claim {number} is no text")
-    return tuple(claim.strip() for claim in claims)
+        claims.append(claim.strip())
+    return tuple(claims)
 
 
 def _listed_text(text: str) -> list[str]:
@@ -81,10 +83,12 @@ def parse_names(cell: Any) -> tuple[str, ...]:
     value = literal(cell)
     if not isinstance(value, list | tuple):
         raise ValueError(f"expected a list of names, found {type(value).__name__}")  # noqa: TRY004  # one error class
-    names = [item.get("name") if isinstance(item, dict) else item for item in value]
-    for number, name in enumerate(names, start=1):
+    names: list[str] = []
+    for number, item in enumerate(value, start=1):
+        name = item.get("name") if isinstance(item, dict) else item
         if not isinstance(name, str):
             raise ValueError(f"entry {number} has no name")  # noqa: TRY004  # one error class
+        names.append(name)
     return tuple(names)
 
 

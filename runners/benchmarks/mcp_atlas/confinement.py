@@ -62,11 +62,13 @@ def confined(
             plan += ["--ro-bind", folder, folder]
     for file in _SYSTEM_FILES:
         plan += ["--ro-bind-try", file, file]
+    plan += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home"]  # noqa: S108
+    plan += ["--bind", str(data), DATA_MOUNT]
+    # After the empty folders: servers may well be installed somewhere below them.
     for root in dict.fromkeys(str(path) for path in readable):
         if not Path(root).is_relative_to("/usr"):
             plan += ["--ro-bind", root, root]
-    plan += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home"]  # noqa: S108
-    plan += ["--bind", str(data), DATA_MOUNT, "--remount-ro", "/", "--chdir", DATA_MOUNT]
+    plan += ["--remount-ro", "/", "--chdir", DATA_MOUNT]
     inside = {"PATH": _PATH, "HOME": "/home", "LANG": "C.UTF-8", "TMPDIR": "/tmp", **variables}  # noqa: S108
     for name, value in inside.items():
         plan += ["--setenv", name, value]

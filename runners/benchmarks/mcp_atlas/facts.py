@@ -1,7 +1,6 @@
 """The checkable facts of a text: numbers, percentages, dates and identifiers, and the words around them."""
 
 import re
-from calendar import month_name
 from datetime import date
 from typing import Literal
 
@@ -9,17 +8,19 @@ import msgspec
 
 Kind = Literal["number", "percentage", "year", "date", "identifier"]
 
-_MONTHS = tuple(month_name[number].lower() for number in range(1, 13))
-# Not "one": it is more often a pronoun.
-_NUMBER_WORDS = {
-    "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0, "eight": 8.0, "nine": 9.0, "ten": 10.0,
-    "eleven": 11.0, "twelve": 12.0,
+MONTHS = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_NUMBER_WORDS = {  # not "one": it is more often a pronoun
+    "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0,
+    "eight": 8.0, "nine": 9.0, "ten": 10.0, "eleven": 11.0, "twelve": 12.0,
 }  # fmt: skip
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "billion": 1e9}
 
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
 _SLASH_DATE = re.compile(r"\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b")
-_MONTH = "|".join(month[:3] + f"(?:{month[3:]})?" for month in _MONTHS)
+_MONTH = "|".join(month[:3] + f"(?:{month[3:]})?" for month in MONTHS)
 _DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})\.?,? (\d{{4}})\b", re.IGNORECASE)
 _MONTH_DAY = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})\b", re.IGNORECASE)
 _YEAR_RANGE = re.compile(r"\b((?:19|20)\d\d)\s*[-\u2013\u2014/]\s*(\d{2}|\d{4})\b")
@@ -27,7 +28,7 @@ _YEAR_RANGE = re.compile(r"\b((?:19|20)\d\d)\s*[-\u2013\u2014/]\s*(\d{2}|\d{4})\
 _IDENTIFIER = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an e-mail address
     r"|(?:[\w.@-]*/)+[\w.@-]*\w"  # a path or a scoped package
-    r"|\b[0-9a-f]{7,40}\b(?<!\d{7})"  # a commit
+    r"|\b(?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}\b"  # a commit
     r"|[\^~]?\bv?\d+(?:\.\d+){2,}\b"  # a version
     r"|\b\w[\w-]*\.[A-Za-z]\w{0,4}\b"  # a file name
     r"|\b\w+_\w+\b",
@@ -41,9 +42,9 @@ _NUMBER = re.compile(
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _STOP_WORDS = frozenset(
     _WORD.findall(
-        "a an and are as at be been both by did do does for from had has have if in into is it its of on or so than that "
-        "the their them then there these they this those to vs was were what when where which while who whom whose will "
-        "with would s t according file files"
+        "a an and are as at be been both by did do does for from had has have if in into is it its of on or so than "
+        "that the their them then there these they this those to vs was were what when where which while who whom "
+        "whose will with would s t according file files"
     )
 )
 # One spelling for words that mean the same in nearly every table.
@@ -119,7 +120,7 @@ def _month_day(match: re.Match[str]) -> list[Fact]:
 
 
 def _month_number(name: str) -> int:
-    return [month[:3] for month in _MONTHS].index(name[:3].lower()) + 1
+    return [month[:3] for month in MONTHS].index(name[:3].lower()) + 1
 
 
 def _dates(text: str, readings: list[tuple[int, int, int]]) -> list[Fact]:

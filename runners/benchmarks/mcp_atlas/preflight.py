@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import anyio
 import msgspec
 
 from runners.benchmarks.mcp_atlas.availability import Place, availability
@@ -13,7 +13,7 @@ from runners.benchmarks.mcp_atlas.rows import Row, read_rows
 from runners.benchmarks.mcp_atlas.server import RunningServer, running_servers
 from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, how_to_install, installed_version, servers_directory
 from runners.benchmarks.mcp_atlas.world import private_copy
-from runners.errors import ToolBoundaryError
+from runners.errors import ExperimentError, ToolBoundaryError
 
 _FILE_MB = 64
 _CALL_SECONDS = 30.0
@@ -46,18 +46,15 @@ class ServerCheck(msgspec.Struct, frozen=True, kw_only=True):
     info_version: str | None = None
     protocol: str | None = None
     tools: int | None = None
+    noise_lines: int = 0
     lacking_tools: tuple[str, ...] = ()
     problem: str | None = None
 
 
-class Preflight(msgspec.Struct, frozen=True):
-    """The whole report; ``msgspec.to_builtins`` gives its JSON form."""
-
-    rows: tuple[RowCheck, ...]
-    servers: tuple[ServerCheck, ...]
+PREFLIGHT_COLUMNS = ("kind", "name", "is_runnable", "reference", "variants", "claims", "tools", "stand_ins", "details")
 
 
-async def preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None = None) -> Preflight:
+async def preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None = None) -> list[dict[str, Any]]:
     """Check rows against this machine, starting every installed server that they enable once.
 
     Args:
@@ -65,12 +62,16 @@ async def preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None
         data: The folder that servers see as ``/data``.
         servers: Where the servers are installed; the usual folder if None.
 
+    Returns:
+        Mappings with the ``PREFLIGHT_COLUMNS``: one of kind ``row`` for each row, then one of kind ``server`` for each
+        server; ``is_runnable`` is None for servers, whose ``details`` say what they answered.
+
     Raises:
         RowsError: A rows file cannot be read.
+        ExperimentError: The data folder is not there.
     """
     rows = read_rows(rows_paths)
-    stand_ins = tuple(name for name, spec in catalog().servers.items() if spec.kind == "stand_in")
-    place = Place(data=data, servers=servers or servers_directory(), stand_ins=stand_ins)
+    place = _place(data, servers)
     enabled: dict[str, set[str]] = {}
     for row in rows:
         for tool in row.enabled_tools:
@@ -78,10 +79,18 @@ async def preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None
             if split:
                 enabled.setdefault(split[0], set()).add(split[1])
     specs = [spec for name, spec in catalog().servers.items() if name in enabled]
-    with private_copy(data) as copy:
+    async with private_copy(place.data) as copy:
         checks = [await _check_server(spec, place, copy, enabled[spec.name]) for spec in specs]
     listed = {check.server: check for check in checks}
-    return Preflight(tuple(_check_row(row, place, listed) for row in rows), tuple(checks))
+    return [*(_row_columns(_check_row(row, place, listed)) for row in rows), *map(_server_columns, checks)]
+
+
+def _place(data: Path, servers: Path | None) -> Place:
+    """A preflight shows what stand-ins make possible; an experiment file has to allow each by name."""
+    if not data.is_dir():
+        raise ExperimentError(f"{data} is no folder; name the folder that servers see as /data")
+    stand_ins = tuple(name for name, spec in catalog().servers.items() if spec.kind == "stand_in")
+    return Place(data=data.resolve(), servers=servers or servers_directory(), stand_ins=stand_ins)
 
 
 async def _check_server(spec: ServerSpec, place: Place, copy: Path, enabled: set[str]) -> ServerCheck:
@@ -108,6 +117,7 @@ def _described(check: ServerCheck, server: RunningServer, enabled: set[str]) -> 
         info_version=server.info["version"],
         protocol=server.info["protocol"],
         tools=len(names),
+        noise_lines=server.noise_lines,
         lacking_tools=tuple(sorted(enabled - names)),
     )
 
@@ -140,28 +150,30 @@ def _check_row(row: Row, place: Place, checks: dict[str, ServerCheck]) -> RowChe
     )
 
 
-def preflight_text(report: Preflight) -> str:
-    """Return the report as text: one line for each row, then one for each server."""
-    lines = []
-    for row in report.rows:
-        state = "runs here" if row.is_runnable else "cannot run here"
-        stand_ins = f"; stand-in for {', '.join(row.stand_ins)}" if row.stand_ins else ""
-        reference = f"reference {row.reference or 'none'}, {row.variants} variants"
-        lines.append(f"{row.task_id}  {state}{stand_ins}  ({reference}, {row.offered_tools}/{row.enabled_tools} tools)")
-        lines += [f"    {reason}" for reason in row.reasons]
-    lines.append("")
-    for server in report.servers:
-        about = (
-            server.problem
-            or f"says {server.info_name} {server.info_version}, protocol {server.protocol}, {server.tools} tools"
-        )
-        version = server.installed_version or "absent"
-        version += "" if version == server.pinned_version else f" (pinned: {server.pinned_version})"
-        lacking = f"; enabled but not listed: {', '.join(server.lacking_tools)}" if server.lacking_tools else ""
-        lines.append(f"{server.server}  {server.package} {version}: {about}{lacking}")
-    return "\n".join(lines)
+def _row_columns(row: RowCheck) -> dict[str, Any]:
+    return {
+        "kind": "row",
+        "name": row.task_id,
+        "is_runnable": row.is_runnable,
+        "reference": row.reference or "none",
+        "variants": row.variants,
+        "claims": row.claims,
+        "tools": f"{row.offered_tools}/{row.enabled_tools}",
+        "stand_ins": ", ".join(row.stand_ins),
+        "details": "; ".join(row.reasons) or f"needs {', '.join(row.needed_servers or ())}",
+    }
 
 
-def run_preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None = None) -> Preflight:
-    """Run :func:`preflight` to its end, for callers without an event loop."""
-    return anyio.run(preflight, rows_paths, data, servers)
+def _server_columns(server: ServerCheck) -> dict[str, Any]:
+    version = server.installed_version or "absent"
+    version += "" if version == server.pinned_version else f" (pinned: {server.pinned_version})"
+    said = f"says {server.info_name} {server.info_version}, protocol {server.protocol}"
+    noise = f"; {server.noise_lines} lines of noise on standard output" if server.noise_lines else ""
+    lacking = f"; enabled but not listed: {', '.join(server.lacking_tools)}" if server.lacking_tools else ""
+    return {
+        "kind": "server",
+        "name": server.server,
+        "is_runnable": None,
+        "tools": None if server.tools is None else str(server.tools),
+        "details": f"{server.package} {version}: {server.problem or said}{noise}{lacking}",
+    }

@@ -1,18 +1,25 @@
 """The data that servers see: its digest, and the private copy that every trial works on."""
 
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
+
 from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
 
+_PREFIX = "lhaw-mcp-"
+_LOCK = "lock"
 _MOUNTED = re.compile(rf"(?<![\w./-]){re.escape(DATA_MOUNT)}(?![\w.-])")
 
 
@@ -25,16 +32,35 @@ def data_digest(folder: Path) -> str:
     return whole.hexdigest()
 
 
-@contextmanager
-def private_copy(folder: Path) -> Iterator[Path]:
-    """Make a writable copy of the data and remove it afterwards, whatever was done to it."""
-    root = Path(tempfile.mkdtemp(prefix="lhaw-mcp-"))
-    try:
-        copy = root / "data"
-        copy_writable(folder, copy)
-        yield copy
-    finally:
-        shutil.rmtree(root, onerror=_make_removable)
+@asynccontextmanager
+async def private_copy(folder: Path) -> AsyncIterator[Path]:
+    """Make a writable copy of the data and remove it afterwards, whatever was done to it.
+
+    A copy whose process was killed is removed by the next process that makes one: it is no longer locked.
+    """
+    _sweep_once(tempfile.gettempdir())
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    with (root / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            copy = root / "data"
+            await anyio.to_thread.run_sync(copy_writable, folder, copy)
+            yield copy
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(remove_tree, root)
+
+
+@lru_cache(maxsize=4)
+def _sweep_once(parent: str) -> None:
+    """Remove the copies of killed processes: a lock that can be had has no owner, in whatever container it was."""
+    for root in Path(parent).glob(f"{_PREFIX}*"):
+        try:
+            with (root / _LOCK).open("r+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(root)
+        except OSError:
+            continue  # in use, somebody else's, or gone meanwhile
 
 
 def copy_writable(source: Path, target: Path) -> None:
@@ -67,12 +93,9 @@ def mount_pattern() -> re.Pattern[str]:
     return _MOUNTED
 
 
-def _make_removable(function: Any, path: str, _: Any) -> None:
-    """Give back the permissions that a server took away, and try once more; what vanished meanwhile is gone."""
-    try:
-        Path(path).parent.chmod(0o700)
-        if not Path(path).is_symlink():
-            Path(path).chmod(0o700)
-        function(path) if function is not os.scandir else shutil.rmtree(path, ignore_errors=True)
-    except OSError:
-        return
+def remove_tree(root: Path) -> None:
+    """Remove a tree also where a server took permissions away."""
+    for folder, _, _ in os.walk(root):
+        with suppress(OSError):
+            Path(folder).chmod(stat.S_IRWXU)
+    shutil.rmtree(root, ignore_errors=True)

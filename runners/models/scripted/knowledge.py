@@ -18,7 +18,8 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_stated(parameters: Sequence[Parameter], transcript: Transcript) -> Stated:
     """Read everything the user said, in order."""
-    values = _named(parameters, _one_line(transcript.prompt))
+    named = _matches(parameters, _one_line(transcript.prompt))
+    values = {name: match_value(match) for name, match in named.items()}
     change_count = 0
     for statement in transcript.statements:
         news = _news(parameters, statement, values)
@@ -33,9 +34,10 @@ def confirmation_of(question: str) -> str:
 
 
 def _news(parameters: Sequence[Parameter], statement: Statement, known: dict[str, str]) -> dict[str, str]:
-    """Named values first; then what was asked for, then what is unknown, takes the first bare value of its shape."""
-    text = _one_line(statement.text)
-    news = _named(parameters, text)
+    """Named values first; then what was asked for, then what is unknown, takes a bare value from the rest."""
+    named = _matches(parameters, _one_line(statement.text))
+    news = {name: match_value(match) for name, match in named.items()}
+    text = _without(_one_line(statement.text), [match.span() for match in named.values()])
     asked = [item for item in parameters if statement.question in (item.question, confirmation_of(item.question))]
     unknown = [item for item in parameters if item.name not in known and item not in asked]
     for parameter in (*asked, *unknown):
@@ -44,18 +46,26 @@ def _news(parameters: Sequence[Parameter], statement: Statement, known: dict[str
         match = re.search(parameter.shape, text)
         if match:
             news[parameter.name] = match_value(match)
-            text = text[: match.start()] + " " + text[match.end() :]
+            text = _without(text, [match.span()])
     return news
 
 
-def _named(parameters: Sequence[Parameter], text: str) -> dict[str, str]:
-    values = {}
+def _matches(parameters: Sequence[Parameter], text: str) -> dict[str, re.Match[str]]:
+    """Return where values stand in sentences that name them."""
+    found = {}
     for parameter in parameters:
         matches = (re.search(pattern, text, re.IGNORECASE) for pattern in parameter.patterns)
         match = next((match for match in matches if match), None)
         if match:
-            values[parameter.name] = match_value(match)
-    return values
+            found[parameter.name] = match
+    return found
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Blank out what was understood, so that nothing is taken for two values."""
+    for start, end in spans:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 def _one_line(text: str) -> str:

@@ -43,7 +43,7 @@ class ScriptedModel:
         transcript = read_transcript(request.messages)
         seed = request.parameters.get("seed")
         policy = Policy(
-            _recipe_for(transcript),
+            recipe_for(transcript.prompt),
             transcript,
             manner_of(self.name, transcript.system),
             self._seed if seed is None else int(seed),
@@ -59,9 +59,10 @@ class ScriptedModel:
         )
 
 
-def _recipe_for(transcript: Transcript) -> Recipe:
-    prompt = " ".join(transcript.prompt.split())
-    known = (recipe for recipe in recipes() if re.search(recipe.recognise, prompt, re.IGNORECASE))
+def recipe_for(prompt: str) -> Recipe:
+    """Return the recipe for the kind of task that a prompt describes."""
+    text = " ".join(prompt.split())
+    known = (recipe for recipe in recipes() if re.search(recipe.recognise, text, re.IGNORECASE))
     return next(known, UNKNOWN_TASK)
 
 

@@ -50,17 +50,17 @@ class Driver:
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Answer requests, one at a time; return when the host has closed."""
-        while True:
-            self._wait_for_request()
-            try:
+        """Answer requests, one at a time, until the host has closed or died; then end every process."""
+        try:
+            while True:
+                self._wait_for_request()
                 operation, *fields = read_message(self._control)
-            except EOFError:
-                self._survivors.end_all()
-                return
-            if operation == b"cancel":
-                continue  # the command that it meant ended a moment ago
-            write_all(self._control, pack(*self._answer(operation, fields)))
+                if operation != b"cancel":  # else the command that it meant ended a moment ago
+                    write_all(self._control, pack(*self._answer(operation, fields)))
+        except (EOFError, ConnectionError):
+            return
+        finally:
+            self._survivors.end_all()
 
     def _wait_for_request(self) -> None:
         poller = select.poll()
@@ -137,7 +137,7 @@ class Driver:
             if not ready:
                 return self._give_up(worker, output, b"timeout")
             if self._control in ready:
-                self._check_for_close()
+                read_message(self._control)  # it can only be a cancellation, or the end
                 return self._give_up(worker, output, b"cancelled")
             for descriptor in _move_bytes(worker, output, ready):
                 poller.unregister(descriptor)
@@ -156,13 +156,6 @@ class Driver:
             if not status:  # it closed its own status pipe, so no end of a request could be seen any more
                 os.kill(worker.process_id, 9)
         return self._collect_children(worker, output) if self._wake in ready else b""
-
-    def _check_for_close(self) -> None:
-        try:
-            read_message(self._control)
-        except EOFError:
-            self._survivors.end_all()
-            os._exit(0)
 
     def _give_up(self, worker: Worker, output: Output, note: bytes) -> bytes:
         had_python = b"_python" if self._python.process_id else b""
@@ -250,12 +243,9 @@ def _confine(config: dict) -> None:  # type: ignore[type-arg]
     library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
     _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
     prctl = _ctypes.dlsym(library, "prctl")
-    options = {
-        _PR_SET_PDEATHSIG: 9,  # the change of user has cleared it
-        _PR_SET_DUMPABLE: 0,
-        _PR_SET_CHILD_SUBREAPER: 1,
-        _PR_SET_NO_NEW_PRIVS: 1,
-    }
+    options = {_PR_SET_DUMPABLE: 0, _PR_SET_CHILD_SUBREAPER: 1, _PR_SET_NO_NEW_PRIVS: 1}
+    if os.getpid() == 1:
+        options[_PR_SET_PDEATHSIG] = 9  # bubblewrap has set it, the change of user has cleared it
     for option, value in options.items():
         if _ctypes.call_function(prctl, (option, value, 0, 0, 0)) != 0:
             raise OSError(f"prctl({option}) failed")
@@ -276,7 +266,9 @@ def _confine(config: dict) -> None:  # type: ignore[type-arg]
 def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
     """Run the driver; its standard input is the control socket."""
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    control = os.dup(0)  # not inherited, unlike standard input
+    control = 3
+    os.dup2(0, control, inheritable=False)
+    os.closerange(control + 1, 65536)  # whatever the host left open
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)

@@ -37,7 +37,10 @@ def read_exactly(descriptor: int, size: int) -> bytes:
     """
     data = b""
     while len(data) < size:
-        more = os.read(descriptor, size - len(data))
+        try:
+            more = os.read(descriptor, size - len(data))
+        except ConnectionResetError:
+            more = b""
         if not more:
             raise EOFError
         data += more

@@ -57,8 +57,7 @@ def test_variant_takes_its_values_away(task, entry):
     for segment, written in zip(variant.segments, entry.segments, strict=True):
         assert segment.value in task.prompt()
         assert set(re.findall(r"\{(\w+)\}", written.value)) == set(written.parameters)
-        for gone in (segment.value, *(str(getattr(task.parameters, name)) for name in written.parameters)):
-            assert not re.search(rf"(?<!\w){re.escape(gone)}(?!\w)", variant.prompt), gone
+        assert not re.search(rf"(?<!\w){re.escape(segment.value)}(?!\w)", variant.prompt)
     kept = set(task.parameters.__struct_fields__) - {name for item in entry.segments for name in item.parameters}
     assert set(re.findall(r"\{(\w+)\}", entry.prompt)) == kept - {"seed"}
 

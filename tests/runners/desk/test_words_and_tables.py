@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runners.benchmarks.desk.delivered import Delivered, Unmet
-from runners.benchmarks.desk.tables import UnreadableTableError, read_rows, rows_below_header
+from runners.benchmarks.desk.tables import UnreadableTableError, read_table
 from runners.benchmarks.desk.words import mentions, mentions_number, number, numbers
 
 
@@ -52,8 +52,8 @@ def test_phrases_are_whole_words():
 
 def test_header_may_stand_lower_and_in_other_words_order():
     """A title row, another column order, extra columns and capitals are fine."""
-    rows = read_rows("x.csv", b"Report\n\nAmount;Extra;Expense ID\n5;;E-1\n\n7;;E-2\n")
-    assert rows_below_header(rows, ("expense_id", "amount")) == [
+    content = b"Report, final\n\nAmount;Extra;Expense ID\n5;;E-1\n\n7;;E-2\n"
+    assert read_table("x.csv", content, ("expense_id", "amount")) == [
         {"expense_id": "E-1", "amount": "5"},
         {"expense_id": "E-2", "amount": "7"},
     ]
@@ -62,7 +62,7 @@ def test_header_may_stand_lower_and_in_other_words_order():
 def test_demanded_delimiter_is_strict():
     """Where the prompt names a delimiter, another one is not a table."""
     with pytest.raises(UnreadableTableError, match="no header"):
-        rows_below_header(read_rows("x.csv", b"a,b\n1,2\n", ";"), ("a", "b"))
+        read_table("x.csv", b"a,b\n1,2\n", ("a", "b"), ";")
 
 
 def test_file_name_decides_the_format(tmp_path):

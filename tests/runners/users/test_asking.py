@@ -10,7 +10,7 @@ from runners.errors import UserSimulatorError
 from runners.users.asking import AskUser
 from runners.users.exact import ExactSimulator
 from runners.users.llm import LlmSimulator
-from runners.users.wordings import answer_with, deferral
+from runners.users.replies import answer_with, deferral
 from tests.runners.users.people import NAME, NAME_QUESTION, OTHER_QUESTION, MemoryStream, ToldModel, knowing
 
 

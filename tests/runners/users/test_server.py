@@ -16,8 +16,8 @@ from runners.users.asking import AskUser
 from runners.users.client import AskUserClient
 from runners.users.exact import ExactSimulator
 from runners.users.llm import LlmSimulator
+from runners.users.replies import answer_with
 from runners.users.server import build_server, call_id_of
-from runners.users.wordings import answer_with
 from tests.runners.users.people import NAME, NAME_QUESTION, MemoryStream, ToldModel, knowing
 
 MODES = ["auto", "legacy"]

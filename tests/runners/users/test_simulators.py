@@ -7,7 +7,7 @@ from runners.errors import ExperimentError, UserSimulatorError
 from runners.users.dump import DumpSimulator
 from runners.users.exact import ExactSimulator
 from runners.users.llm import LlmSimulator
-from runners.users.wordings import answer_with, deferral
+from runners.users.replies import answer_with, deferral
 from tests.runners.users.people import (
     BOUND,
     BOUND_QUESTION,

@@ -7,7 +7,7 @@ _CODE = r"\b([A-Z]{1,3}-?\d+)\b"
 PARAMETERS = (
     Parameter(
         name="ledger_file",
-        question="Which of the ledger files should I audit?",
+        question="Which of the two ledgers should I audit?",
         patterns=(r"use the ledger `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./([\w-]+\.csv)\b", "ledger.csv"),
@@ -23,12 +23,12 @@ PARAMETERS = (
         name="department",
         question="Employees of which department should I audit?",
         patterns=(r"in the department ([A-Z]\w+)",),
-        shape=r"(?<=department )([A-Z]\w+)|\b([A-Z][a-z]{3,})(?= department|[.!]?$)",
+        shape=r"\b(?:department|is|are) ([A-Z]\w+)|^([A-Z]\w+)[.]?$",
         guesses=seen("look at the staff list", r"department: (\w+)", "all"),
     ),
     Parameter(
         name="receipt_minimum",
-        question="From which amount on does an expense need a receipt?",
+        question="How large must an expense be before it needs a receipt?",
         patterns=(r"of (\d+(?:\.\d+)?) EUR or more that has no receipt",),
         shape=r"(\d+(?:\.\d+)?) ?(?:EUR|euros?)\b",
         guesses=among("25", "50", "30"),
@@ -57,7 +57,7 @@ PARAMETERS = (
     ),
     Parameter(
         name="report_file",
-        question="What should the file with the findings be called, and in which format do you want it?",
+        question="What should the file with the findings be called?",
         patterns=(r"findings to `([^`]+)`",),
         shape=r"([\w./-]+\.(?:xlsx|csv))\b",
         guesses=among("findings.csv", "audit_report.csv", "findings_q3.csv"),
@@ -178,15 +178,17 @@ header = ["expense_id", "employee", "category", "amount", "reason"]
 table = [
     [row["expense_id"], people[row["employee_id"]], row["category"], row["amount_eur"], code] for row, code in ordered
 ]
-path = {{report_file}}
-if path.endswith(".xlsx"):
+import pathlib
+path = pathlib.Path({{report_file}})
+path.parent.mkdir(parents=True, exist_ok=True)
+if path.suffix == ".xlsx":
     book = openpyxl.Workbook()
     book.active.append(header)
     for line in table:
         book.active.append([*line[:3], float(line[3]), line[4]])
     book.save(path)
 else:
-    with open(path, "w", newline="") as file:
+    with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *table])
 print("wrote", path)
 """,
@@ -208,8 +210,9 @@ lines = ["# Expense audit", ""]
 for code in ({{receipt_code}}, {{limit_code}}):
     lines.append(f"- {code}: {sum(reason == code for row, reason in findings)} findings")
 lines += ["", f"Total amount concerned: {total:.2f} EUR"]
-with open({{summary_file}}, "w") as file:
-    file.write("\\n".join(lines) + "\\n")
+path = pathlib.Path({{summary_file}})
+path.parent.mkdir(parents=True, exist_ok=True)
+path.write_text("\\n".join(lines) + "\\n")
 """,
         after=("add up the amounts", "put the findings together"),
         is_delivery=True,

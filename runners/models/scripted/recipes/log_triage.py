@@ -16,6 +16,7 @@ from runners.models.scripted.recipe import (
     seen,
 )
 
+_TIME_FORMAT = r"((?:YYYY-MM-DD |DD\.MM\. )?HH:MM(?::SS)?)"
 _INSTANT = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
 
 PARAMETERS = (
@@ -42,7 +43,7 @@ PARAMETERS = (
     ),
     Parameter(
         name="counting",
-        question="When the same request id comes up several times, do I count each entry or only the first?",
+        question="How should I treat several entries with the same request id?",
         patterns=(r"(only the first counts|every entry counts)",),
         shape=r"(only the first|every entry|each entry)",
         guesses=among("every entry counts"),
@@ -73,8 +74,8 @@ PARAMETERS = (
     Parameter(
         name="time_format",
         question="In which format do you want the times written?",
-        patterns=(r"written as ([A-Z][\w.: -]*?[A-Z])(?=[.]? |[.]?$)",),
-        shape=r"((?:YYYY-MM-DD |DD\.MM\. )?HH:MM(?::SS)?)",
+        patterns=(rf"written as {_TIME_FORMAT}",),
+        shape=_TIME_FORMAT,
         guesses=among("YYYY-MM-DD HH:MM:SS"),
         criticality=0.5,
     ),
@@ -191,7 +192,9 @@ print(written)
         """
 import csv
 delimiter = {"comma": ",", "semicolon": ";", "tab": "\\t"}[{{delimiter}}.lower()]
-with open({{incident_file}}, "w", newline="") as file:
+path = pathlib.Path({{incident_file}})
+path.parent.mkdir(parents=True, exist_ok=True)
+with path.open("w", newline="") as file:
     writer = csv.writer(file, delimiter=delimiter)
     writer.writerow(["service", "entries", "first_seen", "last_seen"])
     writer.writerows([name, len(times[name]), *written[name]] for name in listed)

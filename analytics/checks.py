@@ -1,0 +1,31 @@
+"""Claims that must hold for every store: each is a query that returns the rows which break it."""
+
+import duckdb
+import msgspec
+
+from analytics.views import all_views
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A broken claim with the offending rows."""
+
+    claim: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+def claims() -> tuple[str, ...]:
+    """Return the names of all claims, in alphabetical order."""
+    return tuple(sorted(view.name for view in all_views() if view.layer == "checks"))
+
+
+def checks(connection: duckdb.DuckDBPyConnection) -> tuple[Finding, ...]:
+    """Return the claims that do not hold, with the rows that break them; nothing when all hold."""
+    found = []
+    for claim in claims():
+        result = connection.execute(f"select * from {claim} order by all")  # noqa: S608 - a name of ours
+        columns = tuple(column[0] for column in result.description or ())
+        rows = tuple(tuple(row) for row in result.fetchall())
+        if rows:
+            found.append(Finding(claim=claim, columns=columns, rows=rows))
+    return tuple(found)

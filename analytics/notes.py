@@ -1,0 +1,82 @@
+"""The notes under a table: with which choices it was made, what it leaves out, and what to be careful with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from analytics.parameters import current
+
+_EVERYWHERE = {
+    "missing_trials": "{n} planned trials of {benchmark} are missing: they failed at a boundary or never started. "
+    "They are missing data, never failures.",
+    "running_trials": "{n} trials of {benchmark} are running now.",
+    "unstarted_trials": "{n} trials of the last plan have not started.",
+    "superseded": "{n} trials of {benchmark} are left out: their task or variant has changed since.",
+    "other_user_simulator": "{n} trials of {benchmark} with another user simulator are left out.",
+    "other_experiment": "{n} trials of {benchmark} of other experiments are left out.",
+    "classifying_trial": "{n} trials of {benchmark} are left out: they gave the variants their class.",
+    "baseline_reused_cells": "baseline_reused: in {n} cells of {benchmark} the trials that gave the class are the "
+    "baseline too; gains contain regression to the mean.",
+    "new_task": "{n} trials of {benchmark} on new_task variants are left out.",
+    "new_task_variants": "{benchmark}: {n} variants are new_task and stand in no table.",
+    "cells_with_mixed_settings": "{n} cells of {benchmark} mix trials with different limits, prompts, graders or user "
+    "simulators; set the parameter experiment or user_simulator to tell them apart.",
+}
+_OF_TABLE = {
+    "by_class": {
+        "unclassified_variants": "{benchmark}: {n} variants have no class and are left out; see ambiguity_classes.",
+    },
+    "voi": {
+        "not_injected_trials": "{n} trials of {benchmark} ended before their injection and are left out; "
+        "intention_to_treat keeps them.",
+        "collapsed_units": "{n} (variant, agent) units of {benchmark} have budgets so small that several percentages "
+        "give the same action.",
+    },
+}
+_OF_TABLE["wasted"] = _OF_TABLE["voi"]
+_UNJUDGED = "unjudged_variants"
+
+
+def notes_for(
+    connection: duckdb.DuckDBPyConnection, table: str, parameters: Sequence[str], rows: Sequence[dict[str, Any]]
+) -> tuple[str, ...]:
+    """Return the notes of a table, most general first."""
+    values = current(connection)
+    intervals = f"{values['bootstrap']}, {values['draws']} draws over clusters, seed {values['seed']}"
+    notes = [f"intervals: {values['confidence']:.0%}; Wilson where a unit is 0 or 1, else bootstrap ({intervals})"]
+    chosen = [name for name in (*parameters, "experiment", "user_simulator", "reuse_classifying_trials") if name]
+    shown = [f"{name} = {_shown(values[name])}" for name in chosen if name in parameters or values[name]]
+    if shown:
+        notes.append("parameters: " + ", ".join(shown))
+    counted = {
+        (kind, benchmark): n
+        for benchmark, kind, n in connection.execute(
+            "select benchmark, kind, n from exclusions order by kind, benchmark"
+        ).fetchall()
+    }
+    templates = {**_EVERYWHERE, **_OF_TABLE.get(table, {})}
+    for (kind, benchmark), n in counted.items():
+        if kind in templates:
+            notes.append(templates[kind].format(n=n, benchmark=benchmark))
+        if kind == "classifiers" and n > 1 and table == "by_class":
+            notes.append(f"{benchmark}: {n} different sources gave the classes; a class depends on its classifier.")
+    unjudged = sum(n for (kind, _), n in counted.items() if kind == _UNJUDGED)
+    notes.append(f"new_task candidates without a verdict: {unjudged}; they count as outcome-critical.")
+    return (*notes, *_row_notes(rows))
+
+
+def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
+    notes = []
+    flat = sorted({f"{row['benchmark']} {row['dimension']}" for row in rows if row.get("has_oracle_gap") is False})
+    if flat:
+        notes.append("no oracle gap (full does not exceed underspecified; timing tells nothing): " + ", ".join(flat))
+    if any(row.get("reason") == "too_few_trials" for row in rows):
+        notes.append("too_few_trials: pass@k needs k valid trials of a unit; see the parameter k.")
+    if any(row.get("reason") == "one_cluster" for row in rows):
+        notes.append("one_cluster: all units share one task (or variant), so no interval can be resampled.")
+    return notes
+
+
+def _shown(value: Any) -> str:
+    return "unset" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

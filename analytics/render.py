@@ -1,0 +1,148 @@
+"""A table as text for a terminal, as CSV, or as JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from analytics.tables import Row, Table
+
+Lines = list[list[str]]
+
+_COUNTS = (("units", "n_units"), ("trials", "n_trials"), ("missing", "n_missing"))
+
+
+def to_csv(table: Table) -> str:
+    """Return the rows as CSV with a header; an undefined value is empty. The notes are left out."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([["" if row[name] is None else row[name] for name in table.columns] for row in table.rows])
+    return out.getvalue()
+
+
+def to_json(tables: Sequence[Table]) -> str:
+    """Return tables as one JSON object by name, numbers as numbers and undefined values as null."""
+    return json.dumps({table.name: msgspec.to_builtins(table) for table in tables}, indent=1) + "\n"
+
+
+def to_text(table: Table, width: int = 120) -> str:
+    """Return a table for people: a block per benchmark, one column per agent where that fits into ``width``."""
+    parts = [f"{table.name}: {table.title}\n"]
+    for benchmark, rows in groupby(table.rows, key=lambda row: str(row["benchmark"])):
+        block = list(rows)
+        lines = _costs(block) if "purpose" in table.keys else _estimates(table, block, width)
+        parts += [f"\n{benchmark}\n", _aligned(lines)]
+    if not table.rows:
+        parts.append("\n(no rows)\n")
+    parts += ["\n", *(f"  {note}\n" for note in table.notes)]
+    return "".join(parts)
+
+
+def cell(row: Row) -> str:
+    """Return ``0.50 [0.30, 0.70]``; what is undefined is ``-`` or lacks its bounds, with the reason."""
+    show = _format(row["measure"])
+    if row["value"] is None:
+        return f"- {row['reason']}"
+    if row["low"] is None:
+        return show(row["value"]) if row["reason"] == "count" else f"{show(row['value'])} ({row['reason']})"
+    return f"{show(row['value'])} [{show(row['low'])}, {show(row['high'])}]"
+
+
+def _format(measure: str) -> Callable[[float], str]:
+    if measure in ("questions", "most_questions_per_trial") or measure.endswith("_tokens"):
+        return lambda value: f"{value:.0f}"
+    if measure.endswith("_usd"):
+        return lambda value: f"{value:.3g}"
+    if measure.endswith(("_pct", "_actions")):
+        return lambda value: f"{value:.1f}".removesuffix(".0")
+    return lambda value: f"{value:.2f}"
+
+
+def _estimates(table: Table, rows: list[Row], width: int) -> Lines:
+    keys = [key for key in table.keys if key != "benchmark"]
+    wide = _by_agent(rows, [key for key in keys if key != "agent"])
+    if max(len(line) for line in _aligned(wide).splitlines()) <= width:
+        return wide
+    return _one_per_line(rows, keys)
+
+
+def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
+    """One line per combination of keys, one column per agent; counts that differ stand beside each other."""
+    agents = list(dict.fromkeys(str(row["agent"]) for row in rows))
+    groups: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(str(row[key]) for key in keys), {})[str(row["agent"])] = row
+    order = sorted(groups, key=lambda group: _first_seen(rows, keys, group))
+    lines = [[*keys, *agents, *(name for name, _ in _COUNTS)]]
+    for group in order:
+        by_agent = groups[group]
+        cells = [cell(by_agent[agent]) if agent in by_agent else "" for agent in agents]
+        lines.append([*group, *cells, *(_joined(by_agent, agents, column) for _, column in _COUNTS)])
+    return _without_repeats(lines, len(keys))
+
+
+def _first_seen(rows: list[Row], keys: list[str], group: tuple[str, ...]) -> tuple[int, ...]:
+    """Rank each key by its first place in the rows, so that every agent's rows merge in one order."""
+    seen = [list(dict.fromkeys(str(row[key]) for row in rows)) for key in keys]
+    return tuple(values.index(part) for values, part in zip(seen, group, strict=True))
+
+
+def _joined(by_agent: dict[str, Row], agents: list[str], column: str) -> str:
+    counts = [str(by_agent[agent][column]) for agent in agents if agent in by_agent]
+    return counts[0] if len(set(counts)) == 1 else "/".join(counts)
+
+
+def _one_per_line(rows: list[Row], keys: list[str]) -> Lines:
+    lines = [[*keys, "value", *(name for name, _ in _COUNTS)]]
+    lines += [[*(str(row[key]) for key in keys), cell(row), *(str(row[c]) for _, c in _COUNTS)] for row in rows]
+    return _without_repeats(lines, len(keys))
+
+
+def _costs(rows: list[Row]) -> Lines:
+    """The columns of the cost table that fit on a line; purposes without calls are left out."""
+    head = ["agent", "role", "condition", "purpose", "trials", "missing", "tokens", "per trial", "USD", "per trial"]
+    lines = [[*head, "failed attempts", "failed USD"]]
+    for row in rows:
+        if row["n_calls"] or row["purpose"] == "all":
+            lines.append(
+                [
+                    *(str(row[key]) for key in ("agent", "role", "condition", "purpose", "n_trials", "n_missing")),
+                    str(row["input_tokens"] + row["output_tokens"]),
+                    _number(row["tokens_per_trial"], 0),
+                    _number(row["cost_usd"], 4),
+                    _number(row["cost_usd_per_trial"], 4),
+                    str(row["failed_attempts"]),
+                    _number(row["failed_cost_usd"], 4),
+                ]
+            )
+    return _without_repeats(lines, 4)
+
+
+def _number(value: float | None, places: int) -> str:
+    return "-" if value is None else f"{value:.{places}f}"
+
+
+def _without_repeats(lines: Lines, key_count: int) -> Lines:
+    """Leading keys that equal those of the line above are blank."""
+    shown, before = [lines[0]], [""] * key_count
+    for line in lines[1:]:
+        keys = line[:key_count]
+        same = next((place for place in range(key_count) if keys[place] != before[place]), key_count - 1)
+        shown.append([*([""] * same), *line[same:]])
+        before = keys
+    return shown
+
+
+def _aligned(lines: Lines) -> str:
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    return "".join(_padded(lines, widths))
+
+
+def _padded(lines: Lines, widths: list[int]) -> Iterator[str]:
+    for line in lines:
+        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() + "\n"

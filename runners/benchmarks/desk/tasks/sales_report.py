@@ -1,0 +1,289 @@
+"""sales-report: net revenue of two quarters in euros, by group and by product, as a report and as data for a chart."""
+
+import datetime as dt
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import cache
+
+import msgspec
+
+from runners.benchmarks.desk.delivered import Delivered, Unmet
+from runners.benchmarks.desk.files import Cell, Files, csv_text
+from runners.benchmarks.desk.template import DeskCheckpoint, DeskTask
+from runners.benchmarks.desk.words import mentions, number, numbers
+
+RATE_OF_MONTH = "the month of the order"
+RATE_OF_QUARTER_END = "the last month of the order's quarter"
+AMOUNT_FORMS = {
+    "whole euros": (Decimal(1), Decimal(1)),
+    "euros with two decimals": (Decimal(1), Decimal("0.01")),
+    "thousands of euros with one decimal": (Decimal(1000), Decimal("0.1")),
+}
+"""How amounts are written: what one is worth in euros, and the last digit."""
+_REGIONS = ("North", "South", "East", "West", "Islands")
+_REGION_WEIGHTS = (9, 7, 5, 4, 2)
+_CHANNELS = ("web", "store", "partner")
+_STATUSES = ("shipped", "returned", "cancelled", "disputed")
+_CURRENCIES = ("EUR", "GBP", "SEK", "CHF")
+_PRODUCTS = (
+    ("K-101", "Stoneware mug", "Kitchen", 1400), ("K-102", "Copper kettle", "Kitchen", 7900),
+    ("K-103", "Bread board", "Kitchen", 3200), ("L-201", "Desk lamp", "Lighting", 6400),
+    ("L-202", "Paper lantern", "Lighting", 2300), ("L-203", "Reading spot", "Lighting", 5100),
+    ("F-301", "Oak stool", "Furniture", 11800), ("F-302", "Folding shelf", "Furniture", 9600),
+    ("F-303", "Coat rack", "Furniture", 8700), ("T-401", "Wool throw", "Textiles", 6900),
+    ("T-402", "Linen curtain", "Textiles", 5400), ("T-403", "Cotton rug", "Textiles", 9900),
+)  # fmt: skip
+_RATES = {"EUR": (10000, 0), "GBP": (11900, 210), "SEK": (880, 45), "CHF": (10400, 320)}
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """What the prompt says; ``rate_rule`` is one of the two rules, ``amount_form`` one of ``AMOUNT_FORMS``."""
+
+    first_orders: str = "orders/2025_q1.csv"
+    second_orders: str = "orders/2025_q2_restated.csv"
+    channel: str = "partner"
+    excluded: str = "returned or cancelled"
+    rate_rule: str = RATE_OF_QUARTER_END
+    headings: str = "Key figures, Breakdown, Best sellers"
+    group_by: str = "region"
+    top_count: str = "4"
+    amount_form: str = "whole euros"
+    report_file: str = "half_year_report.md"
+    chart_file: str = "chart_data.csv"
+    seed: int = 1
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One row of an order file; amounts in its currency."""
+
+    order_id: str
+    date: dt.date
+    region: str
+    channel: str
+    sku: str
+    quantity: int
+    unit_price: Decimal
+    currency: str
+    discount: int
+    status: str
+
+
+class Sale(msgspec.Struct, frozen=True):
+    """One counted order: where its exact net revenue in EUR belongs."""
+
+    month: str
+    group: str
+    product: str
+    revenue: Decimal
+
+
+def build(parameters: Parameters) -> Files:
+    """Make the workspace: two quarters, the second one also as it was before, products, rates, style, an old report."""
+    first, second = _quarter(parameters, 1), _quarter(parameters, 2)
+    before = [
+        msgspec.structs.replace(order, status="shipped", quantity=order.quantity + place % 3)
+        if place % 5 == 0
+        else order
+        for place, order in enumerate(second[:-9])
+    ]
+    folder, _, _ = parameters.second_orders.rpartition("/")
+    other = f"{folder}/2025_q2.csv".lstrip("/")
+    if other == parameters.second_orders:
+        other = other.replace("q2", "q2_preliminary")
+    heads = parameters.headings.split(", ")
+    return {
+        parameters.first_orders: _orders_text(first),
+        parameters.second_orders: _orders_text(second),
+        other: _orders_text(before),
+        "products.xlsx": {"Products": _products_sheet(), "Discontinued": [["sku", "name"], ["K-090", "Enamel jug"]]},
+        "exchange_rates.csv": csv_text(
+            [("month", "currency", "eur_per_unit"), *((*key, rate) for key, rate in _rates(parameters).items())]
+        ),
+        "style_guide.md": (
+            "# Style guide for reports\n\n- Headings in sentence case.\n"
+            f"- Amounts are written in {parameters.amount_form}, without a currency sign in tables.\n"
+            "- No exclamation marks.\n"
+        ),
+        "archive/report_2024_h2.md": (
+            f"# Sales report, second half of 2024\n\n## {heads[0]}\n\nA quiet half-year.\n\n"
+            f"## {heads[1]}\n\nSee the annex.\n\n## {heads[2]}\n\nThe mug, as always.\n"
+        ),
+    }
+
+
+@cache
+def _quarter(parameters: Parameters, quarter: int) -> tuple[Order, ...]:
+    chance = random.Random(parameters.seed * 10 + quarter)  # noqa: S311  reproducible test data, not secrets
+    first_day = dt.date(2025, 3 * quarter - 2, 1)
+    orders = sorted(
+        (_drawn_order(chance, first_day + dt.timedelta(days=chance.randrange(90))) for _ in range(170)),
+        key=lambda order: order.date,
+    )
+    return tuple(
+        msgspec.structs.replace(order, order_id=f"SO-{quarter}{place:03d}") for place, order in enumerate(orders)
+    )
+
+
+def _drawn_order(chance: random.Random, day: dt.date) -> Order:
+    sku, _, _, cents = chance.choices(_PRODUCTS, (5, 3, 4, 4, 2, 3, 5, 3, 2, 4, 3, 5))[0]
+    return Order(
+        order_id="",
+        date=day,
+        region=chance.choices(_REGIONS, _REGION_WEIGHTS)[0],
+        channel=chance.choices(_CHANNELS, (3, 2, 5))[0],
+        sku=sku,
+        quantity=chance.randrange(1, 30),
+        unit_price=Decimal(cents + chance.randrange(-3, 4) * 50).scaleb(-2),
+        currency=chance.choices(_CURRENCIES, (5, 3, 3, 2))[0],
+        discount=chance.choice((0, 0, 0, 5, 10, 15)),
+        status=chance.choices(_STATUSES, (12, 3, 2, 1))[0],
+    )
+
+
+@cache
+def _rates(parameters: Parameters) -> Mapping[tuple[str, str], Decimal]:
+    """(month, currency) -> EUR per unit."""
+    chance = random.Random(parameters.seed + 7)  # noqa: S311  reproducible test data, not secrets
+    return {
+        (f"2025-{month:02d}", currency): Decimal(middle + chance.randint(-spread, spread)).scaleb(-4)
+        for month in range(1, 7)
+        for currency, (middle, spread) in _RATES.items()
+    }
+
+
+def _orders_text(orders: tuple[Order, ...] | list[Order]) -> str:
+    header = tuple(name.replace("discount", "discount_percent") for name in Order.__struct_fields__)
+    return csv_text([header, *(msgspec.structs.astuple(order) for order in orders)])
+
+
+def _products_sheet() -> list[list[Cell]]:
+    rows = [[sku, name, category, cents / 100] for sku, name, category, cents in _PRODUCTS]
+    return [["sku", "name", "category", "list_price"], *rows]
+
+
+@cache
+def _sales(parameters: Parameters) -> tuple[Sale, ...]:
+    """Every counted order."""
+    products = {sku: (name, category) for sku, name, category, _ in _PRODUCTS}
+    excluded = re.findall(r"\w+", parameters.excluded)
+    sales = []
+    for order in (*_quarter(parameters, 1), *_quarter(parameters, 2)):
+        if order.channel != parameters.channel or order.status in excluded:
+            continue
+        name, category = products[order.sku]
+        last_month = (order.date.month + 2) // 3 * 3
+        rate_month = order.date.month if parameters.rate_rule == RATE_OF_MONTH else last_month
+        amount = order.quantity * order.unit_price * (100 - order.discount) / 100
+        revenue = amount * _rates(parameters)[f"2025-{rate_month:02d}", order.currency]
+        group = category if parameters.group_by == "category" else order.region
+        sales.append(Sale(f"{order.date:%Y-%m}", group, name, revenue))
+    return tuple(sales)
+
+
+def _sums(parameters: Parameters, key: Callable[[Sale], str]) -> dict[str, Decimal]:
+    """Exact revenue in EUR for each key, the largest first."""
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for sale in _sales(parameters):
+        sums[key(sale)] += sale.revenue
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def _is_amount(value: Decimal | None, revenue: Decimal, parameters: Parameters) -> bool:
+    """Whether a figure is the revenue in the demanded form; a half may be rounded either way."""
+    worth, digit = AMOUNT_FORMS[parameters.amount_form]
+    if value is None or not value.is_finite():
+        return False
+    return value % digit == 0 and abs(value - revenue / worth) <= digit / 2 + Decimal("0.000001")
+
+
+def _has_amount(text: str, revenue: Decimal, parameters: Parameters) -> bool:
+    return any(_is_amount(value, revenue, parameters) for value in numbers(text))
+
+
+def _check_sections(left: Delivered, parameters: Parameters) -> str:
+    lines = left.text(parameters.report_file).splitlines()
+    headings = [" ".join(re.sub(r"[#*_:]|\b\d+[.)]", " ", line).casefold().split()) for line in lines if line.startswith("#")]
+    wanted = [heading.casefold() for heading in parameters.headings.split(", ")]
+    if [heading for heading in headings if heading in wanted] != wanted:
+        raise Unmet(f"the sections are not headed {parameters.headings}, in this order")
+    return f"the sections are headed {parameters.headings}"
+
+
+def _check_total(left: Delivered, parameters: Parameters) -> str:
+    """The number of orders and the total, wherever the report says them."""
+    text = left.text(parameters.report_file)
+    sales = _sales(parameters)
+    total = sum((sale.revenue for sale in sales), Decimal(0))
+    if Decimal(len(sales)) not in numbers(text):
+        raise Unmet(f"the number of {len(sales)} counted orders is not there")
+    if not _has_amount(text, total, parameters):
+        raise Unmet(f"the total net revenue of {total:.2f} EUR in {parameters.amount_form} is not there")
+    return f"{len(sales)} orders and their total of {total:.2f} EUR are there"
+
+
+def _lines_naming(text: str, names: set[str]) -> list[tuple[str, str]]:
+    """Every (name, line) where a line that holds a figure names one of the names, in order of the text."""
+    return [
+        (name, line) for line in text.splitlines() if numbers(line) for name in sorted(names) if mentions(line, name)
+    ]
+
+
+def _run_of(names: list[str], rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The rows that name exactly these names one after the other; they may also be named elsewhere, in passing."""
+    windows = (rows[start : start + len(names)] for start in range(len(rows)))
+    return next((window for window in windows if [name for name, _ in window] == names), [])
+
+
+def _check_breakdown(left: Delivered, parameters: Parameters) -> str:
+    sums = _sums(parameters, lambda sale: sale.group)
+    rows = _lines_naming(left.text(parameters.report_file), set(sums))
+    right = [(name, line) for name, line in rows if _has_amount(line, sums[name], parameters)]
+    if not _run_of(list(sums), right):
+        found = len({name for name, _ in right})
+        raise Unmet(f"{found} of {len(sums)} revenues by {parameters.group_by} are right, or not the largest first")
+    return f"the revenue of each {parameters.group_by} is right, the largest first"
+
+
+def _check_best_sellers(left: Delivered, parameters: Parameters) -> str:
+    sums = _sums(parameters, lambda sale: sale.product)
+    best = list(sums)[: int(parameters.top_count)]
+    rows = _lines_naming(left.text(parameters.report_file), {name for _, name, _, _ in _PRODUCTS})
+    ranking = _run_of(best, rows)
+    if not ranking or {name for name, _ in rows} != set(best):
+        raise Unmet(f"the products listed are not the {len(best)} with the highest revenue, the highest first")
+    wrong = [name for name, line in ranking if not _has_amount(line, sums[name], parameters)]
+    if wrong:
+        raise Unmet(f"wrong revenues: {', '.join(wrong)}")
+    return f"the {len(best)} best sellers and their revenues are right"
+
+
+def _check_chart(left: Delivered, parameters: Parameters) -> str:
+    """The right figure for each month and group; rows without revenue may be left out."""
+    expected = _sums(parameters, lambda sale: f"{sale.month} {sale.group}")
+    rows = left.table(parameters.chart_file, ("month", parameters.group_by, "revenue"))
+    figures = [(f"{row['month']} {row[parameters.group_by]}", number(row["revenue"])) for row in rows]
+    figures = [(key, value) for key, value in figures if key in expected or value != 0]
+    if sorted(key for key, _ in figures) != sorted(expected):
+        raise Unmet(f"the rows are not one for each month and {parameters.group_by} with revenue")
+    wrong = [key for key, value in figures if not _is_amount(value, expected[key], parameters)]
+    if wrong:
+        raise Unmet(f"{len(wrong)} of {len(figures)} figures are wrong, for example for {wrong[0]}")
+    return f"all {len(figures)} figures for the chart are right"
+
+
+TASK = DeskTask(
+    task_id="sales-report",
+    domain="analytics",
+    parameters=Parameters(),
+    build=build,
+    checkpoints=(
+        DeskCheckpoint(checkpoint_id="sections", label="the demanded sections, in order", check=_check_sections),
+        DeskCheckpoint(checkpoint_id="total", label="count and total net revenue are right", check=_check_total),
+        DeskCheckpoint(checkpoint_id="breakdown", label="revenue by group is right", check=_check_breakdown),
+        DeskCheckpoint(checkpoint_id="best_sellers", label="the best sellers are right", check=_check_best_sellers),
+        DeskCheckpoint(checkpoint_id="chart", label="the data for the chart are right", check=_check_chart),
+    ),
+)

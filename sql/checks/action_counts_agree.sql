@@ -1,0 +1,15 @@
+-- view: action_counts_agree
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: trial_finished.action_count = number of actions started
+-- source: METRICS 1, actions
+-- notes: returns the attempts that break it.
+select
+    finished.stream_id,
+    finished.action_count as recorded_action_count,
+    coalesce(counts.action_count, 0) as counted_action_count
+from stg_trials_finished as finished
+left join int_action_counts as counts
+    on finished.stream_id = counts.stream_id
+where finished.action_count <> coalesce(counts.action_count, 0)

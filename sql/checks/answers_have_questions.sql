@@ -1,0 +1,34 @@
+-- view: answers_have_questions
+-- grain: stream_id, question_id
+-- inputs:
+-- outputs:
+-- equation: every answer has its question; in a finished attempt every question its answer
+-- source: DESIGN 4: a simulator error is a failed trial, never an invented answer
+-- notes: returns the questions and answers that break it.
+with paired as (
+    select
+        coalesce(asked.stream_id, answered.stream_id) as stream_id,
+        coalesce(asked.question_id, answered.question_id) as question_id,
+        asked.question_id is not null as is_asked,
+        answered.question_id is not null as is_answered
+    from stg_questions_asked as asked
+    full outer join stg_questions_answered as answered
+        on
+            asked.stream_id = answered.stream_id
+            and asked.question_id = answered.question_id
+)
+
+select
+    paired.stream_id,
+    paired.question_id,
+    paired.is_asked,
+    paired.is_answered
+from paired
+left join int_attempts as attempts
+    on paired.stream_id = attempts.stream_id
+where
+    not paired.is_asked
+    or (
+        not paired.is_answered
+        and attempts.attempt_state in ('valid', 'ungraded')
+    )

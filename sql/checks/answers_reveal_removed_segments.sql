@@ -1,0 +1,27 @@
+-- view: answers_reveal_removed_segments
+-- grain: stream_id, question_id, segment_id
+-- inputs:
+-- outputs:
+-- equation: a revealed segment is one that the variant of the trial removed
+-- source: METRICS 3, question quality
+-- notes: returns the answers that break it.
+with revealed as (
+    select
+        stream_id,
+        question_id,
+        unnest(revealed).segment_id as segment_id
+    from stg_questions_answered
+)
+
+select distinct
+    revealed.stream_id,
+    revealed.question_id,
+    revealed.segment_id
+from revealed
+inner join stg_trials_started as started
+    on revealed.stream_id = started.stream_id
+left join int_variant_segments as segments
+    on
+        started.variant_digest = segments.variant_digest
+        and revealed.segment_id = segments.segment_id
+where segments.segment_id is null

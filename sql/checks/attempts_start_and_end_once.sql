@@ -1,0 +1,35 @@
+-- view: attempts_start_and_end_once
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: an attempt begins with its only trial_started, and its end, if any, is single
+--     and last
+-- source: DESIGN 4, events
+-- notes: returns the attempts that break it.
+with streams as (
+    select
+        stream_id,
+        count(*) filter (where type = 'trial_started') as n_starts,
+        min(sequence) filter (where type = 'trial_started') as start_sequence,
+        count(*) filter (where type in ('trial_finished', 'trial_failed')) as n_ends,
+        max(sequence) filter (where type in ('trial_finished', 'trial_failed'))
+            as end_sequence,
+        max(sequence) as last_sequence
+    from events
+    where trial_id is not null
+    group by stream_id
+)
+
+select
+    stream_id,
+    n_starts,
+    start_sequence,
+    n_ends,
+    end_sequence,
+    last_sequence
+from streams
+where
+    n_starts <> 1
+    or start_sequence <> 0
+    or n_ends > 1
+    or end_sequence < last_sequence

@@ -1,0 +1,16 @@
+-- view: budgets_are_rounded_means
+-- grain: stream_id, sequence
+-- inputs:
+-- outputs:
+-- equation: B = (2 * sum + n) div (2 * n)
+-- source: METRICS 4, budget
+-- notes: returns the budgets that break it.
+select
+    stream_id,
+    sequence,
+    unit_id,
+    budget_actions,
+    computed_budget_actions,
+    action_counts
+from budgets
+where budget_actions is distinct from computed_budget_actions

@@ -1,0 +1,17 @@
+-- view: budgets_are_set_once
+-- grain: benchmark, agent_digest, scope, unit_id
+-- inputs:
+-- outputs:
+-- equation: a unit has one budget
+-- source: METRICS 4: fixed by oracle_budget_set; DESIGN 4: once
+-- notes: returns the units with several.
+select
+    benchmark,
+    agent_digest,
+    scope,
+    unit_id,
+    count(*) as n_budgets,
+    list(distinct budget_actions order by budget_actions) as budgets_set
+from budgets
+group by benchmark, agent_digest, scope, unit_id
+having count(*) > 1

@@ -1,0 +1,31 @@
+-- view: budgets_count_full_trials
+-- grain: stream_id, sequence, trial_id
+-- inputs:
+-- outputs:
+-- equation: a budget's trials are valid trials of `full` with those action counts
+-- source: METRICS 4, budget
+-- notes: returns the trials that break it. Trials that this store lacks break it too.
+with used as (
+    select
+        stream_id,
+        sequence,
+        unnest(trial_ids) as trial_id,
+        unnest(action_counts) as recorded_action_count
+    from budgets
+)
+
+select
+    used.stream_id,
+    used.sequence,
+    used.trial_id,
+    used.recorded_action_count,
+    trials.condition,
+    trials.trial_state,
+    trials.action_count
+from used
+left join trials
+    on used.trial_id = trials.trial_id
+where
+    trials.trial_state is distinct from 'valid'
+    or trials.condition <> 'full'
+    or trials.action_count <> used.recorded_action_count

@@ -1,0 +1,14 @@
+-- view: finished_attempts_are_graded
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: a finished attempt has exactly one primary result for every checkpoint of its
+--     registered task
+-- source: METRICS 1, valid
+-- notes: returns the attempts that break it; they count as missing, never as failures.
+select
+    stream_id,
+    trial_id,
+    attempt
+from int_attempts
+where attempt_state = 'ungraded'

@@ -1,0 +1,28 @@
+-- view: injections_use_the_set_budget
+-- grain: trial_id
+-- inputs:
+-- outputs:
+-- equation: the budget of an injected trial is that of its unit
+-- source: METRICS 4: fixed by oracle_budget_set; all injected trials of a unit use it
+-- notes: returns the valid trials that break it.
+select
+    trials.trial_id,
+    trials.agent,
+    trials.task_id,
+    trials.variant_id,
+    trials.budget_actions,
+    budgets.budget_actions as set_budget_actions
+from trials
+left join budgets
+    on
+        trials.benchmark = budgets.benchmark
+        and trials.agent_digest = budgets.agent_digest
+        and trials.oracle_scope = budgets.scope
+        and budgets.unit_id = case trials.oracle_scope
+            when 'task' then trials.task_id
+            else trials.variant_id
+        end
+where
+    trials.trial_state = 'valid'
+    and trials.inject_percent is not null
+    and trials.budget_actions is distinct from budgets.budget_actions

@@ -1,0 +1,16 @@
+-- view: questions_need_the_channel
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: only trials of ask_user and full_ask_user have questions
+-- source: DESIGN 2, channel
+-- notes: returns the attempts that break it.
+select
+    asked.stream_id,
+    started.condition,
+    count(*) as n_questions
+from stg_questions_asked as asked
+inner join stg_trials_started as started
+    on asked.stream_id = started.stream_id
+where started.channel <> 'ask_user'
+group by asked.stream_id, started.condition

@@ -1,0 +1,26 @@
+-- view: results_belong_to_checkpoints
+-- grain: stream_id, checkpoint_id
+-- inputs:
+-- outputs:
+-- equation: a primary result names a checkpoint of its task, with that total
+-- source: DESIGN 4, checkpoint_scored
+-- notes: returns the results that break it.
+select
+    scored.stream_id,
+    scored.checkpoint_id,
+    any_value(scored.total) as total,
+    any_value(checkpoints.total) as registered_total
+from stg_checkpoints_scored as scored
+inner join stg_trials_started as started
+    on scored.stream_id = started.stream_id
+left join int_task_checkpoints as checkpoints
+    on
+        started.task_digest = checkpoints.task_digest
+        and scored.checkpoint_id = checkpoints.checkpoint_id
+where
+    scored.is_primary
+    and (
+        checkpoints.checkpoint_id is null
+        or scored.total <> checkpoints.total
+    )
+group by scored.stream_id, scored.checkpoint_id

@@ -1,0 +1,29 @@
+-- view: sequences_are_gapless
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: the sequences of a stream are 0, 1, 2, ... each once
+-- source: DESIGN 4, envelope
+-- notes: returns the streams that break it.
+with streams as (
+    select
+        stream_id,
+        count(*) as n_events,
+        count(distinct sequence) as n_sequences,
+        min(sequence) as first_sequence,
+        max(sequence) as last_sequence
+    from events
+    group by stream_id
+)
+
+select
+    stream_id,
+    n_events,
+    n_sequences,
+    first_sequence,
+    last_sequence
+from streams
+where
+    first_sequence <> 0
+    or last_sequence <> n_events - 1
+    or n_sequences <> n_events

@@ -1,0 +1,45 @@
+-- view: success_agrees_with_points
+-- grain: trial_id
+-- inputs:
+-- outputs:
+-- equation: desk, tac: success iff all points are reached; mcp_atlas: success iff the mean
+--     of the claims' scores, rounded to 3 places, is >= 0.75
+-- source: METRICS 1, success
+-- notes: valid trials of these benchmarks. Returns those that break it.
+with totals as (
+    select
+        task_digest,
+        list(total order by position) as totals
+    from int_task_checkpoints
+    group by task_digest
+),
+
+graded as (
+    select
+        trials.trial_id,
+        trials.benchmark,
+        trials.is_success,
+        trials.scores,
+        totals.totals,
+        case
+            when trials.benchmark = 'mcp_atlas'
+                then round(list_avg(trials.scores), 3) >= 0.75
+            else list_sum(trials.scores) >= list_sum(totals.totals)
+        end as has_enough_points
+    from trials
+    inner join totals
+        on trials.task_digest = totals.task_digest
+    where
+        trials.trial_state = 'valid'
+        and trials.benchmark in ('desk', 'tac', 'mcp_atlas')
+)
+
+select
+    trial_id,
+    benchmark,
+    is_success,
+    has_enough_points,
+    scores,
+    totals
+from graded
+where is_success <> has_enough_points

@@ -1,0 +1,22 @@
+-- view: tasks_and_variants_are_registered
+-- grain: stream_id
+-- inputs:
+-- outputs:
+-- equation: the task and the variant of a trial are registered with these digests
+-- source: DESIGN 4, task_registered and variant_generated
+-- notes: returns the attempts that break it.
+select
+    started.stream_id,
+    started.task_id,
+    tasks.task_digest is not null as has_task,
+    started.variant_id,
+    started.variant_digest is null or variants.variant_digest is not null
+        as has_variant
+from stg_trials_started as started
+left join int_tasks as tasks
+    on started.task_digest = tasks.task_digest
+left join int_variants as variants
+    on started.variant_digest = variants.variant_digest
+where
+    tasks.task_digest is null
+    or (started.variant_digest is not null and variants.variant_digest is null)

@@ -1,0 +1,352 @@
+"""Small stores for tests: trials written down in a line, recorded through the recorder's own types.
+
+An action is a text: ``read a.csv`` calls the tool read with the argument ``a.csv``, ``ask_user S1`` asks a question whose
+answer reveals S1, ``say ...`` is a turn of text alone, ``broken read`` a call with broken JSON. ``one + two`` are two calls
+of one reply.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from recorder.canonical import canonical_json, digest, short_digest
+from recorder.events import (
+    ActionFinished,
+    ActionStarted,
+    CheckpointScored,
+    ClarificationInjected,
+    Envelope,
+    Event,
+    ModelCalled,
+    ModelFailed,
+    ModelResponded,
+    OracleBudgetSet,
+    QuestionAnswered,
+    QuestionAsked,
+    RevealedSegment,
+    RunStarted,
+    TaskRegistered,
+    TrialFailed,
+    TrialFinished,
+    TrialStarted,
+    VariantGenerated,
+)
+from recorder.reader import Snapshot
+from recorder.schema import to_table
+from recorder.values import Checkpoint, Segment, Task, Variant, prompt_state_and_channel
+
+
+class Store:
+    """Collects events; ``snapshot()`` is what a reader would see.
+
+    Args:
+        trials: Planned trials per cell, as the experiment file says.
+        scope: Whose ``full`` trials are shared, task or variant.
+        benchmark: The benchmark of its tasks.
+    """
+
+    def __init__(self, *, trials: int = 3, scope: str = "task", benchmark: str = "desk", experiment: str = "e"):
+        self.envelopes: list[Envelope] = []
+        self.live: set[str] = set()
+        self.benchmark = benchmark
+        self.scope = scope
+        self.experiment = experiment
+        self.tasks: dict[str, Task] = {}
+        self.variants: dict[str, Variant] = {}
+        self._sequences: dict[str, int] = {}
+        self._clock = 1_000_000
+        self.start_run(trials=trials)
+
+    def start_run(self, *, trials: int = 3, planned: int = 0, finished_before: int = 0) -> None:
+        """Begin a run; later trials belong to it."""
+        self.run_id = f"run-{len(self.envelopes)}"
+        self.add(
+            self.run_id,
+            RunStarted(
+                run_id=self.run_id,
+                config_json=json.dumps({"trials": trials}),
+                config_digest="0",
+                code_version="0",
+                packages=(),
+                python_version="3",
+                platform="x",
+                cpu_count=1,
+                planned_trials=planned,
+                finished_before=finished_before,
+            ),
+        )
+
+    def add(self, stream_id: str, event: Event, trial_id: str | None = None, attempt: int | None = None) -> None:
+        """Append one event to a stream."""
+        sequence = self._sequences.get(stream_id, 0)
+        self._sequences[stream_id] = sequence + 1
+        self._clock += 1
+        self.envelopes.append(
+            Envelope(
+                stream_id=stream_id,
+                sequence=sequence,
+                recorded_at_us=self._clock,
+                elapsed_ns=sequence,
+                writer_id="w",
+                experiment_id=self.experiment,
+                trial_id=trial_id,
+                attempt=attempt,
+                event=event,
+            )
+        )
+
+    def task(self, task_id: str, totals: Sequence[float] = (1.0,), *, version: str = "1") -> Task:
+        """Register a task with one checkpoint per total."""
+        checkpoints = tuple(
+            Checkpoint(checkpoint_id=f"c{place}", label=f"point {place}", total=total)
+            for place, total in enumerate(totals, 1)
+        )
+        task = Task(
+            benchmark=self.benchmark,
+            benchmark_version=version,
+            task_id=task_id,
+            prompt=f"do {task_id}",
+            checkpoints=checkpoints,
+            environment_digest="0",
+        )
+        self.tasks[task_id] = task
+        self.add(self.run_id, TaskRegistered(task=task, task_digest=task.task_digest))
+        return task
+
+    def variant(self, task_id: str, variant_id: str, dimensions: str = "goal", **fields: Any) -> Variant:
+        """Register a variant with one removed segment per dimension in the text."""
+        segments = tuple(
+            Segment(segment_id=f"S{place}", value=f"value {place}", dimension=name, subdimension="any")
+            for place, name in enumerate(dimensions.split(), 1)
+        )
+        fields = {"prompt": f"do some {task_id}", "origin": "hand_written", **fields}
+        variant = Variant(
+            benchmark=self.benchmark, task_id=task_id, variant_id=variant_id, segments=segments, **fields
+        )
+        self.variants[variant_id] = variant
+        self.add(self.run_id, VariantGenerated(variant=variant, variant_digest=variant.variant_digest))
+        return variant
+
+    def trial(
+        self,
+        unit: str,
+        condition: str,
+        index: int,
+        *,
+        scores: Sequence[float] | None = (1.0,),
+        actions: Sequence[str] = ("submit",),
+        agent: str = "a",
+        is_success: bool | None = None,
+        attempt: int = 1,
+        ends: str = "finished",
+        budget: int | None = None,
+        injected_after: int | None = None,
+        cost_usd: float | None = 0.01,
+        **fields: Any,
+    ) -> str:
+        """Record one attempt of one trial and return its trial id.
+
+        Args:
+            unit: A variant, or a task for the conditions with the full prompt.
+            condition: Its condition.
+            index: The trial index, also its seed.
+            scores: One per checkpoint; None leaves the attempt without results.
+            actions: See the module.
+            agent: Its name.
+            is_success: All points reached, if None.
+            attempt: Its number, from 1.
+            ends: finished, failed, running or interrupted.
+            budget: B of an injected trial.
+            injected_after: The action after which the message went in; None: the trial ended before.
+            cost_usd: Price of each model call.
+            fields: Other fields of ``trial_started``.
+        """
+        variant = self.variants.get(unit)
+        task = self.tasks[variant.task_id if variant else unit]
+        state, channel = prompt_state_and_channel(condition)
+        percent = int(condition.removeprefix("inject_")) if condition.startswith("inject_") else None
+        keys = {
+            "run_id": self.run_id,
+            "benchmark": self.benchmark,
+            "benchmark_version": "1",
+            "task_id": task.task_id,
+            "task_digest": task.task_digest,
+            "prompt_state": state,
+            "channel": channel,
+            "condition": condition,
+            "agent": agent,
+            "agent_digest": digest(agent),
+            "model": "m",
+            "strategy": "none",
+            "persona": "none",
+            "ask_notice": "none",
+            "trial_index": index,
+            "seed": index,
+            "grader": "g",
+            "limits_json": "{}",
+            "parameters_json": "{}",
+            "prompts_digest": channel,
+            "oracle_scope": self.scope,
+            "sandbox": "process",
+            "variant_id": variant.variant_id if variant else None,
+            "variant_digest": variant.variant_digest if variant else None,
+            "user_simulator": "exact" if channel == "ask_user" else None,
+            "inject_percent": percent,
+            "budget_actions": budget if percent else None,
+            "inject_after_action": max(1, budget * percent // 100) if percent and budget else None,
+            **fields,
+        }
+        identity = {name: value for name, value in keys.items() if name not in ("run_id", "budget_actions")}
+        trial_id = short_digest(identity)
+        stream = f"{trial_id}-{attempt}"
+        self.add(stream, TrialStarted(**keys), trial_id, attempt)
+        if ends in ("running", "interrupted"):
+            if ends == "running":
+                self.live.add(stream)
+            return trial_id
+        count = 0
+        for batch in actions:
+            self._reply(stream, trial_id, attempt, batch.split(" + "), count, cost_usd)
+            count += len(batch.split(" + "))
+        if percent is not None:
+            is_injected = injected_after is not None
+            message = ClarificationInjected(
+                status="injected" if is_injected else "skipped",
+                inject_percent=percent,
+                target_action=keys["inject_after_action"] or 1,
+                message="by the way" if is_injected else "",
+                segment_ids=("S1",),
+                after_action=injected_after,
+                reason=None if is_injected else "ended_before",
+            )
+            self.add(stream, message, trial_id, attempt)
+        if ends == "failed":
+            failure = TrialFailed(
+                boundary="tool", error_kind="died", message="gone", is_retry_owed=True, duration_ms=1000.0
+            )
+            self.add(stream, failure, trial_id, attempt)
+            return trial_id
+        for checkpoint, score in zip(task.checkpoints, scores or (), strict=False):
+            self.add(stream, scored(checkpoint, score), trial_id, attempt)
+        reached = all(s >= c.total for s, c in zip(scores or (), task.checkpoints, strict=False))
+        calls = len(actions)
+        finished = TrialFinished(
+            ended_by="submitted",
+            is_success=reached if is_success is None else is_success,
+            final_answer="",
+            action_count=count,
+            checkpoint_count=len(task.checkpoints),
+            duration_ms=2000.0,
+            cost_usd=None if cost_usd is None else cost_usd * calls,
+        )
+        self.add(stream, finished, trial_id, attempt)
+        return trial_id
+
+    def _reply(
+        self, stream: str, trial_id: str, attempt: int, batch: Sequence[str], before: int, cost: float | None
+    ) -> None:
+        """One model call with the actions that it served."""
+        call_id = f"m{before}"
+        called = ModelCalled(
+            call_id=call_id,
+            role="agent",
+            thread_id="main",
+            call_kind="main",
+            model="m",
+            parameters_json="{}",
+            request_digest="0",
+            shared_count=0,
+            message_count=1,
+            new_messages_json="[]",
+        )
+        self.add(stream, called, trial_id, attempt)
+        responded = ModelResponded(
+            call_id=call_id,
+            role="agent",
+            text="",
+            finish_reason="stop",
+            latency_ms=100.0,
+            input_tokens=10,
+            output_tokens=5,
+            cost_usd=cost,
+        )
+        self.add(stream, responded, trial_id, attempt)
+        for place, text in enumerate(batch, before + 1):
+            self._action(stream, trial_id, attempt, place, text, call_id)
+
+    def _action(self, stream: str, trial_id: str, attempt: int, place: int, text: str, model_call_id: str) -> None:
+        name, _, rest = text.strip(" ").partition(" ")
+        kind, arguments = "tool", canonical_json({"value": rest}).decode()
+        if name == "say":
+            kind, name, arguments = "text", "", "{}"
+        elif name == "broken":
+            kind, name, arguments = "malformed", rest, '{"value": '
+        call_id = None if kind == "text" else f"t{place}"
+        started = ActionStarted(
+            action_index=place,
+            kind=kind,
+            name=name,
+            arguments_json=arguments,
+            model_call_id=model_call_id,
+            call_id=call_id,
+        )
+        self.add(stream, started, trial_id, attempt)
+        if name == "ask_user" and kind == "tool":
+            question = QuestionAsked(question_id=f"q{place}", question="which?", call_id=call_id, action_index=place)
+            self.add(stream, question, trial_id, attempt)
+            answer = QuestionAnswered(
+                question_id=f"q{place}",
+                answer="this",
+                simulator="exact",
+                latency_ms=1.0,
+                revealed=tuple(RevealedSegment(segment_id=item, is_requested=True) for item in rest.split()),
+            )
+            self.add(stream, answer, trial_id, attempt)
+        finished = ActionFinished(action_index=place, is_error=kind == "malformed", result="ok", duration_ms=10.0)
+        self.add(stream, finished, trial_id, attempt)
+
+    def fail_model_call(self, trial_id: str, attempt: int) -> None:
+        """Add a failed request to an attempt."""
+        failed = ModelFailed(
+            call_id="x", role="agent", error_kind="timeout", message="", is_retried=True, latency_ms=5.0
+        )
+        self.add(f"{trial_id}-{attempt}", failed, trial_id, attempt)
+
+    def budget(self, unit: str, counts: Iterable[int], budget: int, agent: str = "a") -> None:
+        """Record the oracle budget of a unit."""
+        counts = tuple(counts)
+        event = OracleBudgetSet(
+            agent=agent,
+            agent_digest=digest(agent),
+            benchmark=self.benchmark,
+            scope=self.scope,
+            unit_id=unit,
+            budget_actions=budget,
+            trial_ids=tuple(f"t{place}" for place, _ in enumerate(counts)),
+            action_counts=counts,
+        )
+        self.add(self.run_id, event)
+
+    def snapshot(self, envelopes: list[Envelope] | None = None) -> Snapshot:
+        """Return everything so far as a reader would see it."""
+        return Snapshot(
+            store=Path(),
+            segments=(),
+            open_rows=to_table(self.envelopes if envelopes is None else envelopes),
+            live_streams=frozenset(self.live),
+        )
+
+
+def scored(checkpoint: Checkpoint, score: float, **fields: Any) -> CheckpointScored:
+    """Return the primary result of a checkpoint."""
+    return CheckpointScored(
+        checkpoint_id=checkpoint.checkpoint_id,
+        label=checkpoint.label,
+        score=score,
+        total=checkpoint.total,
+        details="",
+        grader="g",
+        grading_id="1",
+        **fields,
+    )

@@ -1,0 +1,57 @@
+"""Information that comes late is paid for: what depended on it is done again, as far as patience reaches."""
+
+import pytest
+
+from runners.benchmarks.desk.registry import desk_tasks
+from runners.benchmarks.desk.variants import read_variants, variant_of
+from runners.injection import InjectionTemplates, injection_action
+from tests.runners.scripted.trials import run_trial
+
+CASES = [(task, variant_of(task, entry)) for task in desk_tasks() for entry in read_variants(task)]
+IDS = [variant.variant_id for _, variant in CASES]
+TASK, INPUT_VARIANT = next(case for case in CASES if case[1].variant_id == "expense-audit/which-ledger")
+
+
+async def _injected(task, variant, archetype, percent):
+    budget = len((await run_trial(task, archetype)).actions)
+    message = InjectionTemplates().message(variant.segments)
+    place = injection_action(budget, percent)
+    return await run_trial(task, archetype, prompt=variant.prompt, injection=(place, message)), budget
+
+
+@pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
+async def test_early_injection_restores_the_oracle(task, variant):
+    """Told at 10 %, the model solves every variant."""
+    trial, _ = await _injected(task, variant, "balanced", 10)
+    assert trial.unmet == []
+
+
+@pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
+async def test_patient_model_repairs_everything_at_half_time(task, variant):
+    """Told at 50 %, the patient over-clarifier still solves every variant, by redoing what used the value."""
+    trial, _ = await _injected(task, variant, "over_clarifier", 50)
+    assert trial.unmet == []
+
+
+async def test_rework_costs_actions_and_more_the_later():
+    """A value that the first steps use costs more actions the later it comes."""
+    lengths = []
+    for percent in (10, 50, 90):
+        trial, budget = await _injected(TASK, INPUT_VARIANT, "over_clarifier", percent)
+        assert trial.grade.is_success
+        lengths.append(len(trial.actions) - budget)
+    assert lengths == sorted(set(lengths))
+
+
+async def test_hasty_model_runs_out_of_patience():
+    """Told at 90 % that it used the wrong input, the hasty model hands in before the repair is done."""
+    trial, _ = await _injected(TASK, INPUT_VARIANT, "never", 90)
+    assert not trial.grade.is_success
+    assert trial.actions[-1][0] == "submit"
+
+
+async def test_late_news_that_changes_nothing_costs_nothing():
+    """A message that confirms the value in use redoes nothing."""
+    plain = await run_trial(TASK, "balanced")
+    told = await run_trial(TASK, "balanced", injection=(9, f"One more thing: {TASK.parameters.ledger_file}."))
+    assert told.actions == plain.actions
