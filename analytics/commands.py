@@ -37,18 +37,14 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def tables_command(options: argparse.Namespace) -> int:
-    """Print tables; 1 when a check finds rows that contradict each other."""
-    from analytics.report import print_tables
+    """Print tables; 1 when a claim about the store does not hold."""
+    from analytics.printing import MAIN_TABLES, print_list, print_tables
 
-    return print_tables(
-        options.store,
-        options.names,
-        is_main=options.main,
-        settings=options.set,
-        form=options.format,
-        out=sys.stdout,
-        narration=sys.stderr,
-    )
+    if options.names == ["list"]:
+        print_list(options.format, sys.stdout)
+        return 0
+    names = MAIN_TABLES if options.main else options.names
+    return print_tables(options.store, names, settings=options.set, form=options.format, out=sys.stdout)
 
 
 def sql_command(options: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 import msgspec
 

@@ -219,6 +219,8 @@ def _finished(index: int, result: ToolResult, duration_ms: float) -> ActionFinis
         duration_ms=duration_ms,
         server=result.server,
         server_pid=result.server_pid,
+        reference_result_sha256=result.reference_result_sha256,
+        is_same_as_reference=result.is_same_as_reference,
     )
 
 

@@ -109,7 +109,6 @@ class PromptsSpec(_Table, frozen=True):
     system: str | None = None
     injection: str | None = None
     user_simulator: str | None = None
-    claim_judge: str | None = None
     strategies: dict[str, str] = msgspec.field(default_factory=dict)
     personas: dict[str, str] = msgspec.field(default_factory=dict)
 

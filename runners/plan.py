@@ -97,9 +97,11 @@ def make_plan(experiment: Experiment, benchmark: Benchmark, prompts: Prompts, si
     Raises:
         ExperimentError: A task, variant or agent does not fit.
     """
-    tasks = _chosen("benchmark.tasks", experiment.benchmark.tasks, {task.task_id: task for task in benchmark.tasks()})
+    tasks = _chosen(
+        "benchmark.tasks", experiment.benchmark.tasks, {task.task_id: task for task in benchmark.tasks()}, benchmark
+    )
     known = {variant.variant_id: variant for variant in benchmark.variants() if variant.task_id in tasks}
-    variants = _chosen("benchmark.variants", experiment.benchmark.variants, known)
+    variants = _chosen("benchmark.variants", experiment.benchmark.variants, known, benchmark)
     if experiment.benchmark.variants is not None and experiment.benchmark.tasks is None:
         used = {variant.task_id for variant in variants.values()}
         tasks = {task_id: task for task_id, task in tasks.items() if task_id in used}
@@ -109,6 +111,7 @@ def make_plan(experiment: Experiment, benchmark: Benchmark, prompts: Prompts, si
         for condition in (agent.conditions or experiment.conditions)
         for trial in _trials_of(experiment, benchmark, prompts, simulator, agent, condition, tasks, variants)
     ]
+    _check_replays(trials)
     doubled = [trial for trial, count in Counter(trial.trial_id for trial in trials).items() if count > 1]
     if doubled:
         names = sorted({trial.agent.name for trial in trials if trial.trial_id == doubled[0]})
@@ -154,11 +157,13 @@ def agent_digest(agent: AgentSpec) -> str:
     return digest([agent.model, {**DEFAULT_PARAMETERS, **agent.parameters}, agent.strategy, agent.persona])
 
 
-def _chosen(key: str, names: tuple[str, ...] | None, known: Mapping[str, T]) -> dict[str, T]:
+def _chosen(key: str, names: tuple[str, ...] | None, known: Mapping[str, T], benchmark: Benchmark) -> dict[str, T]:
     unknown = [name for name in names or () if name not in known]
     if unknown:
-        some = ", ".join(list(known)[:12])
-        raise ExperimentError(f"key '{key}': {unknown[0]!r} is not there; there are: {some}")
+        why_not = getattr(benchmark, "why_not", None)  # a benchmark may know tasks that cannot run on this machine
+        reason = why_not(unknown[0]) if why_not and key.endswith("tasks") else None
+        remedy = reason or f"there are: {', '.join(list(known)[:12])}"
+        raise ExperimentError(f"key '{key}': {unknown[0]!r} is not there; {remedy}")
     return {name: known[name] for name in (known if names is None else names)}
 
 
@@ -218,6 +223,16 @@ def _cells(
         yield from ((task, None) for task in tasks.values())
     else:
         yield from ((tasks[variant.task_id], variant) for variant in variants.values())
+
+
+def _check_replays(trials: Sequence[PlannedTrial]) -> None:
+    """Refuse a replay model under conditions that would show it what was removed."""
+    for trial in trials:
+        if trial.agent.model == "scripted/replay" and trial.condition != "full":
+            raise ExperimentError(
+                f"agent {trial.agent.name}: scripted/replay knows every value, so it runs only under full; "
+                f"take scripted/replay_masked for {trial.condition}"
+            )
 
 
 def _measured_limits(experiment: Experiment) -> dict[str, float]:

@@ -40,7 +40,6 @@ class Prompts:
         self.user_simulator_path = (
             self._path("prompts.user_simulator", own.user_simulator) if own.user_simulator else None
         )
-        self.claim_judge_path = self._path("prompts.claim_judge", own.claim_judge) if own.claim_judge else None
 
     def opening(self, agent: AgentSpec, task_prompt: str, *, has_ask_user: bool) -> tuple[Message, ...]:
         """Return the first messages of a trial: the arms of a comparison differ only in what is compared."""

@@ -29,7 +29,7 @@ from runners.prompts import Prompts
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 from runners.sandboxes.select import bubblewrap_problem, provider
 from runners.scheduler import RunSummary, Scheduler
-from runners.services import SCRIPTED, Services, missing_keys, simulator_identity
+from runners.services import SCRIPTED, Services, keys_of, missing_keys, simulator_identity
 from runners.trial import TrialRunner
 
 _RECORDED_PACKAGES = ("lhaw-record", "litellm", "mcp", "anyio", "msgspec", "duckdb", "pyarrow")
@@ -94,17 +94,18 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
     with store.hold_experiment(experiment.name):
         reporter.recovered(recover(store, experiment_id=experiment.name))
         index = load_trial_index(read_snapshot(root), experiment.name)
-        redactor = Redactor(secrets_of(os.environ))
+        redactor = Redactor(secrets_of(os.environ) | keys_of(experiment))
         async with Recorder(store, experiment.name, redactor=redactor) as recorder:
             run_id = f"{experiment.name}-{secrets.token_hex(6)}"
             stream = recorder.stream(run_id)
             await _record_start(stream, prepared, index, run_id)
+            services = Services(experiment, prepared.benchmark, prepared.prompts)
             runner = TrialRunner(
                 experiment=experiment,
                 benchmark=prepared.benchmark,
                 prompts=prepared.prompts,
                 settings=EnvironmentSettings(sandbox=sandbox, limits=_sandbox_limits(experiment)),
-                services=Services(experiment, prepared.benchmark, prepared.prompts),
+                services=services,
                 recorder=recorder,
                 run_id=run_id,
             )
@@ -117,7 +118,10 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
                 run_stream=stream,
                 on_change=reporter.change,
             )
-            summary = await _run_interruptibly(scheduler)
+            try:
+                summary = await _run_interruptibly(scheduler)
+            finally:
+                await services.close()
             await stream.append(_finished(run_id, summary))
     return summary
 

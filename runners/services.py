@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from recorder.canonical import digest
+from recorder.resources import data_path
 from runners.benchmarks.protocol import AskJudge, Benchmark
 from runners.conversation import Message
 from runners.errors import BoundaryError, GraderError, ModelBoundaryError, UserSimulatorError
@@ -39,13 +40,14 @@ class Services:
         self._timeout_s = retry.request_timeout_s
 
     def parameters_of(self, trial: PlannedTrial) -> dict[str, Any]:
-        """Return the generation parameters of a trial, its seed included."""
-        return {**DEFAULT_PARAMETERS, "seed": trial.seed, **trial.agent.parameters}
+        """Return the generation parameters of a trial; its seed is sent beside them and recorded apart."""
+        return {**DEFAULT_PARAMETERS, **trial.agent.parameters}
 
     def agent_caller(self, trial: PlannedTrial, recording: Recording) -> ModelCaller:
         """Return the recorded model of a trial's agent."""
         model = self._agent_model(trial)
-        return self._caller(model, recording, "agent", "main", self.parameters_of(trial))
+        parameters = {"seed": trial.seed, **self.parameters_of(trial)}
+        return self._caller(model, recording, "agent", "main", parameters)
 
     def user_simulator(self, trial: PlannedTrial, recording: Recording) -> tuple[UserSimulator, ModelCaller | None]:
         """Return a trial's simulated user, and the recorded model behind it if it has one."""
@@ -76,6 +78,13 @@ class Services:
             sent_prompt=variant.prompt if variant else trial.task.prompt,
             removed=variant.segments if variant else (),
         )
+
+    async def close(self) -> None:
+        """Close the connections that models opened."""
+        if self._shared:
+            from runners.models.litellm_library import close_clients
+
+            await close_clients()
 
     def _agent_model(self, trial: PlannedTrial) -> Model:
         name = trial.agent.model
@@ -128,22 +137,35 @@ class Services:
 
 
 def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
-    """Return what identifies the simulated user in a trial's key: its kind, and for a model also its wording."""
+    """Return what identifies the simulated user in a trial's key: its kind and a digest of what decides answers."""
     spec = experiment.user_simulator
-    if spec.kind != "llm" or spec.llm is None:
-        return spec.kind
-    wording = prompts.user_simulator_path.read_text() if prompts.user_simulator_path else ""
-    return f"llm:{spec.llm.model}:{digest([spec.llm.parameters, wording])[:12]}"
+    files = [data_path("user", name) for name in ("answers.toml", "matcher.toml")]
+    model = None
+    if spec.kind == "llm" and spec.llm is not None:
+        files.append(prompts.user_simulator_path or data_path("prompts", "user_simulator.md"))
+        model = [spec.llm.model, spec.llm.parameters]
+    return f"{spec.kind}:{digest([model, *(path.read_text(encoding='utf-8') for path in files)])[:12]}"
+
+
+def keys_of(experiment: Experiment) -> frozenset[str]:
+    """Return the keys that the file names by their variables, so that they are never recorded."""
+    named = [spec.api_key_env for _, spec in _specs(experiment) if spec.api_key_env]
+    return frozenset(value for name in named if (value := os.environ.get(name)))
 
 
 def missing_keys(experiment: Experiment) -> list[str]:
     """Return what the file's models lack to be reached, one sentence each, before anything is run or paid for."""
+    return [sentence for key, spec in _specs(experiment) for sentence in _missing(key, spec)]
+
+
+def _specs(experiment: Experiment) -> list[tuple[str, AgentSpec | ModelSpec]]:
+    """Every model that the file names, with its key."""
     named: list[tuple[str, AgentSpec | ModelSpec]] = [(f"agents.{agent.name}", agent) for agent in experiment.agents]
     if experiment.user_simulator.llm:
         named.append(("user_simulator.llm", experiment.user_simulator.llm))
     if experiment.grader.judge:
         named.append(("grader.judge", experiment.grader.judge))
-    return [sentence for key, spec in named for sentence in _missing(key, spec)]
+    return named
 
 
 def _missing(key: str, spec: AgentSpec | ModelSpec) -> list[str]:

@@ -37,6 +37,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     variant_id: str | None = None
     variant_digest: str | None = None
     user_simulator: str | None = None
+    user_simulator_digest: str | None = None
     inject_percent: int | None = None
     budget_actions: int | None = None
     inject_after_action: int | None = None

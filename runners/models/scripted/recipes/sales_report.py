@@ -4,7 +4,8 @@ import re
 
 from runners.models.scripted.recipe import Memory, Parameter, Recipe, among, bash, looked_up, python, read_file, seen
 
-_HEADINGS = r"([A-Z][\w -]*, [A-Z][\w -]*, [A-Z][\w -]*\w)"
+_HEADING = r"[A-Z]\w+(?: [a-z]\w*){0,2}"
+_HEADINGS = rf"({_HEADING}, {_HEADING}, {_HEADING})"
 _AMOUNTS = r"((?:whole|thousands of)? ?euros(?: with (?:one|two) decimals?)?)"
 _STATUS = r"(?:shipped|returned|cancelled|disputed)"
 
@@ -54,7 +55,7 @@ PARAMETERS = (
     Parameter(
         name="headings",
         question="What should the headings of the three sections be?",
-        patterns=(rf"sections, headed (?-i:{_HEADINGS})",),
+        patterns=(rf"headed (?-i:{_HEADINGS})",),
         shape=_HEADINGS,
         guesses=among("Summary, Details, Top products"),
         find=_old_headings,
@@ -152,9 +153,10 @@ print(len(counted), "counted orders")
     python(
         "convert the net revenue to euros",
         """
+is_quarterly = "quarter" in {{rate_rule}}
 def rate_month(day):
     month = int(day[5:7])
-    return f"{day[:4]}-{(month + 2) // 3 * 3 if 'quarter' in {{rate_rule}} else month:02d}"
+    return f"{day[:4]}-{(month + 2) // 3 * 3 if is_quarterly else month:02d}"
 
 sales = []
 for row in counted:
