@@ -40,7 +40,7 @@ contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 	@"$(BIN)/lint-imports"
 
 bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run
-	@"$(BIN)/python" -m benchmarks
+	@"$(BIN)/python" -m tests.bench
 
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
 	@"$(BIN)/python" -m runners.benchmarks.mcp_atlas.install

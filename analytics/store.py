@@ -19,7 +19,6 @@ def open(  # noqa: A001 - reads as stores.open
     path: Path,
     *,
     parameters: Mapping[str, Setting] | None = None,
-    materialise: bool = False,
     only: set[str] | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """Return a connection to a store as it is now; see :func:`connect`.
@@ -28,14 +27,13 @@ def open(  # noqa: A001 - reads as stores.open
         StoreError: There is no store.
         DamagedStore: A journal is damaged in the middle.
     """
-    return connect(read_snapshot(path), parameters=parameters, materialise=materialise, only=only)
+    return connect(read_snapshot(path), parameters=parameters, only=only)
 
 
 def connect(
     snapshot: Snapshot,
     *,
     parameters: Mapping[str, Setting] | None = None,
-    materialise: bool = False,
     only: set[str] | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """Return a connection with ``events``, the macros and all views over one look at a store.
@@ -45,7 +43,6 @@ def connect(
     Args:
         snapshot: What the store holds.
         parameters: Choices that differ from the defaults of :mod:`analytics.parameters`.
-        materialise: Compute each intermediate view and mart once; later ``SET VARIABLE`` has no effect on them.
         only: Names of the views to create, with everything they need; default all.
 
     Raises:
@@ -61,7 +58,7 @@ def connect(
         connection.register("live_streams", _live_streams(snapshot))
         connection.execute(f"create view events as {_events_query(snapshot)}").fetchall()
         create_macros(connection)
-        create_views(connection, materialise=materialise, only=only)
+        create_views(connection, only)
     except BaseException:
         connection.close()
         raise

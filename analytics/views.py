@@ -14,7 +14,7 @@ import msgspec
 from analytics.resources import sql_root
 
 LAYERS = ("staging", "intermediate", "marts", "tables", "checks")
-_MATERIALISED = ("intermediate", "marts")
+_STORED = ("intermediate", "marts")
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,21 +52,23 @@ def create_macros(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(bodies[name]).fetchall()
 
 
-def create_views(
-    connection: duckdb.DuckDBPyConnection, *, materialise: bool = False, only: set[str] | None = None
-) -> None:
+def create_views(connection: duckdb.DuckDBPyConnection, only: set[str] | None = None) -> None:
     """Create the views in the order of what they read.
+
+    Intermediate views and marts that others read are computed once, into temporary tables: inlined into each other,
+    as plain views are, they would be planned over and over, and a table would take minutes.
 
     Args:
         connection: One with ``events`` and ``live_streams``.
-        materialise: Compute each intermediate view and mart once, into a temporary table.
         only: Names to create, with everything they need; default all.
     """
     wanted = None if only is None else needed_for(only)
+    read_by_others = {name for view in all_views() for name in view.inputs}
     for view in all_views():
         if wanted is not None and view.name not in wanted:
             continue
-        kind = "temporary table" if materialise and view.layer in _MATERIALISED else "view"
+        is_stored = view.layer in _STORED and view.name in read_by_others
+        kind = "temporary table" if is_stored else "view"
         connection.execute(f"create {kind} {view.name} as {view.query}").fetchall()
 
 

@@ -13,8 +13,11 @@ What an agent does wrong (a bad command, a missing file, broken arguments) is no
 the agent sees.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
+from recorder.errors import RecorderError
 from recorder.events.trial import Boundary
 
 
@@ -71,3 +74,24 @@ class GraderError(BoundaryError):
     """The grader crashed, hung or could not be reached; never a score of zero."""
 
     boundary = "grader"
+
+
+@contextmanager
+def ungrouped() -> Iterator[None]:
+    """Let an error out of a task group as itself: a failed recorder before a boundary, a boundary before the rest."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        leaves = list(_leaves(group))
+        for wanted in (RecorderError, BoundaryError, BaseException):
+            for leaf in leaves:
+                if isinstance(leaf, wanted):
+                    raise leaf from group
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -253,5 +253,7 @@ def _agent_problems(experiment: Experiment) -> Iterator[str]:
 
 def _condition_problems(key: str, conditions: tuple[str, ...]) -> Iterator[str]:
     for condition in conditions:
+        if conditions.count(condition) > 1:
+            yield f"key '{key}': {condition!r} stands there twice; remove one"
         if condition not in CONDITIONS:
             yield f"key '{key}': unknown condition {condition!r}; known: {', '.join(CONDITIONS)}"

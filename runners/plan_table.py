@@ -81,6 +81,15 @@ def _expected_per_trial(agent: AgentSpec, plan: Plan, index: TrialIndex) -> floa
     return None if prices is None else (ASSUMED_INPUT_TOKENS * prices[0] + ASSUMED_OUTPUT_TOKENS * prices[1]) / 1e6
 
 
+def unpriced_agent(experiment: Experiment) -> AgentSpec | None:
+    """Return an agent whose cost a limit of the file could not bound, because nobody knows its price."""
+    budget = experiment.budget
+    if budget.max_cost_usd is None and budget.max_cost_usd_per_trial is None:
+        return None
+    real = [agent for agent in experiment.agents if not agent.model.startswith("scripted/")]
+    return next((agent for agent in real if list_prices(agent) is None), None)
+
+
 def list_prices(agent: AgentSpec) -> tuple[float, float] | None:
     """Return the prices of an agent's model in USD per million input and output tokens; None if unknown."""
     if agent.model.startswith("scripted/"):

@@ -12,7 +12,6 @@ import anyio
 import msgspec
 
 from recorder.canonical import digest
-from recorder.errors import RecorderError
 from recorder.events import Package, RunFinished, RunStarted, TaskRegistered, VariantGenerated
 from recorder.reader import read_snapshot
 from recorder.recorder import Recorder, Stream
@@ -22,9 +21,10 @@ from recorder.store import Store
 from recorder.trial_index import TrialIndex, load_trial_index
 from runners.benchmarks import open_benchmark
 from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
-from runners.errors import ExperimentError
+from runners.errors import ExperimentError, ungrouped
 from runners.experiment import Experiment, load_experiment
 from runners.plan import Plan, make_plan
+from runners.plan_table import unpriced_agent
 from runners.prompts import Prompts
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 from runners.sandboxes.select import bubblewrap_problem, provider
@@ -89,6 +89,12 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
     lacking = missing_keys(experiment)
     if lacking:
         raise ExperimentError(f"{prepared.path}: {lacking[0]}; set it, then run the same command again")
+    unpriced = unpriced_agent(experiment)
+    if unpriced:
+        raise ExperimentError(
+            f"{prepared.path}: [budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
+            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
+        )
     sandbox = await _sandbox(experiment)
     store = Store.create(root)
     with store.hold_experiment(experiment.name):
@@ -130,7 +136,7 @@ async def _run_interruptibly(scheduler: Scheduler) -> RunSummary:
     """Run, obeying signals: the first stops new trials, the second cancels the running ones.
 
     Raises:
-        RecorderError: The first one, without the groups that task groups wrap around it.
+        RecorderError: An event could not be made durable.
     """
 
     async def listen() -> None:
@@ -140,22 +146,13 @@ async def _run_interruptibly(scheduler: Scheduler) -> RunSummary:
                     running.cancel()
                 scheduler.stop()
 
-    try:
+    with ungrouped():
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listen)
             with anyio.CancelScope() as running:
                 await scheduler.run()
             tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        known = group.subgroup(RecorderError)
-        if known is None:
-            raise
-        raise _first_leaf(known) from group
     return scheduler.summary()
-
-
-def _first_leaf(error: BaseException) -> BaseException:
-    return _first_leaf(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _record_start(stream: Stream, prepared: Prepared, index: TrialIndex, run_id: str) -> None:

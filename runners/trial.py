@@ -19,7 +19,7 @@ from recorder.events import ArtifactStored, CheckpointScored, TrialFailed, Trial
 from recorder.recorder import Recorder, Stream
 from runners.agent import Ending, NativeAgent, PlannedInjection
 from runners.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings, Grade
-from runners.errors import BoundaryError, GraderError, SandboxBoundaryError
+from runners.errors import BoundaryError, GraderError, SandboxBoundaryError, ungrouped
 from runners.experiment import Experiment
 from runners.injection import injection_action
 from runners.models.calls import ModelCaller
@@ -85,7 +85,8 @@ class TrialRunner:
         await stream.append(attempted.started())
         closing: TrialFinished | TrialFailed
         try:
-            closing = await attempted.play()
+            with ungrouped():
+                closing = await attempted.play()
         except BoundaryError as error:
             closing = _failed(error.boundary, error.kind, str(error), is_retry_owed=error.is_retry_owed)
         except RecorderError:

@@ -1,7 +1,10 @@
 -- view: action_counts_agree
 -- grain: stream_id
--- inputs:
+-- inputs: int_action_counts, stg_trials_finished
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   recorded_action_count bigint: as recorded
+--   counted_action_count bigint: actions found
 -- equation: trial_finished.action_count = number of actions started
 -- source: METRICS 1, actions
 -- notes: returns the attempts that break it.

@@ -1,7 +1,12 @@
 -- view: actions_are_numbered
 -- grain: stream_id
--- inputs:
+-- inputs: stg_actions_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   n_actions bigint: actions
+--   n_indexes bigint: different numbers
+--   first_index bigint: lowest number
+--   last_index bigint: highest number
 -- equation: the actions of an attempt are 1, 2, 3, ... each once
 -- source: DESIGN 2, action
 -- notes: returns the attempts that break it.

@@ -1,10 +1,15 @@
 -- view: actions_finish
 -- grain: stream_id, action_index
--- inputs:
+-- inputs: int_attempts, stg_actions_finished, stg_actions_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   action_index bigint: number of the action in its attempt, from 1
+--   n_starts bigint: starts
+--   n_finishes bigint: finishes
 -- equation: in a finished attempt every started action has one finish, and every finish
 --     its start
--- source: DESIGN 4: a long call is two facts; a lone first half is what a crash looks like
+-- source: DESIGN 4: a long call is two facts; a lone first half is what a crash looks
+--     like
 -- notes: returns the actions that break it.
 with started as (
     select

@@ -1,8 +1,13 @@
 -- view: answers_have_questions
 -- grain: stream_id, question_id
--- inputs:
+-- inputs: int_attempts, stg_questions_answered, stg_questions_asked
 -- outputs:
--- equation: every answer has its question; in a finished attempt every question its answer
+--   stream_id varchar: the attempt, or run, in the event stream
+--   question_id varchar: id of the question in its stream
+--   is_asked boolean: has a question
+--   is_answered boolean: has an answer
+-- equation: every answer has its question; in a finished attempt every question its
+--     answer
 -- source: DESIGN 4: a simulator error is a failed trial, never an invented answer
 -- notes: returns the questions and answers that break it.
 with paired as (

@@ -1,7 +1,10 @@
 -- view: answers_reveal_removed_segments
 -- grain: stream_id, question_id, segment_id
--- inputs:
+-- inputs: int_variant_segments, stg_questions_answered, stg_trials_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   question_id varchar: id of the question in its stream
+--   segment_id varchar: id of the segment
 -- equation: a revealed segment is one that the variant of the trial removed
 -- source: METRICS 3, question quality
 -- notes: returns the answers that break it.

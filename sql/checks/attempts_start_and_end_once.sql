@@ -1,9 +1,15 @@
 -- view: attempts_start_and_end_once
 -- grain: stream_id
--- inputs:
+-- inputs: events
 -- outputs:
--- equation: an attempt begins with its only trial_started, and its end, if any, is single
---     and last
+--   stream_id varchar: the attempt, or run, in the event stream
+--   n_starts bigint: starts
+--   start_sequence bigint: where the start stands
+--   n_ends bigint: ends
+--   end_sequence bigint: where the end stands
+--   last_sequence bigint: highest sequence
+-- equation: an attempt begins with its only trial_started, and its end, if any, is
+--     single and last
 -- source: DESIGN 4, events
 -- notes: returns the attempts that break it.
 with streams as (

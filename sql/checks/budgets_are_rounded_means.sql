@@ -1,7 +1,13 @@
 -- view: budgets_are_rounded_means
 -- grain: stream_id, sequence
--- inputs:
+-- inputs: budgets
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   unit_id varchar: task or variant id
+--   budget_actions bigint: oracle budget B, actions
+--   computed_budget_actions bigint: B recomputed, actions
+--   action_counts bigint[]: action counts of the trials used
 -- equation: B = (2 * sum + n) div (2 * n)
 -- source: METRICS 4, budget
 -- notes: returns the budgets that break it.

@@ -1,7 +1,13 @@
 -- view: budgets_are_set_once
 -- grain: benchmark, agent_digest, scope, unit_id
--- inputs:
+-- inputs: budgets
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent_digest varchar: digest of the agent
+--   scope varchar: task or variant
+--   unit_id varchar: task or variant id
+--   n_budgets bigint: budgets recorded
+--   budgets_set bigint[]: the different values
 -- equation: a unit has one budget
 -- source: METRICS 4: fixed by oracle_budget_set; DESIGN 4: once
 -- notes: returns the units with several.

@@ -1,7 +1,14 @@
 -- view: budgets_count_full_trials
 -- grain: stream_id, sequence, trial_id
--- inputs:
+-- inputs: budgets, trials
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   recorded_action_count bigint: as recorded
+--   condition varchar: condition of the trials
+--   trial_state varchar: valid, missing or running
+--   action_count bigint: actions of the attempt that counts
 -- equation: a budget's trials are valid trials of `full` with those action counts
 -- source: METRICS 4, budget
 -- notes: returns the trials that break it. Trials that this store lacks break it too.

@@ -1,7 +1,10 @@
 -- view: costs_agree
 -- grain: stream_id
--- inputs:
+-- inputs: costs, stg_trials_finished
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   recorded_cost_usd double: as recorded, USD
+--   summed_cost_usd double: sum of the calls, USD
 -- equation: trial_finished.cost_usd = sum over the attempt's replies, to 6 places
 -- source: METRICS 8
 -- notes: an unknown price makes both null. Returns the attempts that break it.

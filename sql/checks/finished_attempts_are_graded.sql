@@ -1,9 +1,12 @@
 -- view: finished_attempts_are_graded
 -- grain: stream_id
--- inputs:
+-- inputs: int_attempts
 -- outputs:
--- equation: a finished attempt has exactly one primary result for every checkpoint of its
---     registered task
+--   stream_id varchar: the attempt, or run, in the event stream
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+-- equation: a finished attempt has exactly one primary result for every checkpoint of
+--     its registered task
 -- source: METRICS 1, valid
 -- notes: returns the attempts that break it; they count as missing, never as failures.
 select

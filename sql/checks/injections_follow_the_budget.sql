@@ -1,9 +1,17 @@
 -- view: injections_follow_the_budget
 -- grain: trial_id
--- inputs:
+-- inputs: injections
 -- outputs:
--- equation: target = max(1, B * p div 100), and the message went in at the target action
---     or later, within the trial
+--   trial_id varchar: the trial
+--   budget_actions bigint: oracle budget B, actions
+--   inject_percent bigint: p of inject_p
+--   computed_target_action bigint: target recomputed
+--   target_action bigint: a, as recorded
+--   after_action bigint: action after which the message went in
+--   action_count bigint: actions of the attempt that counts
+--   injection_status varchar: injected or skipped
+-- equation: target = max(1, B * p div 100), and the message went in at the target
+--     action or later, within the trial
 -- source: METRICS 4, injection action
 -- notes: valid trials of the injected conditions; a skipped injection has no place.
 --     Returns the trials that break it, those without a recorded injection too.

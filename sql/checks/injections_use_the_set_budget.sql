@@ -1,7 +1,14 @@
 -- view: injections_use_the_set_budget
 -- grain: trial_id
--- inputs:
+-- inputs: budgets, trials
 -- outputs:
+--   trial_id varchar: the trial
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   budget_actions bigint: oracle budget B, actions
+--   set_budget_actions bigint: budget of the unit, actions
 -- equation: the budget of an injected trial is that of its unit
 -- source: METRICS 4: fixed by oracle_budget_set; all injected trials of a unit use it
 -- notes: returns the valid trials that break it.

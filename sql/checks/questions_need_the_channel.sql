@@ -1,7 +1,10 @@
 -- view: questions_need_the_channel
 -- grain: stream_id
--- inputs:
+-- inputs: stg_questions_asked, stg_trials_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   condition varchar: condition of the trials
+--   n_questions bigint: questions
 -- equation: only trials of ask_user and full_ask_user have questions
 -- source: DESIGN 2, channel
 -- notes: returns the attempts that break it.

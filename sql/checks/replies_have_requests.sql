@@ -1,9 +1,13 @@
 -- view: replies_have_requests
 -- grain: stream_id, call_id
--- inputs:
+-- inputs: int_attempts, stg_models_called, stg_models_failed, stg_models_responded
 -- outputs:
--- equation: every reply or failure of a model has its request; in a finished attempt every
---     request has one of them
+--   stream_id varchar: the attempt, or run, in the event stream
+--   call_id varchar: id of the call in its stream
+--   n_requests bigint: requests
+--   n_ends bigint: ends
+-- equation: every reply or failure of a model has its request; in a finished attempt
+--     every request has one of them
 -- source: DESIGN 4: a long call is two facts joined by call_id
 -- notes: returns the calls that break it.
 with ends as (

@@ -1,7 +1,11 @@
 -- view: results_belong_to_checkpoints
 -- grain: stream_id, checkpoint_id
--- inputs:
+-- inputs: int_task_checkpoints, stg_checkpoints_scored, stg_trials_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   checkpoint_id varchar: id of the checkpoint
+--   total double: points there are
+--   registered_total double: points of the task's checkpoint
 -- equation: a primary result names a checkpoint of its task, with that total
 -- source: DESIGN 4, checkpoint_scored
 -- notes: returns the results that break it.

@@ -1,7 +1,12 @@
 -- view: sequences_are_gapless
 -- grain: stream_id
--- inputs:
+-- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   n_events bigint: events
+--   n_sequences bigint: different sequences
+--   first_sequence bigint: lowest sequence
+--   last_sequence bigint: highest sequence
 -- equation: the sequences of a stream are 0, 1, 2, ... each once
 -- source: DESIGN 4, envelope
 -- notes: returns the streams that break it.

@@ -1,9 +1,15 @@
 -- view: success_agrees_with_points
 -- grain: trial_id
--- inputs:
+-- inputs: int_task_checkpoints, trials
 -- outputs:
--- equation: desk, tac: success iff all points are reached; mcp_atlas: success iff the mean
---     of the claims' scores, rounded to 3 places, is >= 0.75
+--   trial_id varchar: the trial
+--   benchmark varchar: name of the benchmark
+--   is_success boolean: success as the benchmark defines it
+--   has_enough_points boolean: success by the points
+--   scores double[]: raw points in order
+--   totals double[]: points in order
+-- equation: desk, tac: success iff all points are reached; mcp_atlas: success iff the
+--     mean of the claims' scores, rounded to 3 places, is >= 0.75
 -- source: METRICS 1, success
 -- notes: valid trials of these benchmarks. Returns those that break it.
 with totals as (

@@ -1,7 +1,12 @@
 -- view: tasks_and_variants_are_registered
 -- grain: stream_id
--- inputs:
+-- inputs: int_tasks, int_variants, stg_trials_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   task_id varchar: id of the task
+--   has_task boolean: the task is registered
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   has_variant boolean: the variant is registered, or there is none
 -- equation: the task and the variant of a trial are registered with these digests
 -- source: DESIGN 4, task_registered and variant_generated
 -- notes: returns the attempts that break it.

@@ -1,7 +1,9 @@
 -- view: int_action_counts
 -- grain: stream_id
--- inputs:
+-- inputs: stg_actions_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   action_count bigint: actions of the attempt
 -- equation: actions = tool calls + malformed calls + turns of text alone
 -- source: METRICS 1, actions
 -- notes: counted from the actions themselves; an attempt without actions has no row.

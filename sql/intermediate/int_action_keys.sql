@@ -1,7 +1,12 @@
 -- view: int_action_keys
 -- grain: stream_id, action_index
--- inputs:
+-- inputs: int_trials_evaluated, stg_actions_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   action_index bigint: number of the action in its attempt, from 1
+--   trial_id varchar: the trial
+--   action_name varchar: tool name; empty for a turn of text
+--   action_key varchar: what makes two actions equal
 -- equation: key = name and canonical arguments with trimmed strings, or name only
 -- source: METRICS 4, wasted compute; FACTS B3.8; parameter `wasted_match`
 -- notes: only trials of `full` and of the injected conditions. ask_user, submit and

@@ -1,7 +1,11 @@
 -- view: int_agents
 -- grain: agent_name, agent_digest
--- inputs:
+-- inputs: stg_trials_started
 -- outputs:
+--   agent_name varchar: name of the agent as given
+--   agent_digest varchar: digest of the agent
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
 -- equation: none
 -- source: DESIGN 4, trial_id: a changed agent is another agent
 -- notes: a name that stands for several agents is told apart by six digits of the

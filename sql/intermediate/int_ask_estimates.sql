@@ -1,7 +1,14 @@
 -- view: int_ask_estimates
 -- grain: benchmark, agent, measure
--- inputs:
+-- inputs: pass_at_k
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   measure varchar: what is measured
+--   estimate struct: value, low, high, n_units, n_dropped, method, reason
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
 -- equation: ask_pct = 100 * trials that asked / trials; ask_variant_pct = 100 *
 --     variants where a trial asked / variants; questions_per_asking_trial = questions /
 --     trials that asked

@@ -1,7 +1,13 @@
 -- view: int_attempts
 -- grain: stream_id
--- inputs:
+-- inputs: int_task_checkpoints, int_tasks, live_streams, stg_checkpoints_scored,
+--     stg_trials_failed, stg_trials_finished, stg_trials_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   attempt_state varchar: valid, ungraded, failed, running or interrupted
+--   duration_ms double: wall time, milliseconds; null without an end
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
 --     the task
 -- source: METRICS 1, valid, missing and running

@@ -1,7 +1,30 @@
 -- view: int_cells
 -- grain: benchmark, agent, unit_kind, unit_id, condition
--- inputs:
+-- inputs: int_trials_evaluated
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   unit_kind varchar: task or variant
+--   unit_id varchar: task or variant id
+--   condition varchar: condition of the trials
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   variant_digest varchar: digest of the variant
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   is_task_scope boolean: full trials are shared per task
+--   is_baseline_reused boolean: holds trials that gave the class
+--   n_planned bigint: trials planned, at least those seen
+--   n_valid bigint: valid trials
+--   n_trials bigint: measured trials, n
+--   n_missing bigint: planned trials neither valid nor running
+--   n_running bigint: trials running now
+--   n_not_injected bigint: valid trials left out: ended before the injection
+--   n_success bigint: successes among them, c
+--   n_settings bigint: different settings in the cell
+--   checkpoint_progress double: share of the points reached, 0 to 1
+--   n_asking_trials bigint: measured trials with a question
+--   n_questions bigint: questions
 -- equation: n_missing = planned - valid - running, where planned is the recorded number
 --     per cell, at least the trials seen
 -- source: METRICS 1 and 3

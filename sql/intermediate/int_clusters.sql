@@ -1,7 +1,12 @@
 -- view: int_clusters
 -- grain: benchmark, cluster_kind, cluster_id
--- inputs:
+-- inputs: int_trials_evaluated
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   cluster_kind varchar: task or variant
+--   cluster_id varchar: task or variant id
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
 -- equation: none
 -- source: METRICS 5: one weight matrix shared by all cells of a set
 -- notes: the set is every task (kind task) or every variant (kind variant) of a

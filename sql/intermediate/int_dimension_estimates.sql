@@ -1,7 +1,22 @@
 -- view: int_dimension_estimates
 -- grain: benchmark, agent, dimension, condition, measure
--- inputs:
+-- inputs: int_unit_values, int_variant_dimensions, int_variant_gains, int_variants
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   dimension varchar: goal, constraint, input, context, or all
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
 -- equation: mean over the units of a dimension; gain paired per variant
 -- source: METRICS 3, by dimension; parameter `per`
 -- notes: dimension all holds every variant once. For full the units are the tasks of

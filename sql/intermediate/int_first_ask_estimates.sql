@@ -1,7 +1,14 @@
 -- view: int_first_ask_estimates
 -- grain: benchmark, agent, measure
--- inputs:
+-- inputs: int_trials_evaluated, pass_at_k
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   measure varchar: what is measured
+--   estimate struct: value, low, high, n_units, n_dropped, method, reason
+--   n_variants bigint: variants with a value
+--   n_trials bigint: trials with a placed first question
 -- equation: over the trials that asked: mean and median of first_ask_pct, and the share
 --     of them from 25 to 50 % (both ends included)
 -- source: METRICS 1 and 4, first-ask timing and natural asking [Ask Early table 5]

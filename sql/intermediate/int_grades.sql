@@ -1,7 +1,11 @@
 -- view: int_grades
 -- grain: stream_id
--- inputs:
+-- inputs: int_task_checkpoints, int_trials, stg_checkpoints_scored, stg_trials_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   terminal_state double[]: checkpoint results in order
+--   scores double[]: raw points in order
+--   points_progress double: share of the points, 0 to 1
 -- equation: result = 1 iff score = 1 (mcp_atlas), else result = score; points progress
 --     = sum(score) / sum(total)
 -- source: METRICS 1, terminal state and checkpoint progress; FACTS B2.8

@@ -1,7 +1,14 @@
 -- view: int_oracle_supply
 -- grain: benchmark, agent, task_id, variant_id, action_key
--- inputs:
+-- inputs: int_action_keys, int_trials_evaluated
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   action_key varchar: what makes two actions equal
+--   supply bigint: how many counterparts there are
 -- equation: supply = most often in one `full` trial of the unit
 -- source: METRICS 4, wasted compute; parameter `wasted_supply`
 -- notes: variant_id is null where variants share the `full` trials of their task. set:

@@ -1,7 +1,18 @@
 -- view: int_oracle_traces
 -- grain: trial_id
--- inputs:
+-- inputs: int_trials_evaluated
 -- outputs:
+--   trial_id varchar: the trial
+--   stream_id varchar: the attempt, or run, in the event stream
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   condition varchar: condition of the trials
+--   last_pre_injection_action bigint: last action before the message, or of the trial
+--   oracle_variant_id varchar: variant whose full trials count; null: those of the task
+--   has_oracle boolean: its unit has a measured full trial
 -- equation: none
 -- source: METRICS 4, wasted compute and budget: the unit is (agent; task or variant)
 -- notes: measured trials of the injected conditions with the variant that holds their

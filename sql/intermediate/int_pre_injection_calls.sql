@@ -1,7 +1,10 @@
 -- view: int_pre_injection_calls
 -- grain: trial_id
--- inputs:
+-- inputs: int_oracle_traces, stg_actions_started, stg_models_responded
 -- outputs:
+--   trial_id varchar: the trial
+--   tokens bigint: tokens
+--   cost_usd double: USD; null if a price is unknown
 -- equation: tokens = input + output
 -- source: METRICS 4: tokens and cost of the calls whose served action is pre-injection
 -- notes: a call that served several actions of one batch counts once; every action

@@ -1,7 +1,10 @@
 -- view: int_question_counts
 -- grain: stream_id
--- inputs:
+-- inputs: int_questions_placed
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   question_count bigint: questions of the attempt that counts
+--   first_ask_action bigint: action of the first question
 -- equation: none
 -- source: METRICS 1, questions
 -- notes: an attempt without questions has no row; the first ask is null where one of

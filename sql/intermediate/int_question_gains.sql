@@ -1,7 +1,14 @@
 -- view: int_question_gains
 -- grain: benchmark, agent, measure
--- inputs:
+-- inputs: int_variant_gains
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   measure varchar: what is measured
+--   estimate struct: value, low, high, n_units, n_dropped, method, reason
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
 -- equation: with g the gain in percentage points and q the questions of the ask arm of
 --     a paired variant: per question per variant = sum(g) / sum(q); per question =
 --     mean(g) / sum(q) = the former / number of variants

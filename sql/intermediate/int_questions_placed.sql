@@ -1,7 +1,15 @@
 -- view: int_questions_placed
 -- grain: stream_id, question_id
--- inputs:
+-- inputs: stg_actions_started, stg_questions_asked
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   question_id varchar: id of the question in its stream
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   sequence bigint: number of the event in its stream, from 0
+--   question varchar: the question
+--   context varchar: context given with the question
+--   action_index bigint: number of the action in its attempt, from 1
 -- equation: none
 -- source: METRICS 1, questions and first-ask timing
 -- notes: the action of a question is the one recorded with it, else the one with the

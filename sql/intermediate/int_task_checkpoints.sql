@@ -1,7 +1,13 @@
 -- view: int_task_checkpoints
 -- grain: task_digest, position
--- inputs:
+-- inputs: int_tasks
 -- outputs:
+--   task_digest varchar: digest of the task
+--   position bigint: place, from 1
+--   benchmark varchar: name of the benchmark
+--   checkpoint_id varchar: id of the checkpoint
+--   label varchar: words for it
+--   total double: points there are
 -- equation: none
 -- source: METRICS 1, terminal state: the order of task_registered
 -- notes: a task without checkpoints has no row.

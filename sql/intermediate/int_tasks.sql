@@ -1,7 +1,13 @@
 -- view: int_tasks
 -- grain: task_digest
--- inputs:
+-- inputs: stg_tasks_registered
 -- outputs:
+--   task_digest varchar: digest of the task
+--   benchmark varchar: name of the benchmark
+--   benchmark_version varchar: its version
+--   task_id varchar: id of the task
+--   domain varchar: domain of the task
+--   checkpoints struct[]: in the order of the terminal state
 -- equation: none; a task is registered once per run, its digest covers every field
 -- source: DESIGN 4, task_registered
 -- notes: rows of one digest are equal, so any of them is taken.

@@ -1,7 +1,16 @@
 -- view: int_trial_costs
 -- grain: trial_id, purpose
--- inputs:
+-- inputs: costs, int_trials
 -- outputs:
+--   trial_id varchar: the trial
+--   purpose varchar: who used the model; all is the sum
+--   n_calls bigint: replies
+--   input_tokens bigint: tokens sent
+--   output_tokens bigint: tokens received
+--   cost_usd double: USD; null if a price is unknown
+--   model_seconds double: time of model calls
+--   failed_tokens bigint: their tokens
+--   failed_cost_usd double: their USD; null if a price is unknown
 -- equation: purpose all = agent + user_simulator + grader_and_judge
 -- source: METRICS 8
 -- notes: what the attempt that counts used, and in columns of their own what the other

@@ -1,7 +1,11 @@
 -- view: int_trial_times
 -- grain: trial_id
--- inputs:
+-- inputs: int_attempts, int_trials, stg_actions_finished
 -- outputs:
+--   trial_id varchar: the trial
+--   wall_seconds double: wall time of the attempts that count
+--   failed_wall_seconds double: their wall time
+--   tool_seconds double: time of actions
 -- equation: tool time = sum of the actions' durations, the questions' among them
 -- source: METRICS 8
 -- notes: of the attempt that counts; wall time of other ended attempts apart.

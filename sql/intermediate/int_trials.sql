@@ -1,7 +1,13 @@
 -- view: int_trials
 -- grain: trial_id
--- inputs:
+-- inputs: int_attempts
 -- outputs:
+--   trial_id varchar: the trial
+--   trial_state varchar: valid, missing or running
+--   stream_id varchar: the attempt, or run, in the event stream
+--   keys_stream_id varchar: attempt that gives the keys
+--   attempts bigint: attempts started, whatever became of them
+--   failed_attempts bigint: attempts that ended and do not count
 -- equation: none
 -- source: METRICS 1: the highest-numbered valid attempt counts
 -- notes: `stream_id` is the attempt that counts, null where none is valid;

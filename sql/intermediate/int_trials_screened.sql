@@ -1,7 +1,10 @@
 -- view: int_trials_screened
 -- grain: trial_id
--- inputs:
+-- inputs: ambiguity_classes, trials
 -- outputs:
+--   trial_id varchar: the trial
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   exclusion varchar: why no table uses the trial; null if they do
 -- equation: none
 -- source: METRICS 2 (classifying trials, new_task); parameters `experiment`,
 --     `user_simulator`, `reuse_classifying_trials`

@@ -1,7 +1,10 @@
 -- view: int_variant_dimensions
 -- grain: variant_digest, position
--- inputs:
+-- inputs: int_variant_segments
 -- outputs:
+--   variant_digest varchar: digest of the variant
+--   position bigint: place, from 1
+--   dimension varchar: goal, constraint, input or context
 -- equation: none
 -- source: METRICS 3, by dimension; parameter `per`
 -- notes: variant_dimension keeps the first segment of each dimension, segment keeps

@@ -1,7 +1,24 @@
 -- view: int_variant_gains
 -- grain: benchmark, agent, variant_id, measure
--- inputs:
+-- inputs: int_variant_values
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   measure varchar: what is measured
+--   variant_digest varchar: digest of the variant
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
+--   asked_value double: value under ask_user
+--   unasked_value double: value under underspecified
+--   gain double: ask_user minus underspecified
+--   reason varchar: why something is null
+--   n_trials bigint: valid trials of both arms
+--   n_missing bigint: missing trials of both arms
+--   n_questions bigint: questions of the ask arm
+--   pair_id varchar: names the pair of arms
 -- equation: gain = value(ask_user) - value(underspecified)
 -- source: METRICS 3, gain
 -- notes: paired: a variant without a value in one arm has a null gain and a reason, and

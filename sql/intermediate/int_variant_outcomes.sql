@@ -1,7 +1,18 @@
 -- view: int_variant_outcomes
 -- grain: variant_digest, agent, role
--- inputs:
+-- inputs: trials
 -- outputs:
+--   variant_digest varchar: digest of the variant
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   role varchar: evaluated or classifier
+--   benchmark varchar: name of the benchmark
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   agent_name varchar: name of the agent as given
+--   n_planned bigint: trials planned, at least those seen
+--   n_trials bigint: valid trials, n
+--   n_success bigint: successes among them, c
+--   n_terminal_states bigint: different terminal states, |S|
 -- equation: n = valid trials, c = successes, S = distinct terminal states
 -- source: METRICS 2
 -- notes: `underspecified` trials only, evaluated and classifying ones apart. Planned is

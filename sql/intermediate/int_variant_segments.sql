@@ -1,7 +1,15 @@
 -- view: int_variant_segments
 -- grain: variant_digest, position
--- inputs:
+-- inputs: int_variants
 -- outputs:
+--   variant_digest varchar: digest of the variant
+--   position bigint: place, from 1
+--   benchmark varchar: name of the benchmark
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   segment_id varchar: id of the segment
+--   dimension varchar: goal, constraint, input or context
+--   subdimension varchar: open vocabulary
+--   segment_value varchar: what was removed
 -- equation: none
 -- source: DESIGN 2, segment
 -- notes: the segment at position 1 gives the primary dimension.

@@ -1,7 +1,26 @@
 -- view: int_variant_values
 -- grain: benchmark, agent, variant_id, condition, measure
--- inputs:
+-- inputs: int_unit_values
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   task_id varchar: id of the task
+--   variant_digest varchar: digest of the variant
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   cell_id varchar: names the cell of trials behind a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   n_not_injected bigint: valid trials left out: ended before the injection
+--   n_questions bigint: questions
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
+--   unit_value double: value of the unit
+--   reason varchar: why something is null
+--   is_binary boolean: n = k, so pass@k is 0 or 1
 -- equation: none
 -- source: METRICS 3, units: the (variant, agent), whose `full` value is that of its
 --     task

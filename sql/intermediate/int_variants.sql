@@ -1,7 +1,16 @@
 -- view: int_variants
 -- grain: variant_digest
--- inputs:
+-- inputs: stg_variants_generated
 -- outputs:
+--   variant_digest varchar: digest of the variant
+--   benchmark varchar: name of the benchmark
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   segments struct[]: removed segments in order
+--   origin varchar: who made the variant
+--   severity varchar: delete, vaguify or genericize
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   classified_by varchar: who gave the class
 -- equation: none
 -- source: METRICS 2, which class the tables use
 -- notes: the digest leaves the label out, so a label can be added later: the last

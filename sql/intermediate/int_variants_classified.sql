@@ -1,7 +1,21 @@
 -- view: int_variants_classified
 -- grain: variant_digest, agent, role
--- inputs:
+-- inputs: int_variant_outcomes
 -- outputs:
+--   variant_digest varchar: digest of the variant
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   role varchar: evaluated or classifier
+--   benchmark varchar: name of the benchmark
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   agent_name varchar: name of the agent as given
+--   n_planned bigint: trials planned, at least those seen
+--   n_trials bigint: valid trials behind the value
+--   n_success bigint: successes among them
+--   n_terminal_states bigint: different terminal states, |S|
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
+--   reason varchar: why something is null
 -- equation: first match wins. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0:
 --     outcome-critical; |S| = 1 and c = n: benign; otherwise divergent
 -- source: METRICS 2, ambiguity class; FACTS B2.1 to B2.5; parameter `reading`

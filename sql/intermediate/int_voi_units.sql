@@ -1,7 +1,23 @@
 -- view: int_voi_units
 -- grain: benchmark, agent, variant_id, condition
--- inputs:
+-- inputs: injections, int_variant_values
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   condition varchar: condition of the trials
+--   variant_digest varchar: digest of the variant
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
+--   cell_id varchar: names the cell of trials behind a value
+--   unit_value double: value of the unit
+--   reason varchar: why something is null
+--   is_binary boolean: n = k, so pass@k is 0 or 1
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   n_not_injected bigint: valid trials left out: ended before the injection
+--   is_collapsed boolean: another percentage gives the same action
 -- equation: complete = pass@k is defined for full and for all five injections
 -- source: METRICS 4, VOI curve; FACTS B3.2; parameter `voi_cases`
 -- notes: every unit that has any injected trial, under all seven conditions. A value

@@ -1,7 +1,21 @@
 -- view: int_wasted_units
 -- grain: benchmark, agent, variant_id, condition, measure
--- inputs:
+-- inputs: injections, pass_at_k, wasted_trials
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   unit_value double: value of the unit
+--   reason varchar: why something is null
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   n_not_injected bigint: valid trials left out: ended before the injection
+--   is_collapsed boolean: another percentage gives the same action
 -- equation: value per trial, mean per unit
 -- source: METRICS 4, wasted compute
 -- notes: the unit is (variant, agent). Trials without a value are left out of the mean;

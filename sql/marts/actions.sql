@@ -1,7 +1,22 @@
 -- view: actions
 -- grain: stream_id, action_index
--- inputs:
+-- inputs: int_trials, stg_actions_finished, stg_actions_started
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   action_index bigint: number of the action in its attempt, from 1
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   is_counted boolean: belongs to the attempt that counts
+--   kind varchar: tool, text or malformed
+--   action_name varchar: tool name; empty for a turn of text
+--   arguments_json varchar: canonical JSON, or raw text where malformed
+--   model_call_id varchar: call that the action served
+--   call_id varchar: id of the call in its stream
+--   is_error boolean: the agent got an error
+--   result varchar: what came back
+--   duration_ms double: milliseconds
+--   server varchar: MCP server
+--   server_pid bigint: its process
 -- equation: none
 -- source: METRICS 1, actions
 -- notes: every attempt; `is_counted` marks those of the attempt that counts. What came

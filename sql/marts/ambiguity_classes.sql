@@ -1,7 +1,23 @@
 -- view: ambiguity_classes
 -- grain: variant_digest
--- inputs:
+-- inputs: int_variants, int_variants_classified
 -- outputs:
+--   variant_digest varchar: digest of the variant
+--   benchmark varchar: name of the benchmark
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   origin varchar: who made the variant
+--   severity varchar: delete, vaguify or genericize
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   class_source varchar: label or classifier
+--   classified_by varchar: who gave the class
+--   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
+--   oracle_decision varchar: CLARIFY or PROCEED
+--   n_planned bigint: trials planned, at least those seen
+--   n_trials bigint: valid trials behind the value
+--   n_success bigint: successes among them
+--   n_terminal_states bigint: different terminal states, |S|
+--   reason varchar: why something is null
 -- equation: the label that came with the variant, else the classifier's class
 -- source: METRICS 2, which class the tables use and oracle_decision; parameters
 --     `classifier_agent` and `classifier_experiment`

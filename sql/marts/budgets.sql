@@ -1,7 +1,20 @@
 -- view: budgets
 -- grain: stream_id, sequence
--- inputs:
+-- inputs: stg_oracle_budgets_set
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   experiment_id varchar: name of the experiment
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   agent_digest varchar: digest of the agent
+--   scope varchar: task or variant
+--   unit_id varchar: task id or variant id, by scope
+--   budget_actions bigint: oracle budget B, actions
+--   computed_budget_actions bigint: B recomputed, actions
+--   trial_ids varchar[]: trials used
+--   action_counts bigint[]: action counts of the trials used
 -- equation: B = (2 * sum + n) div (2 * n), the mean rounded half up
 -- source: METRICS 4, budget; FACTS B3.9
 -- notes: as recorded, beside the same from the recorded counts; no counts give null.

@@ -1,7 +1,18 @@
 -- view: costs
 -- grain: stream_id, purpose
--- inputs:
+-- inputs: int_attempts, stg_models_responded
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   purpose varchar: who used the model; all is the sum
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   attempt_state varchar: valid, ungraded, failed, running or interrupted
+--   n_calls bigint: replies
+--   input_tokens bigint: tokens sent
+--   output_tokens bigint: tokens received
+--   cached_input_tokens bigint: tokens read from a cache
+--   cost_usd double: USD; null if a price is unknown
+--   model_seconds double: time of model calls
 -- equation: none
 -- source: METRICS 8
 -- notes: every attempt has the purposes agent, user_simulator and grader_and_judge. An

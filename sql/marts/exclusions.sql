@@ -1,7 +1,11 @@
 -- view: exclusions
 -- grain: benchmark, kind
--- inputs:
+-- inputs: ambiguity_classes, injections, int_runs_planned, int_trials_evaluated,
+--     int_trials_screened, pass_at_k, stg_trials_started, trials
 -- outputs:
+--   benchmark varchar: name of the benchmark, or all
+--   kind varchar: what is left out or to be read with care
+--   n bigint: how many
 -- equation: none; what the tables leave out or should be read with, counted
 -- source: METRICS 1 to 4; DESIGN 8: every table says which trials it excludes and why
 -- notes: only kinds that occur. benchmark is all for what no benchmark owns.

@@ -1,7 +1,34 @@
 -- view: pass_at_k
 -- grain: benchmark, agent, unit_kind, unit_id, condition
--- inputs:
+-- inputs: int_cells, int_clusters
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   unit_kind varchar: task or variant
+--   unit_id varchar: task or variant id
+--   condition varchar: condition of the trials
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   variant_digest varchar: digest of the variant
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   is_baseline_reused boolean: holds trials that gave the class
+--   n_planned bigint: trials planned, at least those seen
+--   n_trials bigint: measured trials, n
+--   n_missing bigint: planned trials neither valid nor running
+--   n_running bigint: trials running now
+--   n_not_injected bigint: valid trials left out: ended before the injection
+--   n_success bigint: successes among them, c
+--   pass_at_k double: 0 to 1
+--   pass_hat_k double: 0 to 1
+--   reason varchar: why something is null
+--   is_binary boolean: n = k, so pass@k is 0 or 1
+--   checkpoint_progress double: share of the points reached, 0 to 1
+--   n_asking_trials bigint: measured trials with a question
+--   n_questions bigint: questions
+--   n_settings bigint: different settings in the cell
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
 -- equation: pass@k = 1 - C(n-c, k) / C(n, k); pass^k = C(c, k) / C(n, k)
 -- source: METRICS 2; Chen et al. 2021; FACTS B1, B2.12, B2.13; parameter `k`
 -- notes: n < k is null with reason too_few_trials. Units are variants, and tasks where

@@ -1,7 +1,21 @@
 -- view: questions
 -- grain: stream_id, question_id
--- inputs:
+-- inputs: int_action_counts, int_questions_placed, int_trials, stg_questions_answered
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   question_id varchar: id of the question in its stream
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   is_counted boolean: belongs to the attempt that counts
+--   question_number bigint: number of the question, from 1
+--   action_index bigint: number of the action in its attempt, from 1
+--   timing_pct double: place of the question among the actions, %
+--   question varchar: the question
+--   context varchar: context given with the question
+--   answer varchar: reply of the simulated user
+--   simulator varchar: who answered
+--   requested_segment_ids varchar[]: revealed on request
+--   volunteered_segment_ids varchar[]: revealed without being asked for
 -- equation: timing_pct = 100 * action_index / action_count
 -- source: METRICS 1, questions; METRICS 3, question quality
 -- notes: every attempt; `is_counted` marks those of the attempt that counts. An answer

@@ -1,7 +1,16 @@
 -- view: task_ask_rates
 -- grain: benchmark, agent, task_id
--- inputs:
+-- inputs: pass_at_k
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   task_id varchar: id of the task
+--   n_units bigint: units with a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   n_asking_trials bigint: measured trials with a question
+--   ask_pct double: share of trials that asked, %
 -- equation: ask_pct = 100 * trials that asked / trials
 -- source: METRICS 4, natural asking [Ask Early figure 10]
 -- notes: valid trials of ask_user over all variants of a task; no trials give null.

@@ -1,7 +1,56 @@
 -- view: trials
 -- grain: trial_id
--- inputs:
+-- inputs: int_action_counts, int_agents, int_grades, int_question_counts,
+--     int_runs_planned, int_tasks, int_trials, stg_clarifications_injected,
+--     stg_trials_finished, stg_trials_started
 -- outputs:
+--   trial_id varchar: the trial
+--   trial_state varchar: valid, missing or running
+--   stream_id varchar: the attempt, or run, in the event stream
+--   experiment_id varchar: name of the experiment
+--   run_id varchar: the run
+--   started_at_us bigint: UTC, microseconds since the epoch
+--   benchmark varchar: name of the benchmark
+--   task_id varchar: id of the task
+--   task_digest varchar: digest of the task
+--   domain varchar: domain of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   variant_digest varchar: digest of the variant
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   agent_name varchar: name of the agent as given
+--   agent_digest varchar: digest of the agent
+--   model varchar: model name
+--   strategy varchar: strategy
+--   persona varchar: persona
+--   condition varchar: condition of the trials
+--   prompt_state varchar: full, underspecified or control
+--   channel varchar: none, ask_user or inject_p
+--   user_simulator varchar: simulator; null without the channel
+--   trial_index bigint: index of the trial in its cell
+--   seed bigint: seed
+--   role varchar: evaluated or classifier
+--   oracle_scope varchar: task or variant
+--   settings_digest varchar: limits, parameters, prompts, grader, simulator and scope
+--       as one digest
+--   trials_per_cell bigint: planned trials per cell; null if unknown
+--   inject_percent bigint: p of inject_p
+--   budget_actions bigint: oracle budget B, actions
+--   inject_after_action bigint: target action as planned
+--   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
+--   is_success boolean: success as the benchmark defines it
+--   terminal_state double[]: checkpoint results in order
+--   scores double[]: raw points in order
+--   checkpoint_progress double: share of the points reached, 0 to 1
+--   action_count bigint: actions of the attempt that counts
+--   question_count bigint: questions of the attempt that counts
+--   first_ask_action bigint: action of the first question
+--   first_ask_pct double: its place among the actions, %
+--   is_injected boolean: the message was really inserted; null unless injected
+--       condition
+--   injected_after_action bigint: action after which the message went in
+--   attempts bigint: attempts started, whatever became of them
+--   failed_attempts bigint: attempts that ended and do not count
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: METRICS 1
 -- notes: every trial that was ever started. What a trial did is null unless it is

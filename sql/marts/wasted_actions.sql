@@ -1,7 +1,20 @@
 -- view: wasted_actions
 -- grain: trial_id, action_index
--- inputs:
+-- inputs: int_action_keys, int_oracle_supply, int_oracle_traces
 -- outputs:
+--   trial_id varchar: the trial
+--   action_index bigint: number of the action in its attempt, from 1
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   condition varchar: condition of the trials
+--   action_name varchar: tool name; empty for a turn of text
+--   action_key varchar: what makes two actions equal
+--   number_among_equals bigint: how many equal actions came so far, itself too
+--   supply bigint: how many counterparts there are
+--   is_wasted boolean: no counterpart left; null without full trials
 -- equation: wasted iff its number among equal actions of the trial > supply of its key
 -- source: METRICS 4, wasted compute; FACTS B3.8
 -- notes: one row per pre-injection action: those up to the one after which the message

@@ -1,7 +1,20 @@
 -- view: wasted_trials
 -- grain: trial_id
--- inputs:
+-- inputs: int_oracle_traces, int_pre_injection_calls, wasted_actions
 -- outputs:
+--   trial_id varchar: the trial
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   condition varchar: condition of the trials
+--   pre_injection_actions bigint: actions before the message
+--   wasted_actions bigint: actions without counterpart
+--   wasted_ratio double: wasted / pre-injection actions, 0 to 1
+--   reason varchar: why something is null
+--   pre_injection_tokens bigint: tokens before the message
+--   pre_injection_cost_usd double: USD before the message; null if a price is unknown
 -- equation: wasted_ratio = wasted / pre-injection actions
 -- source: METRICS 4, wasted compute
 -- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial a

@@ -2,6 +2,16 @@
 -- grain: stream_id, action_index
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   action_index bigint: number of the action in its attempt, from 1
+--   kind varchar: tool, text or malformed
+--   action_name varchar: tool name; empty for a turn of text
+--   arguments_json varchar: canonical JSON, or raw text where malformed
+--   model_call_id varchar: call that the action served
+--   call_id varchar: id of the call in its stream
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event action_started
 -- notes: one row is one action about to be executed.

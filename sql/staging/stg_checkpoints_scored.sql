@@ -2,6 +2,18 @@
 -- grain: stream_id, grading_id, checkpoint_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   checkpoint_id varchar: id of the checkpoint
+--   label varchar: words for it
+--   score double: points reached
+--   total double: points there are
+--   details varchar: what the grader saw
+--   grader varchar: who graded
+--   grading_id varchar: which grading
+--   is_primary boolean: false for a re-grading
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event checkpoint_scored
 -- notes: one row is one result of one checkpoint in one grading.

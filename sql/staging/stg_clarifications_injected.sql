@@ -2,6 +2,17 @@
 -- grain: stream_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   injection_status varchar: injected or skipped
+--   inject_percent bigint: p of inject_p
+--   target_action bigint: a, as recorded
+--   after_action bigint: action after which the message went in
+--   message varchar: the text that went in
+--   segment_ids varchar[]: segments told
+--   skip_reason varchar: why it was skipped
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event clarification_injected
 -- notes: one row is one injection, made or skipped.

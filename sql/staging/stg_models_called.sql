@@ -2,6 +2,17 @@
 -- grain: stream_id, call_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   call_id varchar: id of the call in its stream
+--   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
+--   thread_id varchar: conversation in the trial
+--   call_kind varchar: main, sub_agent, side or retry
+--   model varchar: model name
+--   parent_call_id varchar: call that this one continues
+--   message_count bigint: messages sent
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_called
 -- notes: one row is one request to a model.

@@ -2,6 +2,20 @@
 -- grain: stream_id, call_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   call_id varchar: id of the call in its stream
+--   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
+--   reply_text varchar: text of the reply
+--   finish_reason varchar: why the reply ended
+--   latency_ms double: milliseconds
+--   input_tokens bigint: tokens sent
+--   output_tokens bigint: tokens received
+--   cached_input_tokens bigint: tokens read from a cache
+--   cost_usd double: USD; null if a price is unknown
+--   served_model varchar: model that answered
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_responded
 -- notes: one row is one reply of a model.

@@ -2,6 +2,15 @@
 -- grain: stream_id, question_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   question_id varchar: id of the question in its stream
+--   answer varchar: reply of the simulated user
+--   simulator varchar: who answered
+--   latency_ms double: milliseconds
+--   revealed struct[]: segments given away
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.

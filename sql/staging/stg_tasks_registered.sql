@@ -2,6 +2,18 @@
 -- grain: stream_id, sequence
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   recorded_at_us bigint: UTC, microseconds since the epoch
+--   task_digest varchar: digest of the task
+--   benchmark varchar: name of the benchmark
+--   benchmark_version varchar: its version
+--   task_id varchar: id of the task
+--   domain varchar: domain of the task
+--   prompt varchar: what the agent is told
+--   checkpoints struct[]: in the order of the terminal state
+--   environment_digest varchar: digest of the environment
+--   licence varchar: licence of the task
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event task_registered
 -- notes: one row is one registration of one task.

@@ -2,6 +2,16 @@
 -- grain: stream_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   boundary varchar: which boundary failed
+--   error_kind varchar: kind of error
+--   message varchar: what happened
+--   is_retry_owed boolean: another attempt is owed
+--   duration_ms double: wall time, milliseconds
+--   cost_usd double: USD; null if a price is unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_failed
 -- notes: one row is one attempt that infrastructure ended.

@@ -2,6 +2,19 @@
 -- grain: stream_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
+--   is_success boolean: success as the benchmark defines it
+--   final_answer varchar: final answer of the agent
+--   action_count bigint: actions as the runner counted them
+--   checkpoint_count bigint: checkpoints graded
+--   duration_ms double: wall time, milliseconds
+--   final_score double: score as the benchmark gives it
+--   final_total double: its total
+--   cost_usd double: USD of the attempt; null if a price is unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_finished
 -- notes: one row is one attempt that ran to its end.

@@ -2,6 +2,42 @@
 -- grain: stream_id
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   trial_id varchar: the trial
+--   attempt integer: number of the attempt, from 1
+--   experiment_id varchar: name of the experiment
+--   started_at_us bigint: UTC, microseconds since the epoch
+--   run_id varchar: the run
+--   benchmark varchar: name of the benchmark
+--   benchmark_version varchar: its version
+--   task_id varchar: id of the task
+--   task_digest varchar: digest of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   variant_digest varchar: digest of the variant
+--   prompt_state varchar: full, underspecified or control
+--   channel varchar: none, ask_user or inject_p
+--   condition varchar: condition of the trials
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   agent_digest varchar: digest of the agent
+--   model varchar: model name
+--   strategy varchar: strategy
+--   persona varchar: persona
+--   ask_notice varchar: none or paper
+--   trial_index bigint: index of the trial in its cell
+--   seed bigint: seed
+--   role varchar: evaluated or classifier
+--   grader varchar: who graded
+--   limits_json varchar: limits as canonical JSON
+--   parameters_json varchar: model parameters as canonical JSON
+--   prompts_digest varchar: digest of the wordings
+--   oracle_scope varchar: task or variant
+--   sandbox varchar: kind of sandbox
+--   user_simulator varchar: simulator; null without the channel
+--   inject_percent bigint: p of inject_p
+--   budget_actions bigint: oracle budget B, actions
+--   inject_after_action bigint: target action as planned
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_started
 -- notes: one row is one attempt of one trial.

@@ -2,6 +2,20 @@
 -- grain: stream_id, sequence
 -- inputs: events
 -- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   recorded_at_us bigint: UTC, microseconds since the epoch
+--   variant_digest varchar: digest of the variant
+--   benchmark varchar: name of the benchmark
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   prompt varchar: what the agent is told
+--   segments struct[]: removed segments in order
+--   origin varchar: who made the variant
+--   severity varchar: delete, vaguify or genericize
+--   failure_mode varchar: what was expected to go wrong
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   classified_by varchar: who gave the class
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event variant_generated
 -- notes: one row is one registration of one variant.

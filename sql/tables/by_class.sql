@@ -1,7 +1,22 @@
 -- view: by_class
 -- grain: benchmark, ambiguity_class, agent, condition, measure
--- inputs:
+-- inputs: int_variant_gains, int_variant_values
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
 -- equation: mean over variants of pass@k; gain = value(ask_user) -
 --     value(underspecified)
 -- source: METRICS 2, 3 and 6 [LHAW tables 7 to 9]

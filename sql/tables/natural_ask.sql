@@ -1,7 +1,21 @@
 -- view: natural_ask
 -- grain: benchmark, agent, task_id, measure
--- inputs:
+-- inputs: int_first_ask_estimates, int_trials_evaluated, pass_at_k
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   task_id varchar: id of the task, or all
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
 -- equation: ask_pct = 100 * trials that asked / trials; success_pct = 100 * successful
 --     trials / trials; the first-ask measures are those of int_first_ask_estimates
 -- source: METRICS 4 and 6, natural asking [Ask Early table 5, figure 10]

@@ -1,7 +1,21 @@
 -- view: overall
 -- grain: benchmark, agent, condition, measure
--- inputs:
+-- inputs: int_ask_estimates, int_question_gains, int_unit_values, int_variant_gains
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
 -- equation: means over units; gain = value(ask_user) - value(underspecified), paired
 -- source: METRICS 3 and 6 [LHAW table 3; also pass^k]
 -- notes: units are tasks for full and variants else. Gains and what asking brought

@@ -1,7 +1,39 @@
 -- view: trial_counts_and_cost
 -- grain: benchmark, agent, role, condition, purpose
--- inputs:
+-- inputs: int_trial_costs, int_trial_times, int_trials_screened, trials
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   role varchar: evaluated, classifier, or all
+--   condition varchar: condition of the trials, or all
+--   purpose varchar: who used the model; all is the sum
+--   n_cells bigint: cells of trials
+--   n_planned bigint: trials planned, at least those seen
+--   n_trials bigint: valid trials
+--   n_missing bigint: planned trials neither valid nor running
+--   n_running bigint: trials running now
+--   n_calls bigint: replies
+--   input_tokens bigint: tokens sent
+--   output_tokens bigint: tokens received
+--   cost_usd double: USD; null if a price is unknown
+--   n_units bigint: cells with a valid trial
+--   tokens_per_trial double: mean per valid trial
+--   tokens_per_trial_low double: lower bound
+--   tokens_per_trial_high double: upper bound
+--   tokens_reason varchar: why tokens per trial or their interval are null
+--   cost_usd_per_trial double: mean per valid trial, USD
+--   cost_usd_per_trial_low double: lower bound, USD
+--   cost_usd_per_trial_high double: upper bound, USD
+--   cost_reason varchar: why the cost per trial or its interval is null
+--   attempts bigint: attempts started, whatever became of them
+--   failed_attempts bigint: attempts that ended and do not count
+--   failed_tokens bigint: their tokens
+--   failed_cost_usd double: their USD; null if a price is unknown
+--   model_seconds double: time of model calls
+--   tool_seconds double: time of actions
+--   wall_seconds double: wall time of the attempts that count
+--   failed_wall_seconds double: their wall time
 -- equation: sums and means over valid trials; n_missing = planned - valid - running
 -- source: METRICS 6 and 8 [Ask Early table 9]; parameter `experiment`
 -- notes: every trial that was paid for: classifying, new_task and superseded ones too

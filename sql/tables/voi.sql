@@ -1,7 +1,25 @@
 -- view: voi
 -- grain: benchmark, dimension, agent, condition
--- inputs:
+-- inputs: int_variant_dimensions, int_voi_units
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   dimension varchar: goal, constraint, input or context
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   n_not_injected bigint: valid trials left out: ended before the injection
+--   n_collapsed bigint: units with a value whose condition is collapsed
+--   has_oracle_gap boolean: full exceeds underspecified over the units with both
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
 -- equation: mean pass@k over (variant, agent) units
 -- source: METRICS 4 and 6 [Ask Early table 4]; FACTS B3.1, B3.2, B3.13; parameters
 --     `per`, `voi_cases`, `intention_to_treat`

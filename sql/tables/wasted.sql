@@ -1,7 +1,23 @@
 -- view: wasted
 -- grain: benchmark, agent, condition, measure
--- inputs:
+-- inputs: int_wasted_units
 -- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   n_not_injected bigint: valid trials left out: ended before the injection
+--   n_collapsed bigint: units with a value whose condition is collapsed
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
 -- equation: wasted_pct = 100 * wasted / pre-injection actions; the rest per trial too.
 --     Per trial, mean per unit, mean over units
 -- source: METRICS 4 and 6 [Ask Early table 6]; parameters `wasted_match`,

@@ -19,7 +19,7 @@ def _old_headings(memory: Memory) -> str | None:
 PARAMETERS = (
     Parameter(
         name="first_orders",
-        question="Which file has the orders of the first quarter?",
+        question="Which file has the orders from January to March?",
         patterns=(r"orders in `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./([\w/-]*q1\w*\.csv)\b", "q1.csv"),

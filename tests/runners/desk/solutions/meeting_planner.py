@@ -31,12 +31,12 @@ def _busy_minutes(folder, parameters, names, calendars, *, everything=False):
     buffer, minute = timedelta(minutes=int(parameters.buffer)), timedelta(minutes=1)
     painted = set()
     for name in names:
-        for text in (folder / calendars / f"{name.lower().replace(' ', '_')}.ics").read_text().split("BEGIN:VEVENT")[1:]:
+        for text in (
+            (folder / calendars / f"{name.lower().replace(' ', '_')}.ics").read_text().split("BEGIN:VEVENT")[1:]
+        ):
             if ("CANCELLED" in text or "TRANSPARENT" in text) and not everything:
                 continue
-            start, end = (
-                line.partition(":")[2] for line in text.splitlines() if line.startswith(("DTSTART", "DTEND"))
-            )
+            start, end = (line.partition(":")[2] for line in text.splitlines() if line.startswith(("DTSTART", "DTEND")))
             if "T" in start:
                 begin = datetime.strptime(start, "%Y%m%dT%H%M%SZ") + hours - buffer
                 until = datetime.strptime(end, "%Y%m%dT%H%M%SZ") + hours + buffer
@@ -146,7 +146,9 @@ def other_calendars(folder, parameters):
         if str(path.parent.relative_to(folder)) != parameters.calendar_folder
     )
     start, end = _slot(folder, parameters, calendars=other)
-    _invite(folder, parameters, start, end, _room(folder, parameters, start, end, ignores_bookings=True), title="Meeting")
+    _invite(
+        folder, parameters, start, end, _room(folder, parameters, start, end, ignores_bookings=True), title="Meeting"
+    )
     _agenda(folder, parameters, start, "- {0:%H:%M} {1}", everything=True)
 
 

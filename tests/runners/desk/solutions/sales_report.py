@@ -70,9 +70,13 @@ def _save(folder, name, text):
 def _report(folder, parameters, sales, *, headings=None, count=None, order=1):
     first, second, third = headings or parameters.headings.split(", ")
     total = _figure(sum(sale[3] for sale in sales), parameters)
-    groups = "\n".join(f"| {name} | {_figure(sum_, parameters)} |" for name, sum_ in _sum(sales, lambda s: s[1])[::order])
+    groups = "\n".join(
+        f"| {name} | {_figure(sum_, parameters)} |" for name, sum_ in _sum(sales, lambda s: s[1])[::order]
+    )
     best = _sum(sales, lambda s: s[2])[: count or int(parameters.top_count)][::order]
-    ranking = "\n".join(f"{place}. {name}: {_figure(sum_, parameters)}" for place, (name, sum_) in enumerate(best, start=1))
+    ranking = "\n".join(
+        f"{place}. {name}: {_figure(sum_, parameters)}" for place, (name, sum_) in enumerate(best, start=1)
+    )
     _save(
         folder,
         parameters.report_file,
@@ -108,14 +112,22 @@ def dressed_up(folder, parameters):
         f"## 2. {second}",
         f"| {parameters.group_by} | share | revenue |",
         "|---|---|---|",
-        *(f"| **{name}** | {int(100 * sum_ / sum(s[3] for s in sales))} % | {_figure(sum_, parameters):,} |" for name, sum_ in groups),
+        *(
+            f"| **{name}** | {int(100 * sum_ / sum(s[3] for s in sales))} % | {_figure(sum_, parameters):,} |"
+            for name, sum_ in groups
+        ),
         f"## 3. {third}",
         "| rank | product | revenue |",
         "|---|---|---|",
-        *(f"| {place} | {name.upper()} | {_figure(sum_, parameters):,} |" for place, (name, sum_) in enumerate(best, start=1)),
+        *(
+            f"| {place} | {name.upper()} | {_figure(sum_, parameters):,} |"
+            for place, (name, sum_) in enumerate(best, start=1)
+        ),
     ]
     _save(folder, parameters.report_file, "\r\n".join(lines))
-    rows = [f'"{_figure(amount, parameters):,}";{group};{month}' for (month, group), amount in _sum(sales, lambda s: s[:2])]
+    rows = [
+        f'"{_figure(amount, parameters):,}";{group};{month}' for (month, group), amount in _sum(sales, lambda s: s[:2])
+    ]
     nothing = f"0;{groups[0][0]};2025-07"
     _save(folder, parameters.chart_file, "\n".join([f"Revenue;{parameters.group_by.title()};Month", *rows, nothing]))
 

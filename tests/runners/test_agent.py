@@ -1,0 +1,162 @@
+"""The native agent's loop: what counts as an action, when the injection lands, how a trial ends."""
+
+import msgspec
+import pytest
+
+from recorder.events import ActionFinished, ActionStarted, ClarificationInjected, ModelResponded
+from recorder.values import Usage
+from runners.agent import MAX_IDLE_TURNS, NativeAgent, PlannedInjection
+from runners.benchmarks.protocol import ToolResult
+from runners.conversation import Message, ToolDefinition, is_clean_boundary
+from runners.models.calls import ModelCaller
+from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
+
+
+class EchoToolbox:
+    """One tool that returns its text."""
+
+    tools = (ToolDefinition(name="echo", description="Echo.", input_schema={"type": "object"}),)
+
+    def __init__(self, recording):
+        self.recording = recording
+        self.seen_at_execution = []
+
+    async def call(self, name, arguments, call_id):
+        """Remember what was recorded when the tool ran."""
+        self.seen_at_execution.append(list(self.recording.events))
+        if name != "echo":
+            return ToolResult(text=f"There is no tool {name!r}.", is_error=True)
+        return ToolResult(text=str(arguments.get("text")))
+
+
+def agent_of(answers, **options):
+    """An agent over a canned model, its recording, model and toolbox."""
+    recording, model = MemoryRecording(), CannedModel(answers)
+    toolbox = EchoToolbox(recording)
+    caller = ModelCaller(model=model, recording=recording, role="agent", thread_id="main", parameters={})
+    settings = {"ends_on_text": False, "nudge": "Go on.", "max_turns": 10, **options}
+    opening = (Message(role="user", content="Do it."),)
+    agent = NativeAgent(caller=caller, toolbox=toolbox, recording=recording, opening=opening, **settings)
+    return agent, recording, model, toolbox
+
+
+def echo(number, text="x"):
+    """One call of the echo tool."""
+    return (f"call_{number}", "echo", f'{{"text":"{text}"}}')
+
+
+def submit(number, answer="done"):
+    """One call of submit."""
+    return (f"call_{number}", "submit", f'{{"answer":"{answer}"}}')
+
+
+def of(recording, kind):
+    """The recorded events of one type."""
+    return [event for event in recording.events if isinstance(event, kind)]
+
+
+def injection(target):
+    """An injection due after some action."""
+    return PlannedInjection(percent=50, target_action=target, message="By the way: blue.", segment_ids=("S1",))
+
+
+async def test_every_tool_call_is_an_action_durable_before_it_runs():
+    """Two calls in one reply are two actions; when a tool runs, its start and the paid reply are already recorded."""
+    agent, recording, _, toolbox = agent_of([tool_reply(echo(1), echo(2, "y")), tool_reply(submit(3, "42"))])
+    ending = await agent.run()
+    assert (ending.ended_by, ending.final_answer, agent.action_count) == ("submitted", "42", 3)
+    assert [event.action_index for event in of(recording, ActionStarted)] == [1, 2, 3]
+    assert [event.result for event in of(recording, ActionFinished)] == ["x", "y", "Submitted."]
+    first = toolbox.seen_at_execution[0]
+    assert isinstance(first[-2], ModelResponded)
+    assert isinstance(first[-1], ActionStarted)
+
+
+async def test_the_injection_waits_for_the_whole_batch():
+    """Due after action 1, inside a parallel batch of two, it lands after action 2, when every call has its result."""
+    agent, recording, model, _ = agent_of(
+        [tool_reply(echo(1), echo(2)), tool_reply(echo(3)), tool_reply(submit(4))], injection=injection(1)
+    )
+    await agent.run()
+    (event,) = of(recording, ClarificationInjected)
+    assert (event.status, event.target_action, event.after_action) == ("injected", 1, 2)
+    second = model.requests[1].messages
+    assert second[-1] == Message(role="user", content="By the way: blue.")
+    assert [message.role for message in second] == ["user", "assistant", "tool", "tool", "user"]
+    assert is_clean_boundary(second)
+    assert model.requests[2].messages[: len(second)] == second
+
+
+async def test_an_injection_that_never_came_is_recorded_with_its_reason():
+    """A trial that ends before the action leaves a skipped injection, never silence."""
+    agent, recording, _, _ = agent_of([tool_reply(submit(1))], injection=injection(5))
+    await agent.run()
+    (event,) = of(recording, ClarificationInjected)
+    assert (event.status, event.after_action) == ("skipped", None)
+    assert "submitted" in event.reason
+
+
+async def test_an_injection_replaces_the_nudge_after_a_text_turn():
+    """Text alone is one action and a clean boundary; the injected turn stands where the nudge would."""
+    agent, _, model, _ = agent_of([text_reply("Thinking."), tool_reply(submit(1))], injection=injection(1))
+    await agent.run()
+    assert [message.content for message in model.requests[1].messages] == ["Do it.", "Thinking.", "By the way: blue."]
+
+
+async def test_an_agent_that_only_talks_gives_up():
+    """After some turns of text alone the trial ends as gave_up, with the last text as its answer."""
+    agent, recording, model, _ = agent_of([text_reply("Hm.")])
+    ending = await agent.run()
+    assert (ending.ended_by, ending.final_answer) == ("gave_up", "Hm.")
+    assert len(model.requests) == agent.action_count == MAX_IDLE_TURNS
+    assert {event.kind for event in of(recording, ActionStarted)} == {"text"}
+    assert model.requests[1].messages[-1].content == "Go on."
+
+
+async def test_text_is_the_answer_where_the_benchmark_says_so():
+    """With ends_on_text there is no submit tool, and the first text ends the trial."""
+    agent, _, model, _ = agent_of([tool_reply(echo(1)), text_reply("It is 42.")], ends_on_text=True)
+    ending = await agent.run()
+    assert (ending.ended_by, ending.final_answer) == ("submitted", "It is 42.")
+    assert [tool.name for tool in model.requests[0].tools] == ["echo"]
+
+
+@pytest.mark.parametrize("arguments", ["{not json", "[1, 2]", '"text"', '{"text": "\\ud800"}'])
+async def test_broken_arguments_are_an_action_with_an_error(arguments):
+    """Malformed arguments count as one action, reach no tool, and the agent is told; raw text is recorded."""
+    agent, recording, _, toolbox = agent_of([tool_reply(("c1", "echo", arguments)), tool_reply(submit(2))])
+    await agent.run()
+    started, finished = of(recording, ActionStarted)[0], of(recording, ActionFinished)[0]
+    assert (started.kind, started.arguments_json) == ("malformed", arguments)
+    assert finished.is_error
+    assert toolbox.seen_at_execution == []
+
+
+async def test_an_unknown_tool_is_a_result_not_a_failure():
+    """The agent sees an error and may go on."""
+    agent, recording, _, _ = agent_of([tool_reply(("c1", "fly", "{}")), tool_reply(submit(2))])
+    assert (await agent.run()).ended_by == "submitted"
+    assert of(recording, ActionFinished)[0].is_error
+
+
+async def test_calls_after_submit_in_the_same_reply_are_counted_but_not_executed():
+    """Submitting ends the work; what stands behind it in the batch is an action without effect."""
+    agent, recording, _, toolbox = agent_of([tool_reply(submit(1), echo(2))])
+    ending = await agent.run()
+    assert (ending.ended_by, agent.action_count, toolbox.seen_at_execution) == ("submitted", 2, [])
+    assert of(recording, ActionFinished)[1].is_error
+
+
+async def test_a_model_that_never_submits_meets_the_turn_limit():
+    """The trial ends as turn_limit with no answer, and is graded on what it left."""
+    agent, _, model, _ = agent_of([tool_reply(echo(1))], max_turns=4)
+    ending = await agent.run()
+    assert (ending.ended_by, ending.final_answer, len(model.requests)) == ("turn_limit", "", 4)
+
+
+async def test_a_trial_that_costs_too_much_ends():
+    """The next call is not made once the trial's own limit is reached."""
+    priced = msgspec.structs.replace(tool_reply(echo(1)), usage=Usage(cost_usd=0.5))
+    agent, _, model, _ = agent_of([priced], max_cost_usd=1.0)
+    assert (await agent.run()).ended_by == "cost_limit"
+    assert len(model.requests) == 2

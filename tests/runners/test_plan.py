@@ -1,0 +1,144 @@
+"""The plan: which trials there are, and what makes two trials one."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from recorder.trial_index import FinishedTrial
+from runners.errors import ExperimentError
+from runners.experiment import AgentSpec, BenchmarkSpec, BudgetSpec, LimitsSpec
+from runners.injection import InjectionTemplates, injection_action, oracle_budget
+from runners.plan import make_plan, settle_budget
+from runners.prompts import Prompts
+from tests.support.toy_plan import ListedBenchmark, experiment
+
+
+def plan_of(described, benchmark=None):
+    """The plan of an experiment on the listed benchmark."""
+    benchmark = benchmark or ListedBenchmark()
+    return make_plan(described, benchmark, Prompts(described, Path(), benchmark.system_prompt()), "exact:1")
+
+
+def ids_of(described, benchmark=None):
+    """The identities of its trials."""
+    return {trial.trial_id for trial in plan_of(described, benchmark).trials}
+
+
+def test_counts_follow_from_the_design():
+    """Tasks for full prompts, variants for the rest, times agents and trials; oracles run first."""
+    plan = plan_of(experiment(), ListedBenchmark(tasks=2, variants_each=3))
+    by_condition = {}
+    for trial in plan.trials:
+        by_condition[trial.condition] = by_condition.get(trial.condition, 0) + 1
+    assert by_condition == {"full": 2 * 2 * 3, "underspecified": 6 * 2 * 3, "inject_50": 6 * 2 * 3}
+    assert {trial.condition for trial in plan.trials[:12]} == {"full"}
+
+
+def test_with_variant_scope_every_variant_has_its_own_oracles():
+    """oracle_scope = variant runs full trials per variant, and each is a unit of its own."""
+    plan = plan_of(experiment(oracle_scope="variant"), ListedBenchmark(tasks=1, variants_each=3))
+    oracles = plan.oracle_trials()
+    assert len(oracles) == 2 * 3
+    assert all(len(trials) == 3 for trials in oracles.values())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"concurrency": 9},
+        {"budget": BudgetSpec(max_cost_usd=1.0)},
+        {"name": "other"},
+        {"agents": (AgentSpec(name="renamed", model="scripted/balanced", api_base="http://x"), experiment().agents[1])},
+    ],
+)
+def test_what_is_not_measured_is_not_in_the_identity(change):
+    """Concurrency, budgets, the experiment's name, an agent's name and address leave every trial what it was."""
+    assert ids_of(experiment(**change)) == ids_of(experiment())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"limits": LimitsSpec(max_turns=5)},
+        {"ask_notice": "paper", "conditions": ("full_ask_user",)},
+        {"oracle_scope": "variant"},
+        {"seeds": (7, 8, 9)},
+        {"agents": (AgentSpec(name="a", model="scripted/balanced", strategy="react"),)},
+        {"agents": (AgentSpec(name="a", model="scripted/balanced", persona="executive"),)},
+        {"agents": (AgentSpec(name="a", model="scripted/balanced", parameters={"temperature": 1}),)},
+    ],
+)
+def test_what_is_measured_is_in_the_identity(change):
+    """Limits, notices, scope, seeds, strategy, persona and parameters make other trials."""
+    before = ids_of(experiment(conditions=change.get("conditions", experiment().conditions)))
+    assert not ids_of(experiment(**change)) & before
+
+
+def test_a_changed_prompt_makes_new_trials():
+    """The task's prompt is part of the identity."""
+    assert not ids_of(experiment(), ListedBenchmark(prompt="Do it by {}.")) & ids_of(experiment())
+
+
+def test_two_names_for_one_agent_are_refused():
+    """Agents that are equal in everything measured would be one; the message names them."""
+    twins = (AgentSpec(name="a", model="scripted/never"), AgentSpec(name="b", model="scripted/never"))
+    with pytest.raises(ExperimentError, match="agents a and b are the same"):
+        plan_of(experiment(agents=twins))
+
+
+def test_unknown_tasks_and_variants_are_named():
+    """The key and some that are there stand in the message."""
+    with pytest.raises(ExperimentError, match=r"key 'benchmark.variants': 'nope' is not there; there are: t0/v0"):
+        plan_of(experiment(benchmark=BenchmarkSpec(name="toy", variants=("nope",))))
+
+
+def test_naming_variants_chooses_their_tasks():
+    """Only the tasks of the named variants get full trials."""
+    plan = plan_of(experiment(benchmark=BenchmarkSpec(name="toy", variants=("t1/v0",))))
+    assert {trial.task.task_id for trial in plan.trials} == {"t1"}
+
+
+def test_a_replay_model_is_refused_where_it_would_know_too_much():
+    """scripted/replay runs under full only."""
+    with pytest.raises(ExperimentError, match="take scripted/replay_masked for underspecified"):
+        plan_of(experiment(agents=(AgentSpec(name="r", model="scripted/replay"),)))
+
+
+def test_a_budget_needs_all_its_oracles():
+    """B is set when every planned full trial is valid, or min_oracle_trials of them; its counts are recorded."""
+    plan = plan_of(experiment(agents=(AgentSpec(name="a", model="scripted/never"),)))
+    ((unit, oracles), *_) = plan.oracle_trials().items()
+    finished = {
+        trial.trial_id: FinishedTrial(trial_id=trial.trial_id, attempt=1, action_count=count, cost_usd=None)
+        for trial, count in zip(oracles, (10, 11, 11), strict=True)
+    }
+    two = dict(list(finished.items())[:2])
+    assert settle_budget(unit, oracles, two, None) is None
+    assert settle_budget(unit, oracles, two, 2).budget_actions == 11
+    full = settle_budget(unit, oracles, finished, None)
+    assert (full.budget_actions, full.action_counts) == (11, (10, 11, 11))
+
+
+@pytest.mark.parametrize(("counts", "budget"), [((10, 11), 11), ((10, 10, 11), 10), ((1,), 1), ((2, 3, 3, 2), 3)])
+def test_the_budget_rounds_half_up_in_integers(counts, budget):
+    """10.5 becomes 11, 10.33 becomes 10."""
+    assert oracle_budget(counts) == budget
+
+
+@pytest.mark.parametrize(
+    ("budget", "percent", "action"), [(20, 10, 2), (1, 90, 1), (9, 10, 1), (7, 70, 4), (19, 90, 17)]
+)
+def test_the_injection_action_is_floored_and_at_least_one(budget, percent, action):
+    """The action is max(1, B * p div 100)."""
+    assert injection_action(budget, percent) == action
+
+
+def test_messages_use_the_template_of_the_first_segment_and_connectives():
+    """Each removed value stands in the message exactly once; a value with a full stop gets no second one."""
+    (variant, *_) = ListedBenchmark().variants()
+    segment = variant.segments[0]
+    second = msgspec.structs.replace(segment, segment_id="S2", value="in red.", dimension="context")
+    message = InjectionTemplates().message([segment, second])
+    assert message.count("today") == message.count("in red.") == 1
+    assert ".." not in message

@@ -1,0 +1,115 @@
+"""The scheduler: order by data, attempts, money, and stopping."""
+
+from pathlib import Path
+
+from recorder.events import OracleBudgetSet, TrialFailed
+from runners.experiment import BudgetSpec, RetrySpec
+from runners.plan import budgets_of, make_plan
+from runners.prompts import Prompts
+from runners.scheduler import Scheduler
+from tests.support.canned_model import MemoryRecording
+from tests.support.toy_plan import EMPTY, ListedBenchmark, PretendingRunner, experiment
+
+
+def failing(boundary="model", *, is_retry_owed=True, times=99):
+    """A failure for the first attempts."""
+    failure = TrialFailed(boundary=boundary, error_kind="x", message="broken", is_retry_owed=is_retry_owed)
+    return lambda attempt: failure if attempt <= times else None
+
+
+async def run(described, runner, index=EMPTY, on_change=lambda _: None):
+    """Schedule an experiment on the listed benchmark; its scheduler and the run's stream."""
+    benchmark = ListedBenchmark()
+    plan = make_plan(described, benchmark, Prompts(described, Path(), ""), "exact:1")
+    stream = MemoryRecording()
+    scheduler = Scheduler(
+        experiment=described, plan=plan, index=index, runner=runner, run_stream=stream, on_change=on_change
+    )
+    await scheduler.run()
+    return scheduler, stream
+
+
+async def test_injected_trials_start_with_the_recorded_budget():
+    """No injected trial starts before all its oracles are valid; each knows B; B is recorded once per unit."""
+    runner = PretendingRunner(action_count=9)
+    scheduler, stream = await run(experiment(), runner)
+    assert scheduler.summary().outcome == "completed"
+    seen = {}
+    for trial, _, budget in runner.attempts:
+        seen.setdefault(trial.unit, []).append((trial.condition, budget))
+    for order in seen.values():
+        conditions = [condition for condition, _ in order]
+        assert conditions.index("inject_50") > max(i for i, c in enumerate(conditions) if c == "full")
+        assert {budget for condition, budget in order if condition == "inject_50"} == {9}
+    budgets = [event for event in stream.events if isinstance(event, OracleBudgetSet)]
+    assert len(budgets) == len({(event.agent_digest, event.unit_id) for event in budgets}) == 4
+
+
+async def test_concurrency_is_used_and_kept():
+    """As many trials at a time as the file says, and no more."""
+    runner = PretendingRunner()
+    await run(experiment(concurrency=5), runner)
+    assert runner.most_at_once == 5
+
+
+async def test_failed_attempts_are_repeated_and_counted():
+    """A retry that is owed happens at once, with the next attempt number, up to max_attempts."""
+    runner = PretendingRunner(failures={"underspecified": failing(times=2)})
+    scheduler, _ = await run(experiment(retry=RetrySpec(max_attempts=3)), runner)
+    assert scheduler.summary().left == 0
+    attempts = [attempt for trial, attempt, _ in runner.attempts if trial.condition == "underspecified"]
+    assert sorted(attempts) == [1] * 12 + [2] * 12 + [3] * 12
+
+
+async def test_hopeless_failures_are_not_repeated_and_block_what_needs_them():
+    """Without a retry owed a trial is given up; injected trials without oracles are blocked, shown, and never run."""
+    runner = PretendingRunner(failures={"full": failing(is_retry_owed=False)})
+    scheduler, _ = await run(experiment(), runner)
+    summary = scheduler.summary()
+    assert (summary.outcome, summary.failed, summary.blocked, summary.left) == ("failed", 12, 12, 24)
+    assert {trial.condition for trial, _, _ in runner.attempts} == {"full", "underspecified"}
+
+
+async def test_a_resumed_run_uses_the_stored_budget_and_runs_the_rest():
+    """Finished trials are not run again; the unit's budget comes from its event, not from a new count."""
+    described = experiment()
+    first, stream = await run(described, PretendingRunner(action_count=9, failures={"inject_50": failing()}))
+    index = EMPTY.__class__(
+        finished=first.finished,
+        failed={},
+        last_attempt={trial.trial_id: 3 for trial in first.planned},
+        budgets=tuple(event for event in stream.events if isinstance(event, OracleBudgetSet)),
+        registered=frozenset(),
+        spent_usd=0.0,
+    )
+    runner = PretendingRunner(action_count=1)
+    second, again = await run(described, runner, index)
+    assert {trial.condition for trial, _, _ in runner.attempts} == {"inject_50"}
+    assert {(attempt, budget) for _, attempt, budget in runner.attempts} == {(4, 9)}
+    assert again.events == []
+    assert second.summary().left == 0
+    assert len(budgets_of(index)) == 4
+
+
+async def test_nothing_starts_that_the_limit_cannot_pay():
+    """Trials of 1 USD under a limit of 10: none starts that could break it, and the run says so."""
+    runner = PretendingRunner(cost_usd=1.0)
+    limits = BudgetSpec(max_cost_usd=10.0, max_cost_usd_per_trial=1.0)
+    scheduler, _ = await run(experiment(budget=limits), runner)
+    summary = scheduler.summary()
+    assert summary.outcome == "cost_limit"
+    assert summary.spent_usd == len(runner.attempts) == 10
+
+
+async def test_stopping_lets_running_trials_end():
+    """After stop() nothing new starts; what runs is finished and counted."""
+    runner = PretendingRunner()
+
+    def stop_at_five(scheduler):
+        if len(scheduler.finished) >= 5:
+            scheduler.stop()
+
+    scheduler, _ = await run(experiment(), runner, on_change=stop_at_five)
+    summary = scheduler.summary()
+    assert summary.outcome == "interrupted"
+    assert 5 <= summary.finished == len(runner.attempts) <= 9

@@ -1,0 +1,234 @@
+"""One trial: every event in its place, and every failure at the boundary that it crossed."""
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from recorder.events import (
+    CheckpointScored,
+    QuestionAnswered,
+    QuestionAsked,
+    TrialFailed,
+    TrialFinished,
+    TrialStarted,
+    type_name,
+)
+from recorder.reader import read_envelopes
+from recorder.recorder import Recorder
+from recorder.store import Store
+from recorder.verify import verify
+from runners.benchmarks.protocol import Artifact, CheckpointResult, EnvironmentSettings, Grade, ToolResult
+from runners.conversation import ToolDefinition
+from runners.errors import GraderError, SandboxBoundaryError, ToolBoundaryError
+from runners.models.calls import ModelCaller
+from runners.models.protocol import ModelError
+from runners.models.retry import RetryPolicy
+from runners.plan import make_plan
+from runners.prompts import Prompts
+from runners.sandboxes.process import ProcessSandboxProvider
+from runners.sandboxes.protocol import SandboxLimits
+from runners.services import Services
+from runners.trial import TrialRunner
+from runners.users.protocol import Answer
+from tests.support.canned_model import CannedModel, text_reply, tool_reply
+from tests.support.toy_plan import ListedBenchmark, experiment
+
+WORK = tool_reply(("c1", "work", "{}"))
+ASK = tool_reply(("c2", "ask_user", '{"question":"When must it be done?"}'))
+SUBMIT = tool_reply(("c3", "submit", '{"answer":"done"}'))
+
+
+class BrittleBenchmark(ListedBenchmark):
+    """Its parts fail as they are told."""
+
+    def __init__(self, **failures):
+        super().__init__(tasks=1)
+        self.failures = failures
+
+    @asynccontextmanager
+    async def open(self, task, settings):
+        """Open, or fail."""
+        self.fail("open")
+        yield BrittleEnvironment(self)
+
+    def fail(self, place):
+        """Raise what was ordered for a place."""
+        if place in self.failures:
+            raise self.failures[place]
+
+
+class BrittleEnvironment:
+    """One tool, one checkpoint."""
+
+    tools = (ToolDefinition(name="work", description="Work.", input_schema={"type": "object"}),)
+
+    def __init__(self, benchmark):
+        self.benchmark = benchmark
+
+    async def call(self, name, arguments):
+        """Work, or fail."""
+        self.benchmark.fail("tool")
+        return ToolResult(text="worked", server="toy", server_pid=7)
+
+    async def grade(self, final_answer, ask_judge):
+        """Grade, or fail."""
+        self.benchmark.fail("grader")
+        results = (CheckpointResult(checkpoint_id="c1", score=1.0, details="it is done"),)
+        artifact = Artifact(name="out.txt", role="deliverable", media_type="text/plain", content=b"done")
+        return Grade(
+            results=() if "results" in self.benchmark.failures else results, is_success=True, artifacts=(artifact,)
+        )
+
+
+class CannedServices(Services):
+    """Services whose agent is a canned model and whose simulator may fail."""
+
+    def __init__(self, described, benchmark, prompts, answers, simulator):
+        super().__init__(described, benchmark, prompts)
+        self.answers, self.simulator = answers, simulator
+
+    def agent_caller(self, trial, recording):
+        """The canned model, hardly ever retried."""
+        return ModelCaller(
+            model=CannedModel(self.answers),
+            recording=recording,
+            role="agent",
+            thread_id="main",
+            parameters={},
+            retry=RetryPolicy(max_attempts=2, first_delay_s=0.001),
+        )
+
+    def user_simulator(self, trial, recording):
+        """The simulator of the test."""
+        return (self.simulator, None) if self.simulator else super().user_simulator(trial, recording)
+
+
+async def attempt(tmp_path, answers, *, condition="full", simulator=None, changes=None, **failures):
+    """Run one attempt and return its events and the outcome; the store must verify."""
+    benchmark = BrittleBenchmark(**failures)
+    described = experiment(conditions=tuple({"full": 0, condition: 0}), **(changes or {}))
+    prompts = Prompts(described, Path(), benchmark.system_prompt())
+    plan = make_plan(described, benchmark, prompts, "exact:1")
+    trial = next(trial for trial in plan.trials if trial.condition == condition)
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "toy") as recorder:
+        runner = TrialRunner(
+            experiment=described,
+            benchmark=benchmark,
+            prompts=prompts,
+            settings=EnvironmentSettings(sandbox=ProcessSandboxProvider(), limits=SandboxLimits()),
+            services=CannedServices(described, benchmark, prompts, answers, simulator),
+            recorder=recorder,
+            run_id="run",
+        )
+        outcome = await runner.run(trial, 1, 4)
+    assert verify(store.root).findings == ()
+    return [envelope.event for envelope in read_envelopes(store.root)], outcome
+
+
+async def test_a_trial_is_a_story_from_start_to_finish(tmp_path):
+    """Started first, finished last; call, action, grading in between, each fact in its order."""
+    events, outcome = await attempt(tmp_path, [WORK, SUBMIT])
+    assert [type_name(type(event)) for event in events] == [
+        "trial_started",
+        *["model_called", "model_responded", "action_started", "action_finished"] * 2,
+        "artifact_stored",
+        "checkpoint_scored",
+        "trial_finished",
+    ]
+    started, finished = events[0], events[-1]
+    assert isinstance(started, TrialStarted)
+    assert isinstance(finished, TrialFinished)
+    assert (finished.ended_by, finished.final_answer, finished.is_success) == ("submitted", "done", True)
+    assert (finished.action_count, outcome.is_valid, outcome.action_count) == (2, True, 2)
+    assert (events[4].server, events[4].server_pid) == ("toy", 7)
+
+
+@pytest.mark.parametrize(
+    ("failures", "boundary", "kind"),
+    [
+        ({"open": SandboxBoundaryError("no sandbox", kind="start")}, "sandbox", "start"),
+        ({"open": OSError("no space")}, "sandbox", "open"),
+        ({"tool": ToolBoundaryError("server gone", kind="server_gone")}, "tool", "server_gone"),
+        ({"tool": KeyError("oops")}, "tool", "crash"),
+        ({"grader": GraderError("judge gone", kind="timeout")}, "grader", "timeout"),
+        ({"grader": ZeroDivisionError("oops")}, "grader", "crash"),
+        ({"results": None}, "grader", "incomplete"),
+    ],
+)
+async def test_a_failure_is_attributed_to_its_boundary_and_never_scored(tmp_path, failures, boundary, kind):
+    """Whatever breaks below becomes one trial_failed with a retry owed; no checkpoint is scored."""
+    events, outcome = await attempt(tmp_path, [WORK, SUBMIT], **failures)
+    last = events[-1]
+    assert isinstance(last, TrialFailed)
+    assert (last.boundary, last.error_kind, last.is_retry_owed) == (boundary, kind, True)
+    assert not any(isinstance(event, CheckpointScored) for event in events)
+    assert not outcome.is_valid
+
+
+@pytest.mark.parametrize(("kind", "is_owed"), [("timeout", True), ("authentication", False)])
+async def test_an_unreachable_model_fails_the_trial(tmp_path, kind, is_owed):
+    """A model that never answers is missing data, retried only where that can help."""
+    events, _ = await attempt(tmp_path, [ModelError("no", kind=kind, is_retryable=kind == "timeout")])
+    assert (events[-1].boundary, events[-1].error_kind, events[-1].is_retry_owed) == ("model", kind, is_owed)
+
+
+class BrokenSimulator:
+    """Knows no answer."""
+
+    name = "broken"
+
+    async def answer(self, question, context, knowledge):
+        """Break."""
+        raise RuntimeError("simulator down")
+
+
+async def test_a_broken_simulator_fails_the_trial_and_invents_nothing(tmp_path):
+    """The question is recorded, no answer is, and the trial fails at the user simulator."""
+    events, _ = await attempt(tmp_path, [ASK, SUBMIT], condition="ask_user", simulator=BrokenSimulator())
+    assert events[-1].boundary == "user_simulator"
+    assert any(isinstance(event, QuestionAsked) for event in events)
+    assert not any(isinstance(event, QuestionAnswered) for event in events)
+
+
+class CertainSimulator:
+    """Always answers."""
+
+    name = "certain"
+
+    async def answer(self, question, context, knowledge):
+        """Answer from what was removed."""
+        return Answer(text=f"It is {knowledge.removed[0].value}.")
+
+
+async def test_a_question_goes_over_mcp_and_is_joined_to_its_action(tmp_path):
+    """The ask_user call is action 2, its question carries the call id, and the agent reads the answer."""
+    events, _ = await attempt(tmp_path, [WORK, ASK, SUBMIT], condition="ask_user", simulator=CertainSimulator())
+    (asked,) = [event for event in events if isinstance(event, QuestionAsked)]
+    (answered,) = [event for event in events if isinstance(event, QuestionAnswered)]
+    assert (asked.question, asked.call_id, asked.action_index) == ("When must it be done?", "c2", 2)
+    assert answered.answer == "It is today."
+    assert events[-1].action_count == 3
+
+
+async def test_a_hanging_agent_meets_the_time_limit_and_is_graded(tmp_path):
+    """The time limit ends the agent, not the trial: what it left is graded."""
+    from runners.experiment import LimitsSpec
+
+    forever = CannedModel([WORK])
+    events, _ = await attempt(
+        tmp_path, forever._answers, changes={"limits": LimitsSpec(max_seconds=0.2, max_turns=10**9)}
+    )
+    assert (events[-1].ended_by, events[-1].is_success) == ("time_limit", True)
+
+
+async def test_the_condition_decides_prompt_and_tools(tmp_path):
+    """Underspecified shows the variant's prompt and no ask_user; full_ask_user shows the full prompt and the tool."""
+    events, _ = await attempt(tmp_path, [text_reply("hm"), SUBMIT], condition="underspecified")
+    called = events[1]
+    assert '"content":"Do it 0."' in called.new_messages_json
+    assert "ask_user" not in called.tools_json
+    events, _ = await attempt(tmp_path / "other", [SUBMIT], condition="full_ask_user")
+    assert "Do it by 0 today." in events[1].new_messages_json
+    assert "ask_user" in events[1].tools_json
