@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import duckdb
+from duckdb.func import SPECIAL
 
 from analytics.statistics import Interval, Settings, median_interval, ratio_interval, wilson
 
 _INTERVAL = "STRUCT(low DOUBLE, high DOUBLE, method VARCHAR)"
-_SETTINGS = ["BIGINT", "BIGINT", "BIGINT", "DOUBLE", "VARCHAR"]
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
@@ -16,13 +16,13 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 
     A connection with functions must be closed before the interpreter ends.
     """
-    bounds = (
-        ("wilson_bounds", _wilson, ["BIGINT", "BIGINT", "DOUBLE"]),
-        ("ratio_bounds", _ratio, ["DOUBLE[]", "DOUBLE[]", "BIGINT[]", *_SETTINGS]),
-        ("median_bounds", _median, ["DOUBLE[]", "BIGINT[]", *_SETTINGS]),
-    )
-    for name, function, arguments in bounds:
-        connection.create_function(name, function, arguments, _INTERVAL, null_handling="special")
+    settings = ["BIGINT", "BIGINT", "BIGINT", "DOUBLE", "VARCHAR"]
+    ratio = ["DOUBLE[]", "DOUBLE[]", "BIGINT[]", *settings]
+    median = ["DOUBLE[]", "BIGINT[]", *settings]
+    share = ["BIGINT", "BIGINT", "DOUBLE"]
+    connection.create_function("wilson_bounds", _wilson, share, _INTERVAL, null_handling=SPECIAL)
+    connection.create_function("ratio_bounds", _ratio, ratio, _INTERVAL, null_handling=SPECIAL)
+    connection.create_function("median_bounds", _median, median, _INTERVAL, null_handling=SPECIAL)
     connection.create_function("trimmed_arguments", trimmed_arguments, ["VARCHAR"], "VARCHAR")
 
 

@@ -1,10 +1,10 @@
 """Every choice that a number depends on, in one place: default, allowed values, meaning and source.
 
-The queries read them with ``getvariable``, so ``SET VARIABLE name = value`` changes every later query of a connection
-that was opened without ``materialise``.
+The queries read them with ``getvariable``. They are set when a connection is opened, because most views are computed
+then: another choice needs another connection.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import duckdb
 import msgspec
@@ -183,9 +183,7 @@ def check(name: str, value: Setting) -> None:
         UnknownName: There is no such parameter.
         BadParameter: The value is not allowed.
     """
-    if name not in _BY_NAME:
-        raise UnknownName(f"there is no parameter {name!r}; known: {', '.join(_BY_NAME)}")
-    parameter = _BY_NAME[name]
+    parameter = _parameter(name)
     if parameter.allowed and value not in parameter.allowed:
         choices = ", ".join(str(choice) for choice in parameter.allowed)
         raise BadParameter(f"{name} = {value!r} is not possible; choose one of: {choices}")
@@ -196,11 +194,43 @@ def check(name: str, value: Setting) -> None:
             raise BadParameter(f"{name} = {value!r} is out of range; give one from {parameter.low} to {parameter.high}")
 
 
+def parse_settings(settings: Sequence[str]) -> dict[str, Setting]:
+    """Return the values of some ``name=value`` texts, each in its parameter's type.
+
+    Raises:
+        UnknownName: A name is no parameter.
+        BadParameter: A text has no value, or one of another type.
+    """
+    found: dict[str, Setting] = {}
+    for setting in settings:
+        name, has_value, text = setting.partition("=")
+        if not has_value:
+            raise BadParameter(f"{setting!r} has no value; write NAME=VALUE")
+        found[name.strip()] = _typed(name.strip(), text.strip())
+    return found
+
+
 def current(connection: duckdb.DuckDBPyConnection) -> dict[str, Setting]:
     """Return the value of every parameter on a connection, defaults included."""
     columns = ", ".join(f"getvariable('{parameter.name}')" for parameter in PARAMETERS)
     (row,) = connection.execute(f"select {columns}").fetchall()
     return {parameter.name: value for parameter, value in zip(PARAMETERS, row, strict=True)}
+
+
+def _typed(name: str, text: str) -> Setting:
+    sql_type = _parameter(name).sql_type
+    try:
+        if sql_type == "boolean":
+            return {"true": True, "false": False}[text.lower()]
+        return int(text) if sql_type in ("integer", "bigint") else float(text) if sql_type == "double" else text
+    except (KeyError, ValueError):
+        raise BadParameter(f"{name} takes a value of type {sql_type}, not {text!r}") from None
+
+
+def _parameter(name: str) -> Parameter:
+    if name not in _BY_NAME:
+        raise UnknownName(f"there is no parameter {name!r}; known: {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
 
 
 def _literal(value: Setting) -> str:

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from analytics.checks import checks
 from analytics.errors import BadParameter, UnknownName
-from analytics.parameters import PARAMETERS, Setting
+from analytics.parameters import PARAMETERS, parse_settings
 from analytics.render import to_csv, to_json, to_text
 from analytics.store import open as open_store
 from analytics.tables import TABLES, table
@@ -37,7 +37,7 @@ def print_tables(store: Path, names: Sequence[str], *, settings: Sequence[str], 
         raise UnknownName(f"there is no table {unknown[0]!r}; known: {', '.join(TABLES)}")
     if form == "csv" and len(chosen) > 1:
         raise BadParameter("csv holds one table; name one, or take --format json")
-    connection = open_store(store, parameters=_parsed(settings), materialise=True)
+    connection = open_store(store, parameters=parse_settings(settings))
     try:
         computed = [table(connection, name) for name in chosen]
         broken = checks(connection)
@@ -67,26 +67,3 @@ def print_list(form: str, out: TextIO) -> None:
         for each in PARAMETERS
     ]
     print_rows(rows, ("kind", "name", "default", "meaning"), form, out)
-
-
-def _parsed(settings: Sequence[str]) -> dict[str, Setting]:
-    """Values of ``name=value`` in the type of the parameter's default."""
-    defaults = {each.name: each for each in PARAMETERS}
-    found: dict[str, Setting] = {}
-    for setting in settings:
-        name, has_value, text = setting.partition("=")
-        if not has_value:
-            raise BadParameter(f"--set {setting!r} has no value; write --set NAME=VALUE")
-        sql_type = defaults[name].sql_type if name in defaults else "varchar"
-        found[name] = _value(name, text, sql_type)
-    return found
-
-
-def _value(name: str, text: str, sql_type: str) -> Setting:
-    words = {"true": True, "false": False}
-    try:
-        if sql_type == "boolean":
-            return words[text.lower()]
-        return int(text) if sql_type in ("integer", "bigint") else float(text) if sql_type == "double" else text
-    except (KeyError, ValueError):
-        raise BadParameter(f"parameter {name} takes a value of type {sql_type}, not {text!r}") from None

@@ -1,6 +1,7 @@
 """``lhaw-record sql``: one query, or an interactive prompt over the views of a store."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -8,15 +9,24 @@ import duckdb
 
 from analytics import store as stores
 from analytics.errors import AnalyticsError
+from analytics.parameters import PARAMETERS, Setting, current, parse_settings
+from analytics.views import named_in
 from recorder.output import print_rows
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon
   .views           the views there are
   .describe NAME   the columns of a view
+  .set NAME=VALUE  another reading; .set alone lists the parameters
   .refresh         look at the store again (a run may have gone on)
   .help            this text
   .quit            leave (also Ctrl-D)"""
+
+VIEWS = """\
+select view_name as name, 'view' as kind from duckdb_views() where not internal
+union all
+select table_name, 'computed once' from duckdb_tables() where temporary
+order by name"""
 
 
 def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
@@ -26,7 +36,7 @@ def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
         AnalyticsError: DuckDB refuses the query; the message is its own.
         StoreError: There is no store.
     """
-    connection = stores.open(store)
+    connection = stores.open(store, only=named_in(query))
     try:
         print_query(connection, query, form, out)
     finally:
@@ -67,6 +77,7 @@ class Prompt:
     def __init__(self, store: Path, form: str) -> None:
         self._store = store
         self._form = form
+        self._parameters: dict[str, Setting] = {}
         self._connection = stores.open(store)
 
     def run(self) -> int:
@@ -108,17 +119,32 @@ class Prompt:
         if word == ".help":
             self._narrate(HELP)
         elif word == ".views":
-            self._print("select view_name as name from duckdb_views() where not internal order by view_name")
+            self._print(VIEWS)
         elif word == ".describe":
             name = rest.strip().rstrip(";").replace('"', '""')
-            self._print(f'select column_name, column_type from (describe "{name}")')
+            self._print(f'select column_name, column_type from (describe "{name}")')  # noqa: S608 - quoted above
+        elif word == ".set":
+            self._set(rest.strip().rstrip(";"))
         elif word == ".refresh":
-            self._connection.close()
-            self._connection = stores.open(self._store)
+            self._reopen(self._parameters)
         elif word.startswith("."):
             self._narrate(f"unknown command {word}; .help lists them")
         elif statement.strip():
             self._print(statement)
+
+    def _set(self, setting: str) -> None:
+        if setting:
+            self._reopen({**self._parameters, **parse_settings([setting])})
+        else:
+            chosen = current(self._connection)
+            rows = [{"name": each.name, "value": chosen[each.name], "meaning": each.meaning} for each in PARAMETERS]
+            print_rows(rows, ("name", "value", "meaning"), self._form)
+
+    def _reopen(self, parameters: Mapping[str, Setting]) -> None:
+        """Look again; the old connection stays when the new one cannot be had."""
+        connection = stores.open(self._store, parameters=parameters)
+        self._connection.close()
+        self._connection, self._parameters = connection, dict(parameters)
 
     def _print(self, query: str) -> None:
         print_query(self._connection, query, self._form, sys.stdout)

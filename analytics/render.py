@@ -106,19 +106,19 @@ def _costs(rows: list[Row]) -> Lines:
     """The columns of the cost table that fit on a line; purposes without calls are left out."""
     head = ["agent", "role", "condition", "purpose", "trials", "missing", "tokens", "per trial", "USD", "per trial"]
     lines = [[*head, "failed attempts", "failed USD"]]
-    for row in rows:
-        if row["n_calls"] or row["purpose"] == "all":
-            lines.append(
-                [
-                    *(str(row[key]) for key in ("agent", "role", "condition", "purpose", "n_trials", "n_missing")),
-                    str(row["input_tokens"] + row["output_tokens"]),
-                    _number(row["tokens_per_trial"], 0),
-                    _number(row["cost_usd"], 4),
-                    _number(row["cost_usd_per_trial"], 4),
-                    str(row["failed_attempts"]),
-                    _number(row["failed_cost_usd"], 4),
-                ]
-            )
+    lines += [
+        [
+            *(str(row[key]) for key in ("agent", "role", "condition", "purpose", "n_trials", "n_missing")),
+            str(row["input_tokens"] + row["output_tokens"]),
+            _number(row["tokens_per_trial"], 0),
+            _number(row["cost_usd"], 4),
+            _number(row["cost_usd_per_trial"], 4),
+            str(row["failed_attempts"]),
+            _number(row["failed_cost_usd"], 4),
+        ]
+        for row in rows
+        if row["n_calls"] or row["purpose"] == "all"
+    ]
     return _without_repeats(lines, 4)
 
 

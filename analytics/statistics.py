@@ -117,7 +117,8 @@ def cluster_weights(cluster_count: int, draws: int, seed: int) -> "Floats":
     picks = np.random.default_rng(seed).integers(cluster_count, size=(draws, cluster_count))
     shifted = picks + np.arange(draws)[:, None] * cluster_count
     counts = np.bincount(shifted.ravel(), minlength=draws * cluster_count)
-    return counts.reshape(draws, cluster_count).astype(np.float64)
+    weights: Floats = counts.reshape(draws, cluster_count).astype(np.float64)
+    return weights
 
 
 def _interval(statistic: "Statistic", present: "NDArray[np.int64]", settings: Settings) -> Interval | None:

@@ -9,10 +9,8 @@ import pyarrow as pa
 
 from analytics.functions import register
 from analytics.parameters import Setting, set_parameters
-from analytics.views import create_macros, create_views
+from analytics.views import create_macros, create_views, empty_database
 from recorder.reader import Snapshot, read_snapshot
-
-_CONFIG = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
 def open(  # noqa: A001 - reads as stores.open
@@ -49,7 +47,7 @@ def connect(
         UnknownName: A parameter does not exist.
         BadParameter: A parameter does not allow its value.
     """
-    connection = duckdb.connect(config=_CONFIG)
+    connection = empty_database()
     try:
         register(connection)
         set_parameters(connection, parameters)
@@ -69,8 +67,8 @@ def _events_query(snapshot: Snapshot) -> str:
     if not snapshot.segments:
         return "select * from open_rows"
     files = ", ".join(_file_literal(path) for path in snapshot.segments)
-    sealed = f"select * from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-    return f"{sealed} union all by name select * from open_rows"
+    sealed = f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+    return f"{sealed} union all by name from open_rows"
 
 
 def _file_literal(path: Path) -> str:

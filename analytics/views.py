@@ -26,10 +26,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     inputs: frozenset[str]
 
 
+def empty_database() -> duckdb.DuckDBPyConnection:
+    """Return a connection to a database in memory that never fetches an extension."""
+    return duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
+
+
 @cache
 def all_views() -> tuple[View, ...]:
     """Return every view, each after everything that it reads."""
-    with duckdb.connect(config=_CONFIG) as connection:
+    with empty_database() as connection:
         found = {view.name: view for view in _read_all(connection)}
     order = TopologicalSorter({name: view.inputs & found.keys() for name, view in found.items()})
     return tuple(found[name] for name in order.static_order())
@@ -42,6 +47,14 @@ def needed_for(names: set[str]) -> set[str]:
         if view.name in needed:
             needed |= view.inputs
     return needed
+
+
+def named_in(query: str) -> set[str] | None:
+    """Return the views whose names occur in a query; None, which stands for all, where it is no plain query."""
+    if not re.match(r"\s*(select|with|from)\b", query, re.IGNORECASE) or "duckdb_" in query:
+        return None
+    words = set(re.findall(r"\w+", query.lower()))
+    return {view.name for view in all_views() if view.name in words}
 
 
 def create_macros(connection: duckdb.DuckDBPyConnection) -> None:
@@ -70,9 +83,6 @@ def create_views(connection: duckdb.DuckDBPyConnection, only: set[str] | None = 
         is_stored = view.layer in _STORED and view.name in read_by_others
         kind = "temporary table" if is_stored else "view"
         connection.execute(f"create {kind} {view.name} as {view.query}").fetchall()
-
-
-_CONFIG = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
 def _read_all(connection: duckdb.DuckDBPyConnection) -> Iterator[View]:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from recorder.errors import StoreError
 from recorder.events import Envelope, RunFinished, TrialFailed, TrialFinished
 from recorder.journal import is_live, read_journal
-from recorder.schema import to_table
+from recorder.schema import from_row, to_table
 from recorder.store import JournalName, Store
 
 _MOST_LOOKS = 100
@@ -95,13 +96,29 @@ def _open_streams(envelopes: list[Envelope], segments: dict[JournalName, Path], 
     return frozenset(begun - closed)
 
 
-def read_envelopes(root: Path) -> list[Envelope]:
-    """Return every event of a store as records; for small stores, tests and one trial's worth of tools."""
-    from recorder.schema import from_row
+def read_envelopes(root: Path, stream_id: str | None = None) -> list[Envelope]:
+    """Return the events of a store, or of one of its streams, as records; each stream in its order.
 
+    Raises:
+        StoreError: There is no store.
+        DamagedStore: A journal is damaged in the middle.
+    """
     snapshot = read_snapshot(root)
+    wanted = None if stream_id is None else ds.field("stream_id") == stream_id
     found: list[Envelope] = []
     for path in snapshot.segments:
-        found += [from_row(row) for row in pq.read_table(path, partitioning=None).to_pylist()]
-    found += [from_row(row) for row in snapshot.open_rows.to_pylist()]
-    return found
+        found += [from_row(row) for row in ds.dataset(path).to_table(filter=wanted).to_pylist()]
+    found += [from_row(row) for row in ds.dataset(snapshot.open_rows).to_table(filter=wanted).to_pylist()]
+    return sorted(found, key=lambda envelope: envelope.sequence) if stream_id else found
+
+
+def stream_ids(root: Path) -> frozenset[str]:
+    """Return the ids of all streams of a store.
+
+    Raises:
+        StoreError: There is no store.
+    """
+    snapshot = read_snapshot(root)
+    sources = [*(ds.dataset(path) for path in snapshot.segments), ds.dataset(snapshot.open_rows)]
+    tables = [source.to_table(columns=["stream_id"]) for source in sources]
+    return frozenset(pa.concat_tables(tables)["stream_id"].unique().to_pylist())

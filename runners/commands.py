@@ -25,6 +25,15 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     run.add_argument("--concurrency", type=int, help="trials at a time, instead of the file's")
     run.add_argument("--format", choices=FORMATS, default="table", help="of the plan (default: %(default)s)")
     run.set_defaults(function=run_command)
+    show = commands.add_parser(
+        "show",
+        help="print one attempt of a trial as a conversation",
+        description="Print one attempt of a trial: every message as the model saw it, answers, injection and grades.",
+        epilog="example: lhaw-record show stores/demo 1f0c...-1",
+    )
+    show.add_argument("store", type=Path, help="the store's directory")
+    show.add_argument("stream", help="TRIAL_ID-ATTEMPT, as in the column stream_id; its first characters will do")
+    show.set_defaults(function=show_command)
     _add_ask_user(commands)
     _add_mcp_atlas(commands)
 
@@ -106,6 +115,13 @@ def _conclude(summary: "RunSummary", experiment: Path, root: Path) -> int:
         _say(f"{summary.left} trials are owed ({summary.blocked} wait for full trials). Try again with:\n  {again}")
         return 1
     return 0
+
+
+def show_command(options: argparse.Namespace) -> int:
+    """Print one attempt of a trial; 1 when its recorded messages contradict their digests."""
+    from runners.show import show
+
+    return show(options.store, options.stream, sys.stdout)
 
 
 def ask_user_command(options: argparse.Namespace) -> int:

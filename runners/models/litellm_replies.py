@@ -37,7 +37,7 @@ def to_reply(response: Any, *, model: str, conversation: Sequence[Message], pric
     return ModelReply(
         message=Message(
             role="assistant",
-            content=message.content or "",
+            content=_unicode(message.content or ""),
             tool_calls=with_distinct_ids(calls, conversation),
         ),
         finish_reason=str(choice.finish_reason or "stop"),
@@ -76,7 +76,12 @@ def _tool_call(call: Any, *, model: str) -> ToolCall:
     arguments = getattr(function, "arguments", None) or ""
     if not isinstance(arguments, str):
         raise _malformed(model, f"the arguments of tool call {name} are not text")
-    return ToolCall(call_id=call.id or "", name=name, arguments_json=arguments)
+    return ToolCall(call_id=call.id or "", name=_unicode(name), arguments_json=_unicode(arguments))
+
+
+def _unicode(text: str) -> str:
+    """Replace lone surrogates, which JSON can spell and no UTF-8 can hold; they could be neither recorded nor sent."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _usage(response: Any, price: Price | None) -> Usage:

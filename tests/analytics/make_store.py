@@ -1,8 +1,8 @@
 """Small stores for tests: trials written down in a line, recorded through the recorder's own types.
 
-An action is a text: ``read a.csv`` calls the tool read with the argument ``a.csv``, ``ask_user S1`` asks a question whose
-answer reveals S1, ``say ...`` is a turn of text alone, ``broken read`` a call with broken JSON. ``one + two`` are two calls
-of one reply.
+An action is a text: ``read a.csv`` calls the tool read with the argument ``a.csv``, ``ask_user S1`` asks a question
+whose answer reveals S1, ``say ...`` is a turn of text alone, ``broken read`` a call with broken JSON. ``one + two`` are
+two calls of one reply.
 """
 
 import json
@@ -121,9 +121,7 @@ class Store:
             for place, name in enumerate(dimensions.split(), 1)
         )
         fields = {"prompt": f"do some {task_id}", "origin": "hand_written", **fields}
-        variant = Variant(
-            benchmark=self.benchmark, task_id=task_id, variant_id=variant_id, segments=segments, **fields
-        )
+        variant = Variant(benchmark=self.benchmark, task_id=task_id, variant_id=variant_id, segments=segments, **fields)
         self.variants[variant_id] = variant
         self.add(self.run_id, VariantGenerated(variant=variant, variant_digest=variant.variant_digest))
         return variant

@@ -48,7 +48,9 @@ class Delivered:
             raise Unmet(f"{name} is not UTF-8 text") from error
         return text.replace("\r\n", "\n")
 
-    def table(self, name: str, columns: Sequence[str], delimiter: str | None = None) -> list[Row]:
+    def table(
+        self, name: str, columns: Sequence[str], delimiter: str | None = None, sheet: str | None = None
+    ) -> list[Row]:
         """Return the rows of a CSV or XLSX table, its format as the file name says, keyed by the wanted columns.
 
         Column order, extra columns, letter case and punctuation of the header do not matter.
@@ -57,9 +59,10 @@ class Delivered:
             name: Path in the work directory.
             columns: The columns that the prompt demands, in its own words.
             delimiter: The delimiter that the prompt demands; None accepts comma, semicolon, tab or bar.
+            sheet: The sheet of a workbook that the prompt demands; None reads them all.
         """
         try:
-            return read_table(name, self.content(name), columns, delimiter)
+            return read_table(name, self.content(name), columns, delimiter, sheet)
         except UnreadableTableError as error:
             raise Unmet(f"{name}: {error}") from error
 

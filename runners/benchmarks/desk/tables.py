@@ -17,7 +17,9 @@ class UnreadableTableError(Exception):
     """The bytes are not the table that was asked for; the message says why."""
 
 
-def read_table(name: str, content: bytes, columns: Sequence[str], delimiter: str | None = None) -> list[Row]:
+def read_table(
+    name: str, content: bytes, columns: Sequence[str], delimiter: str | None = None, sheet: str | None = None
+) -> list[Row]:
     """Return the rows under the first row near the top that names all wanted columns, blank rows left out.
 
     Args:
@@ -25,12 +27,13 @@ def read_table(name: str, content: bytes, columns: Sequence[str], delimiter: str
         content: The bytes of the file.
         columns: The keys of the rows; letter case and punctuation of the header do not matter.
         delimiter: The delimiter of a text table; None accepts comma, semicolon, tab and bar.
+        sheet: The only sheet of a workbook to read; None reads all of them, one below the other.
 
     Raises:
         UnreadableTableError: The content is not of that format, or no header names all the columns.
     """
     if name.lower().endswith(".xlsx"):
-        readings = [_workbook_rows(content)]
+        readings = [_workbook_rows(content, sheet)]
     else:
         text = _table_text(content)
         readings = [_text_rows(text, sign) for sign in (delimiter or ",;\t|")]
@@ -71,7 +74,7 @@ def _text_rows(text: str, delimiter: str) -> list[list[str]]:
         raise UnreadableTableError(f"it is not CSV: {error}") from error
 
 
-def _workbook_rows(content: bytes) -> list[list[str]]:
+def _workbook_rows(content: bytes, sheet: str | None) -> list[list[str]]:
     import openpyxl
 
     try:
@@ -82,9 +85,10 @@ def _workbook_rows(content: bytes) -> list[list[str]]:
         raise UnreadableTableError("it is not an XLSX workbook") from error
     if book is None:
         raise UnreadableTableError(f"the workbook unpacks to {unpacked_bytes} bytes")
-    return [
-        [_cell_text(value) for value in row] for sheet in book.worksheets for row in sheet.iter_rows(values_only=True)
-    ]
+    wanted = [each for each in book.worksheets if sheet is None or _folded(each.title) == _folded(sheet)]
+    if not wanted:
+        raise UnreadableTableError(f"no sheet {sheet}")
+    return [[_cell_text(value) for value in row] for each in wanted for row in each.iter_rows(values_only=True)]
 
 
 def _cell_text(value: object) -> str:
