@@ -20,7 +20,7 @@ demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, 
 	@"$(BIN)/lhaw-record" tables "$(STORE)" --main
 	@printf '\nThe store is %s. Worth trying next:\n' "$(STORE)"
 	@printf '  %s\n' "$(BIN)/lhaw-record tables $(STORE) wasted natural_ask" \
-	  "$(BIN)/lhaw-record sql $(STORE) -c \"select condition, count(*) as trials, avg(is_success::int) as success from trials where is_valid group by all\"" \
+	  "$(BIN)/lhaw-record sql $(STORE) -c \"select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions from trials group by all order by all\"" \
 	  "$(BIN)/lhaw-record log tail $(STORE) -n 20"
 
 test: $(VENV)/.dev-ready  ## set up and run the tests

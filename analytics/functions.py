@@ -1,14 +1,15 @@
 """The functions that the queries call: intervals, and the arguments of an action in a comparable form."""
 
 import json
+from functools import partial
 from typing import Any
 
 import duckdb
+from duckdb import list_type, struct_type
 from duckdb.func import SPECIAL
+from duckdb.sqltypes import BIGINT, DOUBLE, VARCHAR
 
 from analytics.statistics import Interval, Settings, median_interval, ratio_interval, wilson
-
-_INTERVAL = "STRUCT(low DOUBLE, high DOUBLE, method VARCHAR)"
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
@@ -16,14 +17,14 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 
     A connection with functions must be closed before the interpreter ends.
     """
-    settings = ["BIGINT", "BIGINT", "BIGINT", "DOUBLE", "VARCHAR"]
-    ratio = ["DOUBLE[]", "DOUBLE[]", "BIGINT[]", *settings]
-    median = ["DOUBLE[]", "BIGINT[]", *settings]
-    share = ["BIGINT", "BIGINT", "DOUBLE"]
-    connection.create_function("wilson_bounds", _wilson, share, _INTERVAL, null_handling=SPECIAL)
-    connection.create_function("ratio_bounds", _ratio, ratio, _INTERVAL, null_handling=SPECIAL)
-    connection.create_function("median_bounds", _median, median, _INTERVAL, null_handling=SPECIAL)
-    connection.create_function("trimmed_arguments", trimmed_arguments, ["VARCHAR"], "VARCHAR")
+    doubles, integers = list_type(DOUBLE), list_type(BIGINT)
+    bounds = struct_type({"low": DOUBLE, "high": DOUBLE, "method": VARCHAR})
+    settings = (BIGINT, BIGINT, BIGINT, DOUBLE, VARCHAR)
+    define = partial(connection.create_function, return_type=bounds, null_handling=SPECIAL)
+    define("wilson_bounds", _wilson, [BIGINT, BIGINT, DOUBLE])
+    define("ratio_bounds", _ratio, [doubles, doubles, integers, *settings])
+    define("median_bounds", _median, [doubles, integers, *settings])
+    connection.create_function("trimmed_arguments", trimmed_arguments, [VARCHAR], VARCHAR)
 
 
 def trimmed_arguments(arguments_json: str) -> str:

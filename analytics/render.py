@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from textwrap import wrap
 
 import msgspec
 
@@ -29,7 +30,7 @@ def to_json(tables: Sequence[Table]) -> str:
     return json.dumps({table.name: msgspec.to_builtins(table) for table in tables}, indent=1) + "\n"
 
 
-def to_text(table: Table, width: int = 120) -> str:
+def to_text(table: Table, width: int = 132) -> str:
     """Return a table for people: a block per benchmark, one column per agent where that fits into ``width``."""
     parts = [f"{table.name}: {table.title}\n"]
     for benchmark, rows in groupby(table.rows, key=lambda row: str(row["benchmark"])):
@@ -38,7 +39,8 @@ def to_text(table: Table, width: int = 120) -> str:
         parts += [f"\n{benchmark}\n", _aligned(lines)]
     if not table.rows:
         parts.append("\n(no rows)\n")
-    parts += ["\n", *(f"  {note}\n" for note in table.notes)]
+    notes = (wrap(note, width, initial_indent="  ", subsequent_indent="    ") for note in table.notes)
+    parts += ["\n", *(f"{line}\n" for note in notes for line in note)]
     return "".join(parts)
 
 
@@ -56,7 +58,7 @@ def _format(measure: str) -> Callable[[float], str]:
     if measure in ("questions", "most_questions_per_trial") or measure.endswith("_tokens"):
         return lambda value: f"{value:.0f}"
     if measure.endswith("_usd"):
-        return lambda value: f"{value:.3g}"
+        return lambda value: f"{value:.2g}"
     if measure.endswith(("_pct", "_actions")):
         return lambda value: f"{value:.1f}".removesuffix(".0")
     return lambda value: f"{value:.2f}"
@@ -103,23 +105,27 @@ def _one_per_line(rows: list[Row], keys: list[str]) -> Lines:
 
 
 def _costs(rows: list[Row]) -> Lines:
-    """The columns of the cost table that fit on a line; purposes without calls are left out."""
+    """The columns of the cost table that fit on a line; purposes are told apart where several used a model."""
     head = ["agent", "role", "condition", "purpose", "trials", "missing", "tokens", "per trial", "USD", "per trial"]
     lines = [[*head, "failed attempts", "failed USD"]]
-    lines += [
-        [
-            *(str(row[key]) for key in ("agent", "role", "condition", "purpose", "n_trials", "n_missing")),
-            str(row["input_tokens"] + row["output_tokens"]),
-            _number(row["tokens_per_trial"], 0),
-            _number(row["cost_usd"], 4),
-            _number(row["cost_usd_per_trial"], 4),
-            str(row["failed_attempts"]),
-            _number(row["failed_cost_usd"], 4),
-        ]
-        for row in rows
-        if row["n_calls"] or row["purpose"] == "all"
-    ]
+    for _, group in groupby(rows, key=lambda row: (row["agent"], row["role"], row["condition"])):
+        purposes = list(group)
+        callers = [row for row in purposes if row["n_calls"] and row["purpose"] != "all"]
+        total = [row for row in purposes if row["purpose"] == "all"]
+        lines += [_cost_line(row) for row in ((*callers, *total) if len(callers) > 1 else total)]
     return _without_repeats(lines, 4)
+
+
+def _cost_line(row: Row) -> list[str]:
+    return [
+        *(str(row[key]) for key in ("agent", "role", "condition", "purpose", "n_trials", "n_missing")),
+        str(row["input_tokens"] + row["output_tokens"]),
+        _number(row["tokens_per_trial"], 0),
+        _number(row["cost_usd"], 4),
+        _number(row["cost_usd_per_trial"], 4),
+        str(row["failed_attempts"]),
+        _number(row["failed_cost_usd"], 4),
+    ]
 
 
 def _number(value: float | None, places: int) -> str:

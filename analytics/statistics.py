@@ -76,7 +76,9 @@ def ratio_interval(
 
     def ratio(weights: "Floats") -> "Floats":
         total = weights @ below
-        return np.divide(weights @ above, total, out=np.full(len(total), np.nan), where=total > 0)
+        undefined: Floats = np.full(len(total), np.nan)
+        shares: Floats = np.divide(weights @ above, total, out=undefined, where=total > 0)
+        return shares
 
     return _interval(ratio, np.unique(index), settings)
 

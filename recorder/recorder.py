@@ -28,7 +28,7 @@ from recorder.store import JournalName, Store, check_experiment_id
 
 ROTATE_BYTES = 64 << 20
 ROTATE_SECONDS = 3600.0
-_CLOSING = (RunFinished, TrialFinished, TrialFailed)
+_CLOSING = frozenset({RunFinished, TrialFinished, TrialFailed})
 
 
 class Clock(msgspec.Struct, frozen=True):
@@ -70,7 +70,8 @@ class Recorder:
         self._encoder = msgspec.msgpack.Encoder()
         self._pending: list[bytes] = []
         self._waiters: list[asyncio.Future[None]] = []
-        self._wake = threading.Condition()
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
         self._is_closing = False
         self._failure: RecordingFailed | None = None
         self._sealers: list[tuple[JournalName, subprocess.Popen[bytes]]] = []
@@ -92,16 +93,24 @@ class Recorder:
         """Begin a new stream: a trial's attempt, or a run."""
         return Stream(self, stream_id, trial_id, attempt)
 
-    def _enqueue(self, envelope: Envelope) -> tuple[bytes, asyncio.Future[None]]:
+    def _enqueue(self, envelope: Envelope) -> bytes:
+        """Hand one record to the commit thread and return its payload."""
         if self._failure is not None:
             raise self._failure
         payload = self._encode(envelope)
+        record = frame(payload)
+        with self._lock:
+            self._pending.append(record)
+        return payload
+
+    def _committed(self) -> asyncio.Future[None]:
+        """Return what is done when everything enqueued so far is durable, or cannot be."""
         waiter: asyncio.Future[None] = self._loop.create_future()
-        with self._wake:
-            self._pending.append(frame(payload))
+        with self._lock:
             self._waiters.append(waiter)
-            self._wake.notify()
-        return payload, waiter
+            if len(self._waiters) == 1:
+                self._wake.notify()
+        return waiter
 
     def _encode(self, envelope: Envelope) -> bytes:
         try:
@@ -119,18 +128,23 @@ class Recorder:
         return JournalFile(self.store, new_header(name, self.experiment_id, self.clock.wall_us()))
 
     def _commit_forever(self) -> None:
-        """The commit thread: gather, write, sync, wake; ends when closing and nothing is pending."""
+        """The commit thread: gather, write, sync, wake; ends when closing and nobody waits.
+
+        Whoever waits is woken after the batch that holds their records or a later one: batches are written in order,
+        and after a failure nobody is told of a success again.
+        """
         while True:
             with self._wake:
-                while not self._pending and not self._is_closing:
+                while not self._waiters and not self._is_closing:
                     self._wake.wait()
-                if not self._pending:
+                if not self._waiters and not self._pending:
                     return
                 frames, self._pending = self._pending, []
                 waiters, self._waiters = self._waiters, []
             try:
-                self._journal.append(b"".join(frames), len(frames))
-                self._rotate_if_due()
+                if frames:
+                    self._journal.append(b"".join(frames), len(frames))
+                    self._rotate_if_due()
             except RecordingFailed as error:
                 self._failure = error
             self._loop.call_soon_threadsafe(_wake_all, waiters, self._failure)
@@ -199,12 +213,13 @@ class Stream:
         Raises:
             RecordingFailed: They are not; the run must stop.
         """
-        waiters = [self._enqueue(event) for event in events]
-        for waiter in waiters:
-            await waiter
+        for event in events:
+            self._enqueue(event)
+        if events:
+            await self._recorder._committed()
 
-    def _enqueue(self, event: AnyEvent) -> asyncio.Future[None]:
-        if isinstance(event, _CLOSING):
+    def _enqueue(self, event: AnyEvent) -> None:
+        if type(event) in _CLOSING:
             event = msgspec.structs.replace(event, stream_digest=self._chain.hexdigest())
         clock = self._recorder.clock
         envelope = Envelope(
@@ -218,10 +233,9 @@ class Stream:
             attempt=self._attempt,
             event=event,
         )
-        payload, waiter = self._recorder._enqueue(envelope)
+        payload = self._recorder._enqueue(envelope)
         self._sequence += 1
         self._chain.update(payload)
-        return waiter
 
 
 def _wake_all(waiters: Iterable[asyncio.Future[None]], failure: RecordingFailed | None) -> None:

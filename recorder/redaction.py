@@ -37,11 +37,12 @@ class Redactor:
         literal = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
         pattern = f"{literal}|{_SHAPES}" if literal else _SHAPES
         self._text = re.compile(pattern)
-        self._needles = tuple(needle.encode() for needle in (*_SHAPE_MARKS, *sorted(forms)))
+        marked = {form for form in forms if any(mark in form for mark in _SHAPE_MARKS)}  # found by their marks
+        self._needles = tuple(needle.encode() for needle in (*_SHAPE_MARKS, *sorted(forms - marked)))
 
     def hits(self, payload: bytes) -> bool:
         """Return whether an encoded event may hold a secret; substring searches only, cheap for every record."""
-        return any(needle in payload for needle in self._needles)
+        return any(map(payload.__contains__, self._needles))  # a generator would take a fifth of an append
 
     def clean(self, event: EventT) -> EventT:
         """Return the event with every secret replaced."""

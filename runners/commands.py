@@ -89,7 +89,12 @@ def run_command(options: argparse.Namespace) -> int:
         _say(f"{root}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     with Progress(sys.stderr) as progress:
-        reporter = Reporter(recovered=progress.recovered, sandbox=progress.sandbox, change=progress.change)
+        reporter = Reporter(
+            recovered=progress.recovered,
+            sandbox=progress.sandbox,
+            change=progress.change,
+            stopping=progress.stopping,
+        )
         summary = anyio.run(run_experiment, prepared, root, reporter)
     return _conclude(summary, options.experiment, root)
 

@@ -51,6 +51,11 @@ class Progress:
         """Say where the agents work."""
         self._line(f"sandbox: {kind}")
 
+    def stopping(self, scheduler: Scheduler) -> None:
+        """Say that nothing more starts, and how not to wait for what is running."""
+        if scheduler.running:
+            self._line(f"stopping when {len(scheduler.running)} running trials have ended; Ctrl-C again ends them now")
+
     def change(self, scheduler: Scheduler) -> None:
         """Show a change: repaint the display, or print a line when the last one is a while ago."""
         if self._live:

@@ -6,6 +6,7 @@ import platform
 import secrets
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -29,7 +30,7 @@ from runners.prompts import Prompts
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 from runners.sandboxes.select import bubblewrap_problem, provider
 from runners.scheduler import RunSummary, Scheduler
-from runners.services import SCRIPTED, Services, keys_of, missing_keys, simulator_identity
+from runners.services import SCRIPTED, Services, check_scripted_names, keys_of, missing_keys, simulator_identity
 from runners.trial import TrialRunner
 
 _RECORDED_PACKAGES = ("lhaw-record", "litellm", "mcp", "anyio", "msgspec", "duckdb", "pyarrow")
@@ -53,11 +54,22 @@ def prepare(path: Path) -> Prepared:
     """
     experiment = load_experiment(path)
     base = path.resolve().parent
-    options = dict(experiment.benchmark.options)
-    benchmark = open_benchmark(experiment.benchmark.name, options, base, experiment.grader)
-    prompts = Prompts(experiment, base, benchmark.system_prompt())
-    plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts))
+    with _naming(path):
+        check_scripted_names(experiment)
+        options = dict(experiment.benchmark.options)
+        benchmark = open_benchmark(experiment.benchmark.name, options, base, experiment.grader)
+        prompts = Prompts(experiment, base, benchmark.system_prompt())
+        plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts))
     return Prepared(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Put the experiment file in front of what is wrong with it."""
+    try:
+        yield
+    except ExperimentError as error:
+        raise ExperimentError(f"{path}: {error}") from error
 
 
 def stored_index(prepared: Prepared, root: Path) -> TrialIndex:
@@ -68,11 +80,12 @@ def stored_index(prepared: Prepared, root: Path) -> TrialIndex:
 
 
 class Reporter(msgspec.Struct, frozen=True):
-    """How a run shows itself: what was recovered, the sandbox and its weak limits, and every change."""
+    """How a run shows itself: what was recovered, the sandbox, every change, and that it waits for running trials."""
 
     recovered: Callable[[list[Recovered]], None] = lambda _: None
     sandbox: Callable[[str], None] = lambda _: None
     change: Callable[[Scheduler], None] = lambda _: None
+    stopping: Callable[[Scheduler], None] = lambda _: None
 
 
 async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> RunSummary:
@@ -86,16 +99,8 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
         RecordingFailed: An event could not be made durable.
     """
     experiment = prepared.experiment
-    lacking = missing_keys(experiment)
-    if lacking:
-        raise ExperimentError(f"{prepared.path}: {lacking[0]}; set it, then run the same command again")
-    unpriced = unpriced_agent(experiment)
-    if unpriced:
-        raise ExperimentError(
-            f"{prepared.path}: [budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
-            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
-        )
-    sandbox = await _sandbox(experiment)
+    with _naming(prepared.path):
+        sandbox = await _checked_sandbox(experiment)
     store = Store.create(root)
     with store.hold_experiment(experiment.name):
         reporter.recovered(recover(store, experiment_id=experiment.name))
@@ -125,14 +130,14 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
                 on_change=reporter.change,
             )
             try:
-                summary = await _run_interruptibly(scheduler)
+                summary = await _run_interruptibly(scheduler, reporter)
             finally:
                 await services.close()
             await stream.append(_finished(run_id, summary))
     return summary
 
 
-async def _run_interruptibly(scheduler: Scheduler) -> RunSummary:
+async def _run_interruptibly(scheduler: Scheduler, reporter: Reporter) -> RunSummary:
     """Run, obeying signals: the first stops new trials, the second cancels the running ones.
 
     Raises:
@@ -144,7 +149,9 @@ async def _run_interruptibly(scheduler: Scheduler) -> RunSummary:
             async for _ in signals:
                 if scheduler.is_stopping:
                     running.cancel()
-                scheduler.stop()
+                else:
+                    scheduler.stop()
+                    reporter.stopping(scheduler)
 
     with ungrouped():
         async with anyio.create_task_group() as tasks:
@@ -195,6 +202,24 @@ def _packages() -> Iterator[Package]:
             yield Package(name=name, version=importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
             continue
+
+
+async def _checked_sandbox(experiment: Experiment) -> SandboxProvider:
+    """Return where the agents work, after everything that could stop the run before it begins.
+
+    Raises:
+        ExperimentError: A key or a price is missing, or the sandbox is not to be had.
+    """
+    lacking = missing_keys(experiment)
+    if lacking:
+        raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
+    unpriced = unpriced_agent(experiment)
+    if unpriced:
+        raise ExperimentError(
+            f"[budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
+            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
+        )
+    return await _sandbox(experiment)
 
 
 async def _sandbox(experiment: Experiment) -> SandboxProvider:

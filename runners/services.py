@@ -7,7 +7,7 @@ from recorder.canonical import digest
 from recorder.resources import data_path
 from runners.benchmarks.protocol import AskJudge, Benchmark
 from runners.conversation import Message
-from runners.errors import BoundaryError, GraderError, ModelBoundaryError, UserSimulatorError
+from runners.errors import BoundaryError, ExperimentError, GraderError, ModelBoundaryError, UserSimulatorError
 from runners.experiment import AgentSpec, Experiment, ModelSpec
 from runners.models.calls import ModelCaller
 from runners.models.protocol import Model
@@ -151,6 +151,27 @@ def keys_of(experiment: Experiment) -> frozenset[str]:
     """Return the keys that the file names by their variables, so that they are never recorded."""
     named = [spec.api_key_env for _, spec in _specs(experiment) if spec.api_key_env]
     return frozenset(value for name in named if (value := os.environ.get(name)))
+
+
+def check_scripted_names(experiment: Experiment) -> None:
+    """Refuse scripted models that do not exist, and scripted ones in a role that only real models have.
+
+    Raises:
+        ExperimentError: The file names one.
+    """
+    from runners.models.replay import REPLAY_MODELS
+    from runners.models.scripted import ARCHETYPES
+
+    known = (*ARCHETYPES, *REPLAY_MODELS)
+    for key, spec in _specs(experiment):
+        if not spec.model.startswith(SCRIPTED):
+            continue
+        if not isinstance(spec, AgentSpec):
+            raise ExperimentError(f"key '{key}.model': {spec.model} can only be an agent; name a real model here")
+        if spec.model not in known:
+            raise ExperimentError(
+                f"key '{key}.model': there is no scripted model {spec.model!r}; known: {', '.join(known)}"
+            )
 
 
 def missing_keys(experiment: Experiment) -> list[str]:

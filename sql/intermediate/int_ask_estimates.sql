@@ -73,7 +73,10 @@ question_ratios as (
         ratio_estimate(
             n_questions,
             n_asking_trials,
-            'nobody_asked',
+            case
+                when count(n_trials) = 0 then 'no_valid_trials'
+                else 'nobody_asked'
+            end,
             unit_id,
             cluster_index,
             cluster_count

@@ -27,7 +27,8 @@ with paired as (
         100 * gain as gain_pp,
         case when gain is not null then n_questions end as n_questions,
         case when gain is not null then n_trials end as n_trials,
-        n_missing
+        n_missing,
+        reason
     from int_variant_gains
 ),
 
@@ -44,7 +45,10 @@ per_variant as (
         count(*) - count(gain_pp) as n_dropped,
         coalesce(sum(n_trials), 0)::bigint as n_trials,
         sum(n_missing)::bigint as n_missing,
-        case when count(gain_pp) = 0 then 'no_units' else 'nobody_asked' end as reason
+        case
+            when count(gain_pp) = 0 then min(reason)
+            else 'nobody_asked'
+        end as reason
     from paired
     group by benchmark, agent, measure
 ),

@@ -55,8 +55,9 @@ cells as (
         summarised.pre_injection_actions,
         summarised.pre_injection_tokens,
         summarised.pre_injection_cost_usd,
+        summarised.reason as trace_reason,
         case
-            when cells.n_trials > 0 then summarised.reason
+            when cells.n_trials > 0 then null
             when cells.n_not_injected > 0 then 'not_injected'
             else 'no_valid_trials'
         end as reason
@@ -98,12 +99,12 @@ listed as (
                 {
                     'measure': 'wasted_pct',
                     'unit_value': cells.wasted_pct,
-                    'reason': cells.reason
+                    'reason': coalesce(cells.reason, cells.trace_reason)
                 },
                 {
                     'measure': 'wasted_actions',
                     'unit_value': cells.wasted_actions,
-                    'reason': cells.reason
+                    'reason': coalesce(cells.reason, cells.trace_reason)
                 },
                 {
                     'measure': 'pre_injection_actions',

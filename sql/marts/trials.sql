@@ -54,7 +54,8 @@
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: METRICS 1
 -- notes: every trial that was ever started. What a trial did is null unless it is
---     valid. checkpoint_progress is the benchmark's final score where it gives one.
+--     valid. checkpoint_progress is the benchmark's final score where it gives one. The
+--     seed is no part of the settings.
 with measured as (
     select
         stream_id,
@@ -105,7 +106,7 @@ select
             '|',
             started.grader,
             started.limits_json,
-            started.parameters_json,
+            json_merge_patch(started.parameters_json, '{"seed": null}'),
             started.prompts_digest,
             started.ask_notice,
             started.user_simulator,

@@ -161,7 +161,9 @@ first_asks as (
         estimates.estimate,
         coalesce(estimates.n_variants, 0) as n_units,
         coalesce(estimates.n_trials, 0) as n_trials,
-        totals.n_missing
+        totals.n_missing,
+        case when totals.n_trials = 0 then 'no_valid_trials' else 'nobody_asked' end
+            as reason
     from totals
     cross join measures
     left join int_first_ask_estimates as estimates
@@ -233,7 +235,7 @@ united as (
         n_trials,
         n_missing,
         estimate.method,
-        case when estimate is null then 'nobody_asked' else estimate.reason end
+        case when estimate is null then reason else estimate.reason end
             as reason
     from first_asks
 )

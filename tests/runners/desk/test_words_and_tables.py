@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runners.benchmarks.desk.delivered import Delivered, Unmet
+from runners.benchmarks.desk.files import write_files
 from runners.benchmarks.desk.tables import UnreadableTableError, read_table
 from runners.benchmarks.desk.words import mentions, mentions_number, number, numbers
 
@@ -63,6 +64,15 @@ def test_demanded_delimiter_is_strict():
     """Where the prompt names a delimiter, another one is not a table."""
     with pytest.raises(UnreadableTableError, match="no header"):
         read_table("x.csv", b"a,b\n1,2\n", ("a", "b"), ";")
+
+
+def test_demanded_sheet_is_read_alone(tmp_path):
+    """Other sheets add no rows and hide no header; a workbook without the sheet is not the table."""
+    write_files({"x.xlsx": {"Notes": [["a", "b"]] * 12, "Week 9": [["a", "b"], [1, 2.50]]}}, tmp_path)
+    left = Delivered(tmp_path, "")
+    assert left.table("x.xlsx", ("a", "b"), sheet="week 9") == [{"a": "1", "b": "2.5"}]
+    with pytest.raises(Unmet, match="no sheet Week 10"):
+        left.table("x.xlsx", ("a", "b"), sheet="Week 10")
 
 
 def test_file_name_decides_the_format(tmp_path):

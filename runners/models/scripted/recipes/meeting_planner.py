@@ -1,4 +1,4 @@
-"""meeting-planner: read calendars and rules, try starts one after the other, pick a room, write invitation and agenda."""
+"""meeting-planner: load calendars and rules, try starts in order, pick a room, write invitation and agenda."""
 
 import re
 
@@ -129,7 +129,6 @@ print(len(invited), "people to invite")
         "load their calendars",
         r"""
 import pathlib, re
-from datetime import date, datetime, time, timedelta
 entries = []
 for name in invited:
     path = pathlib.Path({{calendar_folder}}) / (name.lower().replace(" ", "_") + ".ics")
@@ -152,10 +151,13 @@ print(len(blocking), "entries block somebody")
     python(
         "turn the entries into office time",
         r"""
+from datetime import datetime, timedelta
 hours = timedelta(hours=int({{office_clock}}.removeprefix("UTC") or 0))
 busy = []
 for item in blocking:
-    begin, end = (datetime.strptime((item[key].strip("Z") + "T000000")[:15], "%Y%m%dT%H%M%S") for key in ("DTSTART", "DTEND"))
+    begin, end = (
+        datetime.strptime((item[key].strip("Z") + "T000000")[:15], "%Y%m%dT%H%M%S") for key in ("DTSTART", "DTEND")
+    )
     busy.append((begin + hours, end + hours) if "T" in item["DTSTART"] else (begin, end))
 print(min(busy), max(busy))
 """,
@@ -164,6 +166,8 @@ print(min(busy), max(busy))
     python(
         "take lunch and closed days from the house rules",
         r"""
+import pathlib, re
+from datetime import date, time
 rules = pathlib.Path("house_rules.md").read_text()
 lunch = [time.fromisoformat(clock) for clock in re.search(r"between (\d\d:\d\d) and (\d\d:\d\d)", rules).groups()]
 closed = [date.fromisoformat(day) for day in re.findall(r"closed on (\d{4}-\d\d-\d\d)", rules)]
@@ -173,6 +177,7 @@ print(lunch, closed)
     python(
         "list the possible starts",
         """
+from datetime import date, datetime, time, timedelta
 length = timedelta(minutes=int({{duration}}))
 starts, first_day = [], date.fromisoformat({{not_before}})
 for day in (first_day + timedelta(days=number) for number in range(60)):
@@ -193,6 +198,7 @@ print(len(starts), "possible starts from", starts[0])
     python(
         "find the earliest start for everybody",
         """
+from datetime import timedelta
 gap = timedelta(minutes=int({{buffer}}))
 start = next(at for at in starts if all(at + length + gap <= begin or end <= at - gap for begin, end in busy))
 end = start + length
@@ -241,6 +247,7 @@ print("wrote", target)
     python(
         "work out when the topics start",
         """
+import csv
 with open("topics.csv", newline="") as file:
     open_topics = [row for row in csv.DictReader(file) if row["status"] == "open"]
 agenda, at = [], start

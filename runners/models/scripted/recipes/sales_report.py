@@ -1,4 +1,4 @@
-"""sales-report: read two quarters, choose the orders, convert, add up by group and product, write report and chart data."""
+"""sales-report: load two quarters, choose orders, convert, add up by group and product, write report and data."""
 
 import re
 
@@ -77,7 +77,7 @@ PARAMETERS = (
     ),
     Parameter(
         name="amount_form",
-        question="In which form do you want the amounts written?",
+        question="How precise should the amounts be?",
         patterns=(rf"amounts are in {_AMOUNTS}",),
         shape=_AMOUNTS,
         guesses=among("euros with two decimals"),
@@ -128,7 +128,7 @@ print(len(products), "products")
     python(
         "load the exchange rates",
         """
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 with open("exchange_rates.csv", newline="") as file:
     rates = {(row["month"], row["currency"]): Decimal(row["eur_per_unit"]) for row in csv.DictReader(file)}
 print(len(rates), "rates")
@@ -194,6 +194,7 @@ print(best)
     python(
         "settle how amounts are written",
         """
+from decimal import ROUND_HALF_UP, Decimal
 form = {{amount_form}}
 worth = 1000 if "thousand" in form else 1
 digit = Decimal("0.01") if "two" in form else Decimal("0.1") if "one" in form else Decimal(1)
@@ -201,7 +202,6 @@ def written(revenue):
     return str((Decimal(revenue) / worth).quantize(digit, ROUND_HALF_UP))
 print(written(1234567))
 """,
-        after=("load the exchange rates",),
     ),
     python(
         "write the report",
@@ -226,6 +226,7 @@ print("wrote", target)
     python(
         "write the chart data",
         """
+import pathlib
 target = pathlib.Path({{chart_file}})
 target.parent.mkdir(parents=True, exist_ok=True)
 with target.open("w", newline="") as file:

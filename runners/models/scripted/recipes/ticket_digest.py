@@ -1,4 +1,4 @@
-"""ticket-digest: load export, tiers and limits; measure each ticket; group the breaches by owner; write digest and mail."""
+"""ticket-digest: load export, tiers and limits, measure each ticket, group breaches by owner, write digest and mail."""
 
 from runners.models.scripted.recipe import Parameter, Recipe, among, bash, looked_up, python, read_file, seen
 
@@ -47,8 +47,8 @@ PARAMETERS = (
     Parameter(
         name="owner_order",
         question="In which order should the owners come?",
-        patterns=(r"(in the alphabetical order of the names|the owner with the most breaches first)",),
-        shape=r"(alphabetical|most breaches first)",
+        patterns=(r"(in the alphabetical order of the names|the owner with the longest list first)",),
+        shape=r"(alphabetical|longest list first)",
         guesses=among("in the alphabetical order of the names"),
         criticality=0.5,
     ),
@@ -134,7 +134,7 @@ print(len(in_period), "tickets in the period")
     python(
         "take the limits from the policy",
         r"""
-import re
+import pathlib, re
 measure = {{measure}}
 part = pathlib.Path("sla_policy.md").read_text().split("## Time to " + measure)[1].split("## ")[0]
 names = re.search(r"\| priority \| (.+) \|", part)[1].split(" | ")
@@ -145,7 +145,6 @@ limits = {
 }
 print(limits)
 """,
-        after=("load the tickets",),
     ),
     python(
         "work out how long each ticket took",

@@ -38,10 +38,10 @@ def _busy_minutes(folder, parameters, names, calendars, *, everything=False):
                 continue
             start, end = (line.partition(":")[2] for line in text.splitlines() if line.startswith(("DTSTART", "DTEND")))
             if "T" in start:
-                begin = datetime.strptime(start, "%Y%m%dT%H%M%SZ") + hours - buffer
-                until = datetime.strptime(end, "%Y%m%dT%H%M%SZ") + hours + buffer
+                begin = datetime.fromisoformat(start.rstrip("Z")) + hours - buffer
+                until = datetime.fromisoformat(end.rstrip("Z")) + hours + buffer
             else:
-                begin, until = datetime.strptime(start, "%Y%m%d"), datetime.strptime(end, "%Y%m%d")
+                begin, until = datetime.fromisoformat(start), datetime.fromisoformat(end)
             while begin < until:
                 painted.add(begin)
                 begin += minute

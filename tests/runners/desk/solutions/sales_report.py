@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 import openpyxl
 
-from runners.benchmarks.desk.tasks.sales_report import RATE_OF_MONTH
+from runners.benchmarks.desk.tasks.sales_report.workspace import RATE_OF_MONTH
 
 ALTERNATIVES = {
     "first_orders": ["q1_orders.csv", "sales/2025/first.csv"],
@@ -99,7 +99,7 @@ def plain(folder, parameters):
 
 
 def dressed_up(folder, parameters):
-    """A title, numbered headings, thousands separators, names in passing, bold tables; the chart data in another order."""
+    """A title, numbered headings, thousands separators, names in passing, tables; the chart data in another order."""
     sales = _sales(folder, parameters)
     groups, best = _sum(sales, lambda s: s[1]), _sum(sales, lambda s: s[2])[: int(parameters.top_count)]
     first, second, third = parameters.headings.split(", ")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import openpyxl
 
-from runners.benchmarks.desk.tasks.ticket_digest import BY_NAME, HOLD_COUNTS, HOLD_IS_TAKEN_OFF, LINE_FORMS
+from runners.benchmarks.desk.tasks.ticket_digest.workspace import BY_NAME, HOLD_COUNTS, HOLD_IS_TAKEN_OFF, LINE_FORMS
 
 ALTERNATIVES = {
     "ticket_file": ["tickets_0616.jsonl", "exports/tickets_friday.csv", "exports/support tickets.csv"],
@@ -105,7 +105,7 @@ def plain(folder, parameters):
 
 
 def dressed_up(folder, parameters):
-    """A title and an introduction, bullets with code marks, counts in the headings; a mail with a name, a subject and words."""
+    """A title, an introduction, bullets with code marks, counts in the headings; a mail with subject and words."""
     breaches = _breaches(folder, parameters)
     lines = [
         "# SLA digest",

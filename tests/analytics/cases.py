@@ -1,0 +1,82 @@
+"""Golden cases: a store written as text, queries over its views, and the rows that a person works out on paper.
+
+A case is a TOML file. ``trials`` has one line per attempt: unit | condition | indexes | scores | actions | options.
+Indexes are ``0`` or ``0-2``, actions are separated by ``;`` (see make_store), scores by blanks, and options are
+``name=value`` pairs of :meth:`tests.analytics.make_store.Store.trial`.
+"""
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from tests.analytics.make_store import Store
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A query and its rows; ``why`` is the sum worked by hand."""
+
+    query: str
+    rows: list[list[object]]
+    why: str
+    parameters: dict[str, str | int | float | bool] = {}
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One store and what is expected of it."""
+
+    about: str
+    trials: str
+    tasks: dict[str, list[float]]
+    expect: list[Expectation]
+    variants: dict[str, dict[str, str]] = {}
+    budgets: dict[str, list[int]] = {}
+    benchmark: str = "desk"
+    scope: str = "task"
+    planned: int = 3
+
+
+def load(path: Path) -> Case:
+    """Read a case."""
+    return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Case)
+
+
+def build(case: Case) -> Store:
+    """Record the store of a case."""
+    store = Store(trials=case.planned, scope=case.scope, benchmark=case.benchmark)
+    for task_id, totals in case.tasks.items():
+        store.task(task_id, totals)
+    for variant_id, fields in case.variants.items():
+        rest = {name: value for name, value in fields.items() if name not in ("task", "dimensions")}
+        store.variant(fields["task"], variant_id, fields.get("dimensions", "goal"), **rest)
+    for line in case.trials.strip().splitlines():
+        if line.strip():
+            _record(store, line)
+    for unit, (budget, *counts) in case.budgets.items():
+        store.budget(unit, counts, budget)
+    return store
+
+
+def _record(store: Store, line: str) -> None:
+    unit, condition, indexes, scores, actions, *rest = (part.strip() for part in line.split("|"))
+    first, _, last = indexes.partition("-")
+    options = dict(word.split("=") for word in (rest[0].split() if rest else ()))
+    for index in range(int(first), int(last or first) + 1):
+        store.trial(
+            unit,
+            condition,
+            index,
+            scores=[float(score) for score in scores.split()] if scores else None,
+            actions=[action.strip() for action in actions.split(";")] if actions else (),
+            **{name: _value(text) for name, text in options.items()},
+        )
+
+
+def _value(text: str) -> str | int | float | bool | None:
+    words = {"true": True, "false": False, "none": None}
+    if text in words:
+        return words[text]
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text

@@ -1,0 +1,26 @@
+"""The benchmark itself: it runs, and it judges as it says."""
+
+import io
+
+from tests.bench.__main__ import main
+from tests.bench.figures import Limit, figure
+
+
+def test_a_quick_run_measures_everything_and_leaves_nothing_behind(tmp_path):
+    """Every figure with a budget is in the table; the directory is empty afterwards. No time is asserted."""
+    out = io.StringIO()
+    assert main(["--quick", "--directory", str(tmp_path)], out) == 0
+    budgets = ("recorder CPU", "durable events", "acknowledgement p99", "longest block", "end to end", "all tables")
+    for name in (*budgets, "sealed bytes"):
+        assert f"| {name}" in out.getvalue()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_is_judged_by_value_and_by_ratio():
+    """Medians of values, of baselines and of the ratios run by run; every limit must hold."""
+    limits = [Limit(number=0.5, of="ratio", is_lowest=True), Limit(number=40, is_lowest=True, unit="/s")]
+    good = figure("speed", "/s", [50.0, 60.0, 40.0], baselines=[100.0, 60.0, 50.0], baseline_name="b", limits=limits)
+    assert (good.value, good.baseline, good.ratio, good.is_within) == (50.0, 60.0, 0.8, True)
+    assert good.budget == "≥ 0.5 x baseline and ≥ 40 /s"
+    slow = figure("speed", "/s", [30.0], baselines=[40.0], limits=limits)
+    assert (slow.ratio, slow.is_within) == (0.75, False)

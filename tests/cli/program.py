@@ -1,0 +1,146 @@
+"""The real program as a child process, and what its tests ask of a store from outside."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+
+from analytics import store as stores
+from analytics.tables import TABLES, Table, comparable, table
+from recorder.reader import read_snapshot
+
+PROGRAM = str(Path(sys.executable).with_name("lhaw-record"))
+PATIENCE_SECONDS = 60.0
+NO_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+
+Done = subprocess.CompletedProcess[str]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a child: ours without provider keys, so that no test can reach a paid model."""
+    kept = {name: value for name, value in os.environ.items() if name not in NO_KEYS}
+    return {**kept, "PYTHONWARNINGS": "", **(extra or {})}
+
+
+def lhaw_record(*arguments: object, extra: Mapping[str, str] | None = None, **options: Any) -> Done:
+    """Run the program to its end and return its exit code and what it printed."""
+    command = [PROGRAM, *map(str, arguments)]
+    return subprocess.run(
+        command,
+        env=environment(extra),
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        **options,
+    )
+
+
+def start(*arguments: object, extra: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+    """Start the program as the leader of its own process group, as a shell does, and return at once."""
+    return subprocess.Popen(
+        [PROGRAM, *map(str, arguments)],
+        env=environment(extra),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def interrupt(process: "subprocess.Popen[str]") -> None:
+    """Press Ctrl-C: the terminal sends SIGINT to the whole process group, children included."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def end(process: "subprocess.Popen[str]") -> Done:
+    """Wait for a started program."""
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def wait_until(is_true: Callable[[], bool], what: str) -> None:
+    """Poll until something is true.
+
+    Raises:
+        AssertionError: It never was.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.02)
+
+
+def query(store: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Ask a store from this process, through the same views."""
+    connection = stores.open(store)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def count_events(store: Path, event_type: str) -> int:
+    """Count the events of a type, also before the store or its first event is there."""
+    if not (store / "store.json").exists():
+        return 0
+    snapshot = read_snapshot(store)
+    types = [snapshot.open_rows, *(pq.read_table(path, columns=["type"]) for path in snapshot.segments)]
+    return sum(rows["type"].to_pylist().count(event_type) for rows in types)
+
+
+def all_tables(store: Path) -> dict[str, Table]:
+    """Every table without what depends on the machine and on interruptions."""
+    connection = stores.open(store)
+    try:
+        return {name: comparable(table(connection, name)) for name in TABLES}
+    finally:
+        connection.close()
+
+
+def assert_same_tables(found: Mapping[str, Table], expected: Mapping[str, Table]) -> None:
+    """Compare every value of every table, and insist that there are some."""
+    for name in TABLES:
+        assert expected[name].rows, f"table {name} of the reference is empty"
+        assert found[name].columns == expected[name].columns
+        assert found[name].rows == expected[name].rows, f"table {name} differs"
+
+
+def verify(store: Path) -> None:
+    """Insist that ``log verify`` finds nothing and that no stream is open."""
+    done = lhaw_record("log", "verify", store, "--format", "json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert msgspec.json.decode(done.stdout)["open_streams"] == 0
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the process ids below a process, as the kernel knows them now."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended meanwhile
+            parents[int(folder.name)] = int(fields[1])
+    found = {pid}
+    while True:
+        more = {child for child, parent in parents.items() if parent in found} - found
+        if not more:
+            return found - {pid}
+        found |= more
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,100 @@
+"""Experiment files that cannot run as written: each mistake is named with its file, its key and the remedy."""
+
+import pytest
+
+from lhaw_record import main
+from tests.cli.experiments import BALANCED, write_experiment
+from tests.cli.program import lhaw_record
+
+SONNET = {"name": "sonnet", "model": "anthropic/claude-sonnet-4-5"}
+LOCAL = {"name": "local", "model": "local-model", "api_base": "http://127.0.0.1:9/v1"}
+
+MISTAKES = {
+    "unknown key": ({"agents": [{**BALANCED, "modle": "x"}]}, ["agents[0].modle", "remove it"]),
+    "unknown table": ({"more": "[buget]\nmax_cost_usd = 1.0"}, ["unknown key 'buget'", "remove it"]),
+    "wrong type": ({"trials": '"three"'}, ["key 'trials'", "int"]),
+    "too few trials": ({"trials": 0}, ["key 'trials'", "at least 1"]),
+    "unknown condition": ({"conditions": ["full", "inject_55"]}, ["conditions", "'inject_55'", "inject_50"]),
+    "inject without full": ({"conditions": ["inject_50"]}, ["conditions", 'add "full"']),
+    "unknown strategy": ({"agents": [{**BALANCED, "strategy": "magic"}]}, ["strategy 'magic'", "react", "prompts"]),
+    "unknown persona": ({"agents": [{**BALANCED, "persona": "pirate"}]}, ["persona 'pirate'", "executive"]),
+    "unknown scripted model": ({"agents": [{**BALANCED, "model": "scripted/nobody"}]}, ["agents", "scripted/balanced"]),
+    "unknown variant": (
+        {"variants": ["log-triage/nothing"]},
+        ["benchmark.variants", "'log-triage/nothing'", "there are: "],
+    ),
+    "missing variable": (
+        {"agents": [{**LOCAL, "api_base": "${NOT_SET_ANYWHERE}"}]},
+        ["agents[0].api_base", "NOT_SET_ANYWHERE", "export"],
+    ),
+    "duplicate agent name": ({"agents": [BALANCED, BALANCED]}, ["agents", "'balanced'", "its own name"]),
+    "duplicate agent": ({"agents": [BALANCED, {**BALANCED, "name": "twin"}]}, ["balanced and twin", "remove one"]),
+    "simulator without a model": ({"more": '[user_simulator]\nkind = "llm"'}, ["user_simulator.llm", "add"]),
+    "missing price": (
+        {"agents": [{**LOCAL, "model": "unpriced"}], "more": "[budget]\nmax_cost_usd = 1.0"},
+        ["price", "input_usd_per_million_tokens"],
+    ),
+}
+
+
+def refused(capsys, path, store):
+    """Run a file that must be refused with exit 2 before a store is made; return what was said on one line."""
+    assert main(["run", str(path), "--store", str(store)]) == 2
+    assert not store.exists()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("lhaw-record: ")]
+    return line
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_with_file_key_and_remedy(capsys, tmp_path, mistake):
+    """One line names the file, the key and what to do; exit 2; nothing ran and no store was made."""
+    changes, words = MISTAKES[mistake]
+    path = write_experiment(tmp_path / "bad.toml", **changes)
+    line = refused(capsys, path, tmp_path / "store")
+    for word in [str(path), *words]:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[benchmark]", "[benchmark", ["not valid TOML", "line 6"]),
+        ('name = "desk"', 'name = "office"', ["benchmark.name", "'office'", "desk", "mcp_atlas"]),
+        ('name = "desk"', 'name = "desk"\ntasks = ["nothing"]', ["benchmark.tasks", "'nothing'", "log-triage"]),
+        ('name = "desk"', 'name = "desk"\ncolour = "red"', ["benchmark.colour"]),
+        ('name = "small"', 'name = "Small Talk"', ["name", "lower-case"]),
+        ('name = "small"', "", ["key 'name' is missing"]),
+    ],
+)
+def test_a_broken_file_is_explained(capsys, tmp_path, old, new, words):
+    """What is no TOML, and names that do not exist, are explained in the same way."""
+    path = write_experiment(tmp_path / "bad.toml")
+    path.write_text(path.read_text().replace(old, new, 1))
+    line = refused(capsys, path, tmp_path / "store")
+    for word in [str(path), *words]:
+        assert word in line
+
+
+def test_no_such_file(capsys, tmp_path):
+    """A missing file is named, with an example of one."""
+    assert "no such file" in refused(capsys, tmp_path / "none.toml", tmp_path / "store")
+
+
+def test_a_missing_key_is_reported_before_anything_runs(tmp_path):
+    """A hosted model without its key: the variable is named, exit 2, no store, no request; the plan is still shown."""
+    path = write_experiment(tmp_path / "real.toml", agents=[SONNET])
+    done = lhaw_record("run", path, "--store", tmp_path / "store")
+    assert done.returncode == 2
+    assert f"{path}: key 'agents.sonnet.model'" in done.stderr
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_real_model_may_not_work_without_a_sandbox(capsys, tmp_path):
+    """Only the scripted models may run as plain processes, unless the file says that the machine may be harmed."""
+    path = write_experiment(tmp_path / "unsafe.toml", agents=[LOCAL])
+    path.write_text(path.read_text().replace('kind = "auto"', 'kind = "process"'))
+    line = refused(capsys, path, tmp_path / "store")
+    for word in (str(path), "sandbox.kind", "bubblewrap", "allow_unisolated"):
+        assert word in line

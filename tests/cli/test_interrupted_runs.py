@@ -1,0 +1,142 @@
+"""Runs that are killed or interrupted: nothing acknowledged is lost, and the same command finishes the rest."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from runners.models.scripted import ScriptedModel
+from tests.cli.experiments import ALL_KINDS, BALANCED, write_experiment
+from tests.cli.program import (
+    all_tables,
+    assert_same_tables,
+    count_events,
+    descendants,
+    end,
+    interrupt,
+    is_alive,
+    lhaw_record,
+    query,
+    start,
+    verify,
+    wait_until,
+)
+from tests.support.chat_server import chat_server
+from tests.support.faults import Fault
+
+
+@pytest.mark.slow
+def test_a_run_killed_again_and_again_ends_like_one_that_was_not(reference, tmp_path):
+    """After SIGKILL at random moments the same command finishes; every table equals the uninterrupted run's.
+
+    What the killed run started is gone with it, every event that was there stays, and the store verifies.
+    """
+    experiment, whole = reference
+    store = tmp_path / "store"
+    seed = random.randrange(1_000_000)
+    moments = random.Random(seed)
+    kills = 0
+    for started_trials in (0, 3, 8, 13):
+        process = start("run", experiment, "--store", store)
+        _wait_for_trials(process, store, started_trials)
+        time.sleep(moments.uniform(0.0, 0.4))
+        children = descendants(process.pid)
+        before = {row[:2] for row in query(store, "select stream_id, sequence from events")}
+        kills += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        end(process)
+        wait_until(lambda left=children: not any(map(is_alive, left)), "the killed run's children ended")
+        assert before <= {row[:2] for row in query(store, "select stream_id, sequence from events")}, f"seed {seed}"
+    assert kills >= 2, f"seed {seed}: the run was over before it could be killed"
+
+    done = lhaw_record("run", experiment, "--store", store)
+    assert done.returncode == 0, f"seed {seed}: {done.stderr}"
+    assert_same_tables(all_tables(store), all_tables(whole))
+    assert query(store, "select distinct boundary, error_kind from stg_trials_failed") == [("recorder", "interrupted")]
+    verify(store)
+
+
+def test_ctrl_c_lets_running_trials_end(tmp_path):
+    """One Ctrl-C, which reaches the children too: what runs ends as it would have, exit 130, and resuming finishes."""
+    experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2)
+    store = tmp_path / "store"
+    process = start("run", experiment, "--store", store)
+    wait_until(lambda: count_events(store, "trial_finished") >= 1, "a trial was finished")
+    interrupt(process)
+    done = end(process)
+    assert done.returncode == 130, done.stderr
+    assert f"lhaw-record run {experiment} --store {store}" in done.stderr.splitlines()[-1]
+    assert "interrupted; nothing recorded is lost" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert count_events(store, "trial_failed") == 0
+    started = count_events(store, "trial_started")
+    assert 1 <= started < 10
+    assert count_events(store, "trial_finished") == started
+    verify(store)
+
+    done = lhaw_record("run", experiment, "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert query(store, "select count(*), max(attempts) from trials") == [(10, 1)]
+
+
+async def test_a_second_ctrl_c_stops_at_once(tmp_path):
+    """The first Ctrl-C says that it waits; the second ends trials that would go on for minutes, exit 130, all owed."""
+    store = tmp_path / "store"
+
+    def model(seed):
+        return ScriptedModel("scripted/balanced", seed)
+
+    async with chat_server(model, faults=[Fault(kind="slow", times=None, seconds=600.0)]) as url:
+        agents = [{"name": "slow", "model": "local-model", "api_base": url}]
+        experiment = write_experiment(tmp_path / "a.toml", agents=agents)
+        process = start("run", experiment, "--store", store)
+        await asyncio.to_thread(wait_until, lambda: count_events(store, "model_called") >= 2, "both trials wait")
+        interrupt(process)
+        first_words = await asyncio.to_thread(_read_until, process, "again")
+        assert process.poll() is None
+        interrupt(process)
+        done = await asyncio.to_thread(end, process)
+    assert done.returncode == 130, first_words + done.stderr
+    assert f"lhaw-record run {experiment} --store {store}" in done.stderr
+    assert "Traceback" not in first_words + done.stderr
+    failed = "select boundary, error_kind, is_retry_owed from stg_trials_failed"
+    assert query(store, failed) == [("recorder", "interrupted", True)] * 2
+    verify(store)
+
+    async with chat_server(model) as url:
+        write_experiment(experiment, agents=[{**agents[0], "api_base": url}])
+        done = await asyncio.to_thread(lhaw_record, "run", experiment, "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert query(store, "select count(*), min(attempts), max(attempts) from trials") == [(2, 2, 2)]
+
+
+def test_sigterm_is_an_interrupt(tmp_path):
+    """SIGTERM, which service managers send, stops a run in order like Ctrl-C."""
+    experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, agents=[BALANCED])
+    process = start("run", experiment, "--store", tmp_path / "store")
+    wait_until(lambda: count_events(tmp_path / "store", "trial_started") >= 1, "a trial was started")
+    os.kill(process.pid, signal.SIGTERM)
+    done = end(process)
+    assert done.returncode == 130, done.stderr
+    verify(tmp_path / "store")
+
+
+def _wait_for_trials(process, store, started):
+    """Wait until more than so many attempts were started, or until the run is over."""
+    wait_until(
+        lambda: count_events(store, "trial_started") > started or process.poll() is not None,
+        f"{started} trials started",
+    )
+
+
+def _read_until(process, word):
+    """Read standard error up to the line that holds a word."""
+    lines = []
+    while not lines or word not in lines[-1]:
+        line = process.stderr.readline()
+        assert line, f"the program ended without the word {word!r}: {lines}"
+        lines.append(line)
+    return "".join(lines)

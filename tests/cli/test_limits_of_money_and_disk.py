@@ -1,0 +1,81 @@
+"""When something runs out, money or disk: the run says so, keeps what it has, and goes on when there is more."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.cli.experiments import write_experiment
+from tests.cli.program import all_tables, assert_same_tables, count_events, lhaw_record, query, verify
+
+
+def test_the_cost_limit_of_an_experiment_stops_new_trials(tmp_path):
+    """Nothing starts that the budget cannot pay for: exit 1, the key is named, and a higher limit finishes the rest."""
+    limit = "[budget]\nmax_cost_usd = {total}\nmax_cost_usd_per_trial = 0.2\n"
+    store = tmp_path / "store"
+    experiment = write_experiment(tmp_path / "a.toml", trials=2, concurrency=1, more=limit.format(total=0.21))
+    done = lhaw_record("run", experiment, "--store", store)
+    assert done.returncode == 1, done.stderr
+    assert "budget.max_cost_usd" in done.stderr
+    assert query(store, "select sum(cost_usd) <= 0.21, count(distinct trial_id) < 4 from costs") == [(True, True)]
+    assert query(store, "select run_finished.outcome from events where type = 'run_finished'") == [("cost_limit",)]
+
+    write_experiment(experiment, trials=2, concurrency=1, more=limit.format(total=9.0))
+    done = lhaw_record("run", experiment, "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert query(store, "select count(*), max(attempts) from trials") == [(4, 1)]
+    verify(store)
+
+
+def test_the_cost_limit_of_a_trial_ends_it_as_data(tmp_path):
+    """A trial that spends its share ends with ``cost_limit``, is graded like any other, and the run exits 0."""
+    experiment = write_experiment(
+        tmp_path / "a.toml", conditions=["full"], more="[budget]\nmax_cost_usd_per_trial = 0.01\n"
+    )
+    done = lhaw_record("run", experiment, "--store", tmp_path / "store")
+    assert done.returncode == 0, done.stderr
+    ((ended_by, score_count),) = query(tmp_path / "store", "select ended_by, len(scores) from trials")
+    assert (ended_by, score_count > 0) == ("cost_limit", True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, and how to make it larger."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("mounting a small file system needs root")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
+
+    def grow():
+        subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
+
+    yield folder, grow
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_stops_the_run_and_spares_the_store(small_disk, reference, tmp_path):
+    """Disk full while recording: exit 1 and a plain reason; the store stays readable; with more room it finishes."""
+    folder, grow = small_disk
+    experiment, whole = reference
+    store = folder / "store"
+    done = lhaw_record("run", experiment, "--store", store)
+    assert done.returncode == 1, done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    started = count_events(store, "trial_started")
+    assert 0 < started < 20
+    assert lhaw_record("tables", store, "trial_counts_and_cost").returncode == 0
+    assert lhaw_record("sql", store, "-c", "select count(*) from trials").returncode == 0
+
+    grow()
+    done = lhaw_record("run", experiment, "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert_same_tables(all_tables(store), all_tables(whole))
+    verify(store)

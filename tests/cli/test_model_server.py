@@ -1,0 +1,169 @@
+"""Models behind real HTTP: the same results as in process, through every fault, and nothing scored that is missing."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from runners.models.scripted import ScriptedModel
+from tests.cli.experiments import BALANCED, write_experiment
+from tests.cli.program import lhaw_record, query, verify
+from tests.support.canned_model import CannedModel, text_reply, tool_reply
+from tests.support.chat_server import ChatServer, chat_server
+from tests.support.faults import Fault
+
+IMPATIENT = "[retry]\nmax_attempts = 1\nrequest_attempts = {attempts}\nrequest_timeout_s = {timeout_s}\n"
+SUBMIT = tool_reply(("z", "submit", '{"answer": "done"}'))
+
+
+def balanced(seed):
+    """The model that the server serves: the very one that runs in process as scripted/balanced."""
+    return ScriptedModel("scripted/balanced", seed)
+
+
+async def run(experiment, store, **options):
+    """Run the program beside the server that lives in this process's loop."""
+    return await asyncio.to_thread(lhaw_record, "run", experiment, "--store", store, **options)
+
+
+@pytest.mark.slow
+async def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
+    """A model served over HTTP, found through ${CHAT_URL}: success, actions, questions of each trial as in process."""
+    store = tmp_path / "store"
+    served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
+    conditions = ("full", "underspecified", "ask_user", "inject_50")
+    experiment = write_experiment(
+        tmp_path / "a.toml", conditions=conditions, trials=2, concurrency=3, agents=[BALANCED, served]
+    )
+    async with chat_server(balanced) as url:
+        done = await run(experiment, store, extra={"CHAT_URL": url})
+    assert done.returncode == 0, done.stderr
+    columns = "condition, variant_id, trial_index, is_success, scores, action_count, question_count, ended_by"
+    found = {
+        name: query(store, f"select {columns} from trials where agent_name = '{name}' order by all")
+        for name in ("balanced", "served")
+    }
+    assert len(found["served"]) == 8
+    assert found["served"] == found["balanced"]
+    assert url not in query(store, "select string_agg(trial_started::varchar) from events")[0][0]
+    verify(store)
+
+
+async def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
+    """429 with retry-after, no reply in time, 500, prose, a cut connection: each is one model_failed, and retried."""
+    store = tmp_path / "store"
+    faults = [
+        Fault(kind="rate_limit", retry_after="1"),
+        Fault(kind="hang"),
+        Fault(kind="server_error"),
+        Fault(kind="not_json"),
+        Fault(kind="drop"),
+    ]
+    agents = [{"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}]
+    experiment = write_experiment(
+        tmp_path / "a.toml",
+        conditions=["full"],
+        trials=5,
+        concurrency=5,
+        agents=agents,
+        more=IMPATIENT.format(attempts=5, timeout_s=8.0),
+    )
+    async with chat_server(balanced, faults) as url:
+        done = await run(experiment, store, extra={"CHAT_URL": url})
+    assert done.returncode == 0, done.stderr
+    failures = "select error_kind, http_status, is_retried from stg_models_failed order by error_kind"
+    assert query(store, failures) == [
+        ("connection", None, True),
+        ("malformed_reply", None, True),
+        ("rate_limit", 429, True),
+        ("server_error", 500, True),
+        ("timeout", None, True),
+    ]
+    assert query(store, "select count(*), sum(is_success::int), max(attempts) from trials") == [(5, 5, 1)]
+    assert query(store, "select count(*) from stg_models_called where call_kind = 'retry'") == [(5,)]
+    verify(store)
+
+
+async def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path):
+    """Every trial fails at ``model``, exit 1, the tables count them as missing; once it is healthy the rest runs."""
+    store = tmp_path / "store"
+    served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
+    experiment = write_experiment(
+        tmp_path / "a.toml", agents=[BALANCED, served], more=IMPATIENT.format(attempts=1, timeout_s=30.0)
+    )
+    async with chat_server(balanced, [Fault(kind="server_error", times=None)]) as url:
+        done = await run(experiment, store, extra={"CHAT_URL": url})
+    assert done.returncode == 1, done.stderr
+    assert "failed at model (server_error) in served" in done.stderr
+    assert f"lhaw-record run {experiment} --store {store}" in done.stderr
+    assert query(store, "select agent_name, boundary from exclusions order by all") == []
+
+    async with chat_server(balanced) as url:
+        done = await run(experiment, store, extra={"CHAT_URL": url})
+    assert done.returncode == 0, done.stderr
+    assert query(store, "select agent_name, count(*) from trials group by all order by all") == [
+        ("balanced", 2),
+        ("served", 2),
+    ]
+    verify(store)
+
+
+async def test_what_models_do_wrong_is_data(tmp_path):
+    """Nonsense, unknown tools, broken arguments, two calls at once, no submit, and no answer end as they should."""
+    listing = '{"command": "ls"}'
+    minds = {
+        "rambler": CannedModel([text_reply("Colourless green ideas sleep furiously.")]),
+        "inventor": CannedModel([tool_reply(("a", "open_the_pod_bay_doors", "{}")), SUBMIT]),
+        "mumbler": CannedModel([tool_reply(("a", "bash", '{"command": "ls')), SUBMIT]),
+        "juggler": CannedModel([tool_reply(("a", "bash", listing), ("b", "bash", listing)), SUBMIT]),
+        "wanderer": CannedModel([tool_reply(("a", "bash", listing))]),
+    }
+    store = tmp_path / "store"
+    async with contextlib.AsyncExitStack() as stack:
+        servers = {name: await stack.enter_async_context(ChatServer(mind)) for name, mind in minds.items()}
+        servers["silent"] = await stack.enter_async_context(ChatServer(balanced, [Fault(kind="hang", times=None)]))
+        agents = [{"name": name, "model": f"local-{name}", "api_base": at.url} for name, at in servers.items()]
+        experiment = write_experiment(
+            tmp_path / "a.toml",
+            conditions=["full"],
+            concurrency=6,
+            agents=agents,
+            more=IMPATIENT.format(attempts=1, timeout_s=8.0) + "\n[limits]\nmax_turns = 6\n",
+        )
+        done = await run(experiment, store)
+    assert done.returncode == 1, done.stderr
+    assert "failed at model (timeout) in silent" in done.stderr
+
+    ended = "select agent_name, ended_by, action_count, is_success from trials where ended_by is not null order by all"
+    assert query(store, ended) == [
+        ("inventor", "submitted", 2, False),
+        ("juggler", "submitted", 3, False),
+        ("mumbler", "submitted", 2, False),
+        ("rambler", "gave_up", 3, False),
+        ("wanderer", "turn_limit", 6, False),
+    ]
+    first = (
+        "select t.agent_name, a.kind, a.is_error from actions as a join trials as t using (stream_id) "
+        "where a.action_index = 1 order by all"
+    )
+    assert query(store, first) == [
+        ("inventor", "tool", True),
+        ("juggler", "tool", False),
+        ("mumbler", "malformed", True),
+        ("rambler", "text", False),
+        ("wanderer", "tool", False),
+    ]
+    verify(store)
+
+
+async def test_the_key_of_a_local_server_is_sent_and_never_recorded(tmp_path):
+    """``api_key_env`` names the variable; its value reaches the server and is nowhere in the store or the output."""
+    agents = [{"name": "served", "model": "local-model", "api_base": "${CHAT_URL}", "api_key_env": "LOCAL_KEY"}]
+    experiment = write_experiment(tmp_path / "a.toml", conditions=["full"], agents=agents)
+    secret = "sk-local-4f1c9b7a2e"
+    async with ChatServer(balanced) as server:
+        done = await run(experiment, tmp_path / "store", extra={"CHAT_URL": server.url, "LOCAL_KEY": secret})
+    assert done.returncode == 0, done.stderr
+    assert {headers["authorization"] for headers in server.headers} == {f"Bearer {secret}"}
+    assert secret not in done.stderr
+    assert query(tmp_path / "store", f"select count(*) from events where events::varchar like '%{secret}%'") == [(0,)]

@@ -1,0 +1,39 @@
+"""Help, usage and what the program does not load before it needs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.program import lhaw_record
+
+HEAVY = ("litellm", "mcp", "duckdb", "pyarrow", "openpyxl", "numpy", "rich")
+
+
+def test_help_loads_no_heavy_library():
+    """--help answers without importing models, protocols, databases or workbooks."""
+    code = (
+        "import sys, lhaw_record\n"
+        "try:\n    lhaw_record.main(['--help'])\n"
+        "except SystemExit as done:\n    assert done.code == 0\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Record what agents do" in done.stdout
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", ["run", "tables", "sql", "ask-user", "mcp-atlas", "log tail", "log verify"])
+def test_every_command_has_help_with_an_example(command):
+    """Each command's help says what it does and ends with one example that names the command."""
+    done = lhaw_record(*command.split(), "--help")
+    assert done.returncode == 0
+    assert f"example: lhaw-record {command}" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["run"], ["tables"], ["run", "x.toml", "--format", "yaml"]])
+def test_wrong_usage_exits_2(arguments):
+    """Usage errors exit 2, say what is wrong on standard error, and print no data."""
+    done = lhaw_record(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: lhaw-record" in done.stderr

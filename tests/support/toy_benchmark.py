@@ -1,0 +1,162 @@
+"""A benchmark in process, with a model to go with it: trials of a chosen length and weight, and nothing to wait for."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recorder.recorder import Recorder
+from recorder.store import Store
+from recorder.trial_index import TrialIndex
+from recorder.values import Task, Usage
+from runners.benchmarks.protocol import CheckpointResult, EnvironmentSettings, Grade, ToolResult
+from runners.conversation import Message, ToolCall, ToolDefinition
+from runners.experiment import AgentSpec, BenchmarkSpec, Experiment
+from runners.models.calls import ModelCaller
+from runners.models.protocol import ModelReply, ModelRequest
+from runners.plan import Plan, PlannedTrial, make_plan
+from runners.prompts import Prompts
+from runners.recording import Recording
+from runners.sandboxes.process import ProcessSandboxProvider
+from runners.sandboxes.protocol import SandboxLimits
+from runners.scheduler import RunSummary, Scheduler
+from runners.services import Services
+from runners.trial import TrialRunner
+from tests.support.toy_plan import EMPTY, ListedBenchmark
+
+WORK = ToolDefinition(
+    name="work",
+    description="Do step n.",
+    input_schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+)
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """How much there is to do: trials are tasks x 3 conditions x ``trials``; texts are in characters."""
+
+    tasks: int = 56
+    trials: int = 3
+    actions: int = 15
+    prompt_characters: int = 1000
+    reply_characters: int = 200
+    result_characters: int = 400
+    concurrency: int = 64
+
+
+class ToyBenchmark(ListedBenchmark):
+    """Tasks whose one tool gives back a text of a chosen length; an environment is an object."""
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(tasks=workload.tasks, prompt="Do it by {} today. ".ljust(workload.prompt_characters, "."))
+        self._result = "r" * workload.result_characters
+
+    @asynccontextmanager
+    async def open(self, task: Task, settings: EnvironmentSettings) -> AsyncIterator["ToyEnvironment"]:
+        """Open at once."""
+        yield ToyEnvironment(self._result)
+
+
+class ToyEnvironment:
+    """Counts what was worked."""
+
+    tools = (WORK,)
+
+    def __init__(self, result: str) -> None:
+        self._result = result
+        self._worked = 0
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Work."""
+        self._worked += 1
+        return ToolResult(text=f"{arguments['n']} {self._result}")
+
+    async def grade(self, final_answer: str, ask_judge: object) -> Grade:
+        """Half a point for working, half for an answer."""
+        score = 0.5 * (self._worked > 0) + 0.5 * (final_answer != "")
+        details = f"worked {self._worked} times, answered {final_answer!r}"
+        results = (CheckpointResult(checkpoint_id="c1", score=score, details=details),)
+        return Grade(results=results, is_success=score == 1.0)
+
+
+class ToyModel:
+    """Works a number of times, then submits."""
+
+    name = "toy/worker"
+
+    def __init__(self, workload: Workload) -> None:
+        self._text = "t" * workload.reply_characters
+        self._actions = workload.actions
+        self._replies = 0
+
+    async def respond(self, request: ModelRequest) -> ModelReply:
+        """Reply at once with one tool call."""
+        self._replies += 1
+        name, arguments = "work", f'{{"n":{self._replies}}}'
+        if self._replies == self._actions:
+            name, arguments = "submit", '{"answer":"done"}'
+        call = ToolCall(call_id=f"call_{self._replies}", name=name, arguments_json=arguments)
+        return ModelReply(
+            message=Message(role="assistant", content=self._text, tool_calls=(call,)),
+            finish_reason="tool_calls",
+            usage=Usage(input_tokens=200 * self._replies, output_tokens=50, cost_usd=0.001),
+        )
+
+
+class ToyServices(Services):
+    """Services whose agent is the toy model."""
+
+    def __init__(self, described: Experiment, benchmark: ToyBenchmark, prompts: Prompts, workload: Workload) -> None:
+        super().__init__(described, benchmark, prompts)
+        self._workload = workload
+
+    def agent_caller(self, trial: PlannedTrial, recording: Recording) -> ModelCaller:
+        """Return a fresh toy model, recorded."""
+        parameters = {"seed": trial.seed, **self.parameters_of(trial)}
+        model = ToyModel(self._workload)
+        return ModelCaller(model=model, recording=recording, role="agent", thread_id="main", parameters=parameters)
+
+
+class ToyExperiment:
+    """Everything of an experiment on the toy benchmark that can be made before it runs."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._experiment = Experiment(
+            name="toy",
+            benchmark=BenchmarkSpec(name="toy"),
+            agents=(AgentSpec(name="worker", model=ToyModel.name),),
+            conditions=("full", "underspecified", "inject_50"),
+            trials=workload.trials,
+            concurrency=workload.concurrency,
+        )
+        self._benchmark = ToyBenchmark(workload)
+        self._prompts = Prompts(self._experiment, Path(), self._benchmark.system_prompt())
+        self._services = ToyServices(self._experiment, self._benchmark, self._prompts, workload)
+        self.plan: Plan = make_plan(self._experiment, self._benchmark, self._prompts, "exact:1")
+
+    async def run(self, recorder: Any, index: TrialIndex = EMPTY) -> RunSummary:
+        """Run every trial through the real scheduler, trial runner and agent into a recorder."""
+        runner = TrialRunner(
+            experiment=self._experiment,
+            benchmark=self._benchmark,
+            prompts=self._prompts,
+            settings=EnvironmentSettings(sandbox=ProcessSandboxProvider(), limits=SandboxLimits()),
+            services=self._services,
+            recorder=recorder,
+            run_id="toy-run",
+        )
+        scheduler = Scheduler(
+            experiment=self._experiment,
+            plan=self.plan,
+            index=index,
+            runner=runner,
+            run_stream=recorder.stream("toy-run"),
+        )
+        await scheduler.run()
+        return scheduler.summary()
+
+    async def record(self, store: Store) -> RunSummary:
+        """Run every trial into a store and seal it."""
+        async with Recorder(store, self._experiment.name) as recorder:
+            return await self.run(recorder)
