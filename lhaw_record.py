@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import analytics.commands
 import analytics.errors
-
 import recorder.commands
 import runners.commands
 from recorder.errors import DamagedStore, RecorderError

@@ -1,9 +1,13 @@
 """Claims that must hold for every store: each is a query that returns the rows which break it."""
 
-import duckdb
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from analytics.views import all_views
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +23,7 @@ def claims() -> tuple[str, ...]:
     return tuple(sorted(view.name for view in all_views() if view.layer == "checks"))
 
 
-def checks(connection: duckdb.DuckDBPyConnection) -> tuple[Finding, ...]:
+def checks(connection: "duckdb.DuckDBPyConnection") -> tuple[Finding, ...]:
     """Return the claims that do not hold, with the rows that break them; nothing when all hold."""
     found = []
     for claim in claims():

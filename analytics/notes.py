@@ -1,37 +1,39 @@
 """The notes under a table: with which choices it was made, what it leaves out, and what to be careful with."""
 
 from collections.abc import Sequence
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from analytics.parameters import current
 
+if TYPE_CHECKING:
+    import duckdb
+
 _EVERYWHERE = {
-    "missing_trials": "{n} planned trials of {benchmark} are missing: they failed at a boundary or never started. "
-    "They are missing data, never failures.",
-    "running_trials": "{n} trials of {benchmark} are running now.",
-    "unstarted_trials": "{n} trials of the last plan have not started.",
-    "superseded": "{n} trials of {benchmark} are left out: their task or variant has changed since.",
-    "other_user_simulator": "{n} trials of {benchmark} with another user simulator are left out.",
-    "other_experiment": "{n} trials of {benchmark} of other experiments are left out.",
-    "classifying_trial": "{n} trials of {benchmark} are left out: they gave the variants their class.",
-    "baseline_reused_cells": "baseline_reused: in {n} cells of {benchmark} the trials that gave the class are the "
-    "baseline too; gains contain regression to the mean.",
-    "new_task": "{n} trials of {benchmark} on new_task variants are left out.",
-    "new_task_variants": "{benchmark}: {n} variants are new_task and stand in no table.",
-    "cells_with_mixed_settings": "{n} cells of {benchmark} mix trials with different limits, prompts, graders or user "
-    "simulators; set the parameter experiment or user_simulator to tell them apart.",
+    "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
+    "data, not failures",
+    "running_trials": "trials of {benchmark} running now: {n}",
+    "unstarted_trials": "trials of the last plan not started yet: {n}",
+    "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",
+    "other_user_simulator": "left out of {benchmark}, because of another user simulator: {n} trials",
+    "other_experiment": "left out of {benchmark}, because of other experiments: {n} trials",
+    "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
+    "baseline_reused_cells": "baseline_reused: in {benchmark} the trials that gave the class are the baseline too, in "
+    "{n} cells; gains contain regression to the mean",
+    "new_task": "left out of {benchmark}, because the variant is new_task: {n} trials",
+    "new_task_variants": "new_task variants of {benchmark}: {n}; they stand in no table",
+    "cells_with_mixed_settings": "cells of {benchmark} that mix limits, prompts, graders or user simulators: {n}; the "
+    "parameters experiment and user_simulator tell them apart",
 }
 _OF_TABLE = {
     "by_class": {
-        "unclassified_variants": "{benchmark}: {n} variants have no class and are left out; see ambiguity_classes.",
+        "unclassified_variants": "left out of {benchmark}, because they have no class (see ambiguity_classes): {n} "
+        "variants",
     },
     "voi": {
-        "not_injected_trials": "{n} trials of {benchmark} ended before their injection and are left out; "
-        "intention_to_treat keeps them.",
-        "collapsed_units": "{n} (variant, agent) units of {benchmark} have budgets so small that several percentages "
-        "give the same action.",
+        "not_injected_trials": "left out of {benchmark}, because they ended before their injection "
+        "(intention_to_treat keeps them): {n} trials",
+        "collapsed_units": "collapsed: in {n} (variant, agent) units of {benchmark} the budget is so small that "
+        "several percentages give the same action",
     },
 }
 _OF_TABLE["wasted"] = _OF_TABLE["voi"]
@@ -39,7 +41,7 @@ _UNJUDGED = "unjudged_variants"
 
 
 def notes_for(
-    connection: duckdb.DuckDBPyConnection, table: str, parameters: Sequence[str], rows: Sequence[dict[str, Any]]
+    connection: "duckdb.DuckDBPyConnection", table: str, parameters: Sequence[str], rows: Sequence[dict[str, Any]]
 ) -> tuple[str, ...]:
     """Return the notes of a table, most general first."""
     values = current(connection)
@@ -60,9 +62,11 @@ def notes_for(
         if kind in templates:
             notes.append(templates[kind].format(n=n, benchmark=benchmark))
         if kind == "classifiers" and n > 1 and table == "by_class":
-            notes.append(f"{benchmark}: {n} different sources gave the classes; a class depends on its classifier.")
+            notes.append(
+                f"mixed classifiers: {n} sources gave the classes of {benchmark}, and a class depends on its classifier"
+            )
     unjudged = sum(n for (kind, _), n in counted.items() if kind == _UNJUDGED)
-    notes.append(f"new_task candidates without a verdict: {unjudged}; they count as outcome-critical.")
+    notes.append(f"new_task candidates without a verdict: {unjudged}; they count as outcome-critical")
     return (*notes, *_row_notes(rows))
 
 
@@ -72,9 +76,9 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
     if flat:
         notes.append("no oracle gap (full does not exceed underspecified; timing tells nothing): " + ", ".join(flat))
     if any(row.get("reason") == "too_few_trials" for row in rows):
-        notes.append("too_few_trials: pass@k needs k valid trials of a unit; see the parameter k.")
+        notes.append("too_few_trials: pass@k needs k valid trials of a unit; see the parameter k")
     if any(row.get("reason") == "one_cluster" for row in rows):
-        notes.append("one_cluster: all units share one task (or variant), so no interval can be resampled.")
+        notes.append("one_cluster: all units share one task (or variant), so no interval can be resampled")
     return notes
 
 

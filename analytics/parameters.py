@@ -5,11 +5,14 @@ then: another choice needs another connection.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import duckdb
 import msgspec
 
 from analytics.errors import BadParameter, UnknownName
+
+if TYPE_CHECKING:
+    import duckdb
 
 Setting = str | int | float | bool | None
 
@@ -161,7 +164,7 @@ PARAMETERS: tuple[Parameter, ...] = (
 _BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 
 
-def set_parameters(connection: duckdb.DuckDBPyConnection, chosen: Mapping[str, Setting] | None = None) -> None:
+def set_parameters(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setting] | None = None) -> None:
     """Set every parameter on a connection: the chosen values, defaults elsewhere.
 
     Raises:
@@ -210,7 +213,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Setting]:
     return found
 
 
-def current(connection: duckdb.DuckDBPyConnection) -> dict[str, Setting]:
+def current(connection: "duckdb.DuckDBPyConnection") -> dict[str, Setting]:
     """Return the value of every parameter on a connection, defaults included."""
     columns = ", ".join(f"getvariable('{parameter.name}')" for parameter in PARAMETERS)
     (row,) = connection.execute(f"select {columns}").fetchall()

@@ -33,8 +33,10 @@ def to_json(tables: Sequence[Table]) -> str:
 def to_text(table: Table, width: int = 132) -> str:
     """Return a table for people: a block per benchmark, one column per agent where that fits into ``width``."""
     parts = [f"{table.name}: {table.title}\n"]
-    for benchmark, rows in groupby(table.rows, key=lambda row: str(row["benchmark"])):
-        block = list(rows)
+    blocks = [(name, list(rows)) for name, rows in groupby(table.rows, key=lambda row: str(row["benchmark"]))]
+    if len(blocks) == 2:
+        blocks = [(name, rows) for name, rows in blocks if name != "all"]  # the sum over one benchmark
+    for benchmark, block in blocks:
         lines = _costs(block) if "purpose" in table.keys else _estimates(table, block, width)
         parts += [f"\n{benchmark}\n", _aligned(lines)]
     if not table.rows:

@@ -1,14 +1,16 @@
 """The reported tables: what each is, its rows in a fixed order, and the notes that it is never shown without."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import msgspec
 
 from analytics.errors import UnknownName
 from analytics.notes import notes_for
 from recorder.values import CONDITIONS, DIMENSIONS
+
+if TYPE_CHECKING:
+    import duckdb
 
 Row = dict[str, Any]
 
@@ -121,7 +123,7 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def table(connection: duckdb.DuckDBPyConnection, name: str) -> Table:
+def table(connection: "duckdb.DuckDBPyConnection", name: str) -> Table:
     """Return a table of a store.
 
     Args:

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import msgspec
 
 from analytics.resources import sql_root
 
+if TYPE_CHECKING:
+    import duckdb
+
 LAYERS = ("staging", "intermediate", "marts", "tables", "checks")
 _STORED = ("intermediate", "marts")
+_READ_BY_NOTES = "exclusions"
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +29,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     inputs: frozenset[str]
 
 
-def empty_database() -> duckdb.DuckDBPyConnection:
+def empty_database() -> "duckdb.DuckDBPyConnection":
     """Return a connection to a database in memory that never fetches an extension."""
+    import duckdb
+
     return duckdb.connect(config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"})
 
 
@@ -57,7 +62,7 @@ def named_in(query: str) -> set[str] | None:
     return {view.name for view in all_views() if view.name in words}
 
 
-def create_macros(connection: duckdb.DuckDBPyConnection) -> None:
+def create_macros(connection: "duckdb.DuckDBPyConnection") -> None:
     """Create the macros that the queries share, each after those that it calls."""
     bodies = {path.stem: path.read_text(encoding="utf-8") for path in sorted((sql_root() / "macros").glob("*.sql"))}
     calls = {name: {other for other in bodies if f"{other}(" in body} - {name} for name, body in bodies.items()}
@@ -65,7 +70,7 @@ def create_macros(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(bodies[name]).fetchall()
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, only: set[str] | None = None) -> None:
+def create_views(connection: "duckdb.DuckDBPyConnection", only: set[str] | None = None) -> None:
     """Create the views in the order of what they read.
 
     Intermediate views and marts that others read are computed once, into temporary tables: inlined into each other,
@@ -76,7 +81,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, only: set[str] | None = 
         only: Names to create, with everything they need; default all.
     """
     wanted = None if only is None else needed_for(only)
-    read_by_others = {name for view in all_views() for name in view.inputs}
+    read_by_others = {_READ_BY_NOTES, *(name for view in all_views() for name in view.inputs)}
     for view in all_views():
         if wanted is not None and view.name not in wanted:
             continue
@@ -85,18 +90,18 @@ def create_views(connection: duckdb.DuckDBPyConnection, only: set[str] | None = 
         connection.execute(f"create {kind} {view.name} as {view.query}").fetchall()
 
 
-def _read_all(connection: duckdb.DuckDBPyConnection) -> Iterator[View]:
+def _read_all(connection: "duckdb.DuckDBPyConnection") -> Iterator[View]:
     for layer in LAYERS:
         for path in sorted((sql_root() / layer).glob("*.sql")):
             yield _read(connection, layer, path)
 
 
-def _read(connection: duckdb.DuckDBPyConnection, layer: str, path: Path) -> View:
+def _read(connection: "duckdb.DuckDBPyConnection", layer: str, path: Path) -> View:
     query = path.read_text(encoding="utf-8")
     return View(name=path.stem, layer=layer, query=query, inputs=_inputs(connection, query))
 
 
-def _inputs(connection: duckdb.DuckDBPyConnection, query: str) -> frozenset[str]:
+def _inputs(connection: "duckdb.DuckDBPyConnection", query: str) -> frozenset[str]:
     """Return the tables that a query names, its own common table expressions left out."""
     (row,) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
     tree = json.loads(row[0])

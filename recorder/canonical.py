@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-_encoder = msgspec.json.Encoder(order="deterministic")
+_encoder = msgspec.json.Encoder(order="sorted")  # fields of structs too, unlike "deterministic"
 
 
 def canonical_json(value: Any) -> bytes:
     """Return JSON with sorted keys and no spaces; structs become objects with their fields."""
-    return _encoder.encode(msgspec.to_builtins(value, order="deterministic"))
+    return _encoder.encode(value)
 
 
 def digest(value: Any) -> str:

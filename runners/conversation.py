@@ -80,7 +80,7 @@ def shared_prefix_length(before: Sequence[Message], after: Sequence[Message]) ->
     """Return the number of leading messages that two conversations have in common."""
     length = 0
     for left, right in zip(before, after, strict=False):
-        if left != right:
+        if left is not right and left != right:  # comparing a long conversation by value takes 50 µs
             break
         length += 1
     return length

@@ -76,7 +76,8 @@ class Scheduler:
         self._given_up: dict[str, TrialOutcome] = {}
         self._stop_reason: str | None = None
         self._wake = anyio.Event()
-        self._largest_cost_usd = 0.0
+        known = [found.cost_usd for found in index.finished.values()]
+        self._largest_cost_usd = max((cost for cost in known if cost is not None), default=0.0)
         self.planned = plan.trials
         self.running: dict[str, PlannedTrial] = {}
         self.finished = {trial_id: found for trial_id, found in index.finished.items() if trial_id in self._trials}

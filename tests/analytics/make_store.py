@@ -220,8 +220,13 @@ class Store:
             )
             self.add(stream, message, trial_id, attempt)
         if ends == "failed":
+            self.add(stream, _called("last"), trial_id, attempt)
+            timeout = ModelFailed(
+                call_id="last", role="agent", error_kind="timeout", message="late", is_retried=False, latency_ms=5.0
+            )
+            self.add(stream, timeout, trial_id, attempt)
             failure = TrialFailed(
-                boundary="tool", error_kind="died", message="gone", is_retry_owed=True, duration_ms=1000.0
+                boundary="model", error_kind="timeout", message="late", is_retry_owed=True, duration_ms=1000.0
             )
             self.add(stream, failure, trial_id, attempt)
             return trial_id
@@ -246,19 +251,7 @@ class Store:
     ) -> None:
         """One model call with the actions that it served."""
         call_id = f"m{before}"
-        called = ModelCalled(
-            call_id=call_id,
-            role="agent",
-            thread_id="main",
-            call_kind="main",
-            model="m",
-            parameters_json="{}",
-            request_digest="0",
-            shared_count=0,
-            message_count=1,
-            new_messages_json="[]",
-        )
-        self.add(stream, called, trial_id, attempt)
+        self.add(stream, _called(call_id), trial_id, attempt)
         responded = ModelResponded(
             call_id=call_id,
             role="agent",
@@ -304,13 +297,6 @@ class Store:
         finished = ActionFinished(action_index=place, is_error=kind == "malformed", result="ok", duration_ms=10.0)
         self.add(stream, finished, trial_id, attempt)
 
-    def fail_model_call(self, trial_id: str, attempt: int) -> None:
-        """Add a failed request to an attempt."""
-        failed = ModelFailed(
-            call_id="x", role="agent", error_kind="timeout", message="", is_retried=True, latency_ms=5.0
-        )
-        self.add(f"{trial_id}-{attempt}", failed, trial_id, attempt)
-
     def budget(self, unit: str, counts: Iterable[int], budget: int, agent: str = "a") -> None:
         """Record the oracle budget of a unit."""
         counts = tuple(counts)
@@ -347,4 +333,19 @@ def scored(checkpoint: Checkpoint, score: float, **fields: Any) -> CheckpointSco
         grader="g",
         grading_id="1",
         **fields,
+    )
+
+
+def _called(call_id: str) -> ModelCalled:
+    return ModelCalled(
+        call_id=call_id,
+        role="agent",
+        thread_id="main",
+        call_kind="main",
+        model="m",
+        parameters_json="{}",
+        request_digest="0",
+        shared_count=0,
+        message_count=1,
+        new_messages_json="[]",
     )

@@ -24,6 +24,11 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float
 
 
+def record(root: Path, workload: Workload) -> None:
+    """Record one experiment and seal it."""
+    asyncio.run(_recorded(root, workload))
+
+
 def measure(directory: Path, *, runs: int, workload: Workload) -> tuple[list[Figure], Path]:
     """Measure whole experiments, and the bytes of the last one's store.
 

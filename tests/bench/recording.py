@@ -93,6 +93,13 @@ def _figures(recorded: list[Burst], bare: list[Burst], raw_p99_ms: list[float]) 
             baseline_name="write + fdatasync of 64 records",
             limits=[Limit(number=4, of="ratio")],
         ),
+        figure(
+            "the same of the bare group commit",
+            "ms",
+            [burst.p99_ms for burst in bare],
+            baselines=raw_p99_ms,
+            baseline_name="write + fdatasync of 64 records",
+        ),
     ]
 
 
@@ -106,6 +113,7 @@ async def _recorded(root: Path, events_each: int) -> tuple[Burst, int]:
             stream = recorder.stream(f"{number:032x}-1", trial_id=f"{number:032x}", attempt=1)
             return lambda index: stream.append(ACTION[index % len(ACTION)](index))
 
+        await recorder.stream("warm").append(*(make(0) for make in ACTION))
         burst = await _burst(writer, events_each)
         (journal,) = recorder.store.journals().values()
         return burst, journal.stat().st_size

@@ -14,7 +14,7 @@ def write_reference(folder: Path) -> Path:
         folder / "reference.toml",
         name="reference",
         conditions=ALL_KINDS,
-        trials=2,
+        trials=3,
         concurrency=4,
         agents=(BALANCED, OVER_CLARIFIER),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-ALL_KINDS = ("full", "underspecified", "ask_user", "inject_10", "inject_90")
+ALL_KINDS = ("full", "underspecified", "ask_user", "inject_50")
 BALANCED = {"name": "balanced", "model": "scripted/balanced"}
 OVER_CLARIFIER = {"name": "over_clarifier", "model": "scripted/over_clarifier"}
 

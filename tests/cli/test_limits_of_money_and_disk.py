@@ -70,7 +70,7 @@ def test_a_full_disk_stops_the_run_and_spares_the_store(small_disk, reference, t
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
     started = count_events(store, "trial_started")
-    assert 0 < started < 20
+    assert 0 < started < 24
     assert lhaw_record("tables", store, "trial_counts_and_cost").returncode == 0
     assert lhaw_record("sql", store, "-c", "select count(*) from trials").returncode == 0
 

@@ -96,7 +96,10 @@ async def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path
     assert done.returncode == 1, done.stderr
     assert "failed at model (server_error) in served" in done.stderr
     assert f"lhaw-record run {experiment} --store {store}" in done.stderr
-    assert query(store, "select agent_name, boundary from exclusions order by all") == []
+    assert query(store, "select distinct boundary, error_kind from stg_trials_failed") == [("model", "server_error")]
+    scored = "select agent_name, count(is_success) from trials group by all order by all"
+    assert dict(query(store, scored)).get("served", 0) == 0
+    assert "missing trials of desk: 2" in lhaw_record("tables", store, "overall").stdout
 
     async with chat_server(balanced) as url:
         done = await run(experiment, store, extra={"CHAT_URL": url})

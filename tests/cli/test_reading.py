@@ -115,7 +115,7 @@ def test_the_prompt_reads_statements_from_standard_input(reference):
     lines = done.stdout.splitlines()
     assert "trials" in lines
     assert "checkpoint_progress,DOUBLE" in lines
-    assert lines[lines.index("trials", lines.index("checkpoint_progress,DOUBLE")) + 1] == "20"
+    assert lines[lines.index("trials", lines.index("checkpoint_progress,DOUBLE")) + 1] == "24"
     assert lines[-2:] == ["after", "42"]
     assert "nonsense" in done.stderr
     assert "unknown command .unknown" in done.stderr

@@ -26,7 +26,7 @@ def test_a_dry_run_shows_the_plan_and_makes_no_store(tmp_path):
     """--dry-run counts the trials of every agent and condition, expects no price it cannot know, and writes nothing."""
     experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=3)
     rows = plan_of(experiment, "--store", tmp_path / "store")
-    assert {condition: row["to_run"] for (_, condition), row in rows.items()} == {**dict.fromkeys(ALL_KINDS, 3), "": 15}
+    assert {condition: row["to_run"] for (_, condition), row in rows.items()} == {**dict.fromkeys(ALL_KINDS, 3), "": 12}
     assert rows["all", ""]["expected_cost_usd"] is None
     assert list(tmp_path.iterdir()) == [experiment]
 
@@ -37,10 +37,10 @@ def test_the_same_command_again_runs_nothing(reference):
     before = files_of(store)
     done = lhaw_record("run", experiment, "--store", store)
     assert done.returncode == 0, done.stderr
-    assert "all 20 trials are finished; nothing to run" in done.stderr
+    assert "all 24 trials are finished; nothing to run" in done.stderr
     assert files_of(store) == before
     rows = plan_of(experiment, "--store", store)
-    assert rows["all", ""]["finished"] == 20
+    assert rows["all", ""]["finished"] == 24
     assert rows["all", ""]["to_run"] == 0
     assert rows["all", ""]["expected_cost_usd"] == 0
 
@@ -67,10 +67,10 @@ def test_a_changed_agent_is_a_new_trial(reference, tmp_path):
     """What is measured is in a trial's identity: another strategy plans new trials beside the finished ones."""
     _, store = reference
     agents = (BALANCED, {**BALANCED, "name": "reacting", "strategy": "react"})
-    experiment = write_experiment(tmp_path / "b.toml", name="reference", conditions=ALL_KINDS, trials=2, agents=agents)
+    experiment = write_experiment(tmp_path / "b.toml", name="reference", conditions=ALL_KINDS, trials=3, agents=agents)
     rows = plan_of(experiment, "--store", store)
     assert rows["balanced", "full"]["to_run"] == 0
-    assert rows["reacting", "full"]["to_run"] == 2
+    assert rows["reacting", "full"]["to_run"] == 3
 
 
 def test_the_plan_is_data_in_every_format(tmp_path):

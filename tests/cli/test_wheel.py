@@ -14,16 +14,6 @@ from tests.cli.experiments import write_experiment
 ROOT = Path(__file__).parents[2]
 LAYERS = ("recorder", "runners", "analytics")
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "lhaw_record.py", "sql", "data", *LAYERS)
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-    "lhaw_record.py",
-    "recorder",
-    "runners",
-    "analytics",
-    "sql",
-    "data",
-)
 
 
 @pytest.fixture(scope="module")

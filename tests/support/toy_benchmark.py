@@ -1,5 +1,6 @@
 """A benchmark in process, with a model to go with it: trials of a chosen length and weight, and nothing to wait for."""
 
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from recorder.recorder import Recorder
-from recorder.store import Store
-from recorder.trial_index import TrialIndex
+from recorder.events import TaskRegistered, VariantGenerated
 from recorder.values import Task, Usage
 from runners.benchmarks.protocol import CheckpointResult, EnvironmentSettings, Grade, ToolResult
 from runners.conversation import Message, ToolCall, ToolDefinition
@@ -50,27 +49,29 @@ class ToyBenchmark(ListedBenchmark):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(tasks=workload.tasks, prompt="Do it by {} today. ".ljust(workload.prompt_characters, "."))
-        self._result = "r" * workload.result_characters
+        self._result_characters = workload.result_characters
+        self._random = random.Random(0)
 
     @asynccontextmanager
     async def open(self, task: Task, settings: EnvironmentSettings) -> AsyncIterator["ToyEnvironment"]:
         """Open at once."""
-        yield ToyEnvironment(self._result)
+        yield ToyEnvironment(self._random, self._result_characters)
 
 
 class ToyEnvironment:
-    """Counts what was worked."""
+    """Counts what was worked; results are hexadecimal digits at random, which compress to half, as prose does."""
 
     tools = (WORK,)
 
-    def __init__(self, result: str) -> None:
-        self._result = result
+    def __init__(self, source: random.Random, characters: int) -> None:
+        self._random = source
+        self._characters = characters
         self._worked = 0
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Work."""
         self._worked += 1
-        return ToolResult(text=f"{arguments['n']} {self._result}")
+        return ToolResult(text=f"{arguments['n']} {self._random.randbytes(self._characters // 2).hex()}")
 
     async def grade(self, final_answer: str, ask_judge: object) -> Grade:
         """Half a point for working, half for an answer."""
@@ -135,8 +136,8 @@ class ToyExperiment:
         self._services = ToyServices(self._experiment, self._benchmark, self._prompts, workload)
         self.plan: Plan = make_plan(self._experiment, self._benchmark, self._prompts, "exact:1")
 
-    async def run(self, recorder: Any, index: TrialIndex = EMPTY) -> RunSummary:
-        """Run every trial through the real scheduler, trial runner and agent into a recorder."""
+    async def run(self, recorder: Any) -> RunSummary:
+        """Register tasks and variants, then run every trial through the real scheduler, trial runner and agent."""
         runner = TrialRunner(
             experiment=self._experiment,
             benchmark=self._benchmark,
@@ -146,17 +147,16 @@ class ToyExperiment:
             recorder=recorder,
             run_id="toy-run",
         )
+        stream = recorder.stream("toy-run")
+        await stream.append(
+            *(TaskRegistered(task=task, task_digest=task.task_digest) for task in self._benchmark.tasks()),
+            *(
+                VariantGenerated(variant=variant, variant_digest=variant.variant_digest)
+                for variant in self._benchmark.variants()
+            ),
+        )
         scheduler = Scheduler(
-            experiment=self._experiment,
-            plan=self.plan,
-            index=index,
-            runner=runner,
-            run_stream=recorder.stream("toy-run"),
+            experiment=self._experiment, plan=self.plan, index=EMPTY, runner=runner, run_stream=stream
         )
         await scheduler.run()
         return scheduler.summary()
-
-    async def record(self, store: Store) -> RunSummary:
-        """Run every trial into a store and seal it."""
-        async with Recorder(store, self._experiment.name) as recorder:
-            return await self.run(recorder)

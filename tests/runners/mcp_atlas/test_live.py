@@ -123,10 +123,15 @@ async def test_killing_a_real_server_fails_the_trial_at_tool(core_servers, real_
         first = await environment.call("filesystem_list_directory", {"path": "/data"})
         os.kill(first.server_pid, signal.SIGKILL)
         with pytest.raises(ToolBoundaryError) as caught:
-            for _ in range(100):  # the kernel ends the confined server a moment after its parent
-                await environment.call("filesystem_list_directory", {"path": "/data"})
-                await anyio.sleep(0.02)
+            await _list_until_it_fails(environment)
     assert caught.value.kind == "server_gone"
+
+
+async def _list_until_it_fails(environment):
+    """Call again and again: the kernel ends the confined server a moment after its parent."""
+    for _ in range(100):
+        await environment.call("filesystem_list_directory", {"path": "/data"})
+        await anyio.sleep(0.02)
 
 
 async def test_a_confined_server_sees_its_data_and_nothing_else(core_servers, real_rows):

@@ -1,0 +1,130 @@
+"""Each claim finds the store that breaks it, and nothing in one that does not."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from analytics.checks import checks, claims
+from analytics.store import connect
+from recorder.events import (
+    ActionFinished,
+    ActionStarted,
+    CheckpointScored,
+    ModelResponded,
+    OracleBudgetSet,
+    QuestionAnswered,
+    QuestionAsked,
+    TrialFinished,
+    TrialStarted,
+)
+from recorder.values import Checkpoint
+from tests.analytics.make_store import Store, scored
+
+
+def sound_store():
+    """A store without a fault: an oracle with its budget, an injected trial, a question, a failed attempt."""
+    store = Store(trials=1)
+    store.task("t", (1.0,))
+    store.variant("t", "v")
+    oracle = store.trial("t", "full", 0, actions=["read a", "submit"])
+    store.budget("t", (2,), 2)
+    event = msgspec.structs.replace(store.envelopes[-1].event, trial_ids=(oracle,))
+    store.envelopes[-1] = msgspec.structs.replace(store.envelopes[-1], event=event)
+    store.trial("v", "ask_user", 0, actions=["ask_user S1", "submit"])
+    store.trial("v", "ask_user", 1, actions=["read a"], ends="failed")
+    store.trial("v", "inject_90", 0, actions=["read a", "submit"], budget=2, injected_after=1)
+    return store
+
+
+def changed(kind, where=lambda event: True, **fields) -> Callable[[Store], None]:
+    """Return a fault: the first event of a type for which ``where`` holds gets other fields."""
+
+    def damage(store):
+        for place, envelope in enumerate(store.envelopes):
+            if isinstance(envelope.event, kind) and where(envelope.event):
+                event = msgspec.structs.replace(envelope.event, **fields)
+                store.envelopes[place] = msgspec.structs.replace(envelope, event=event)
+                return
+        raise AssertionError(f"no {kind.__name__} to change")
+
+    return damage
+
+
+def dropped(kind, where=lambda event: True) -> Callable[[Store], None]:
+    """Return a fault: such an event was never written, and the later ones of its stream close the gap."""
+
+    def damage(store):
+        place = next(
+            place for place, one in enumerate(store.envelopes) if isinstance(one.event, kind) and where(one.event)
+        )
+        gone = store.envelopes.pop(place)
+        for later, one in enumerate(store.envelopes):
+            if one.stream_id == gone.stream_id and one.sequence > gone.sequence:
+                store.envelopes[later] = msgspec.structs.replace(one, sequence=one.sequence - 1)
+
+    return damage
+
+
+def appended(make) -> Callable[[Store], None]:
+    """Return a fault: one more event in the stream of the trial that asked."""
+
+    def damage(store):
+        asked = next(one for one in store.envelopes if isinstance(one.event, QuestionAsked))
+        store.add(asked.stream_id, make(), asked.trial_id, asked.attempt)
+
+    return damage
+
+
+def gap(store):
+    """An event was lost without a trace."""
+    del store.envelopes[-2]
+
+
+FAULTS = {
+    "sequences_are_gapless": gap,
+    "attempts_start_and_end_once": appended(
+        lambda: QuestionAnswered(question_id="q1", answer="", simulator="exact", latency_ms=0.0)
+    ),
+    "finished_attempts_are_graded": dropped(CheckpointScored),
+    "results_belong_to_checkpoints": appended(lambda: scored(Checkpoint(checkpoint_id="c9", label=""), 1.0)),
+    "action_counts_agree": changed(TrialFinished, action_count=7),
+    "actions_are_numbered": changed(ActionStarted, lambda event: event.action_index == 2, action_index=3),
+    "actions_finish": dropped(ActionFinished),
+    "answers_have_questions": dropped(QuestionAsked),
+    "answers_reveal_removed_segments": changed(
+        QuestionAnswered, revealed=({"segment_id": "S7", "is_requested": True},)
+    ),
+    "questions_need_the_channel": changed(TrialStarted, lambda event: event.channel == "ask_user", channel="none"),
+    "budgets_are_rounded_means": changed(OracleBudgetSet, budget_actions=3),
+    "budgets_are_set_once": lambda store: store.budget("t", (2,), 2),
+    "budgets_count_full_trials": changed(OracleBudgetSet, action_counts=(3,), budget_actions=3),
+    "injections_follow_the_budget": changed(TrialStarted, lambda event: event.inject_percent == 90, budget_actions=20),
+    "injections_use_the_set_budget": changed(OracleBudgetSet, budget_actions=5),
+    "success_agrees_with_points": changed(TrialFinished, is_success=False),
+    "replies_have_requests": changed(ModelResponded, call_id="other"),
+    "costs_agree": changed(TrialFinished, cost_usd=3.0),
+    "tasks_and_variants_are_registered": changed(TrialStarted, variant_digest="other"),
+}
+
+
+def broken_by(store):
+    """The names of the claims that do not hold."""
+    connection = connect(store.snapshot())
+    try:
+        return {finding.claim for finding in checks(connection) if finding.rows and finding.columns}
+    finally:
+        connection.close()
+
+
+def test_a_sound_store_breaks_nothing():
+    """No claim is broken where nothing is wrong."""
+    assert broken_by(sound_store()) == set()
+
+
+@pytest.mark.parametrize("claim", claims())
+def test_a_fault_is_found(claim):
+    """Every claim has a fault that breaks it, and says so with rows."""
+    store = sound_store()
+    FAULTS[claim](store)
+    assert claim in broken_by(store)

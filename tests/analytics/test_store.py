@@ -1,0 +1,103 @@
+"""A store can be opened wherever it lies, whatever is sealed or open, and closed in silence."""
+
+import os
+import subprocess
+import sys
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from analytics.store import connect
+from analytics.tables import TABLES, comparable, table
+from recorder.schema import event_schema, to_table
+from tests.analytics.make_store import Store
+from tests.analytics.test_views import busy_store
+
+
+def rows_of(snapshot):
+    """All tables of a store."""
+    connection = connect(snapshot)
+    try:
+        return [comparable(table(connection, name)) for name in TABLES]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("folder", ["plain", "it's a [b]est* store?", 'a "quoted" one'])
+def test_sealed_and_open_rows_are_one_stream(tmp_path, folder):
+    """Segments with few columns in any folder, with or without open rows, give the same tables."""
+    store = busy_store()
+    root = tmp_path / folder
+    root.mkdir()
+    half = len(store.envelopes) // 2
+    paths = (root / "one.parquet", root / "two.parquet")
+    for path, part in zip(paths, (store.envelopes[:half], store.envelopes[half:]), strict=True):
+        pq.write_table(to_table(part, only_present=True), path)
+    whole = store.snapshot()
+    sealed = msgspec.structs.replace(whole, segments=paths, open_rows=event_schema().empty_table())
+    mixed = msgspec.structs.replace(whole, segments=paths[:1], open_rows=to_table(store.envelopes[half:]))
+    assert rows_of(sealed) == rows_of(whole) == rows_of(mixed)
+
+
+def test_a_segment_of_an_older_version_is_read(tmp_path):
+    """A segment that lacks a field which was added later reads it as null."""
+    store = busy_store()
+    sealed = to_table(store.envelopes, only_present=True)
+    place = sealed.schema.get_field_index("trial_finished")
+    old = sealed.column(place).combine_chunks()
+    fields = [field.name for field in old.type if field.name != "final_score"]
+    kept = [old.field(name) for name in fields]
+    older = type(old).from_arrays(kept, names=fields, mask=old.is_null())
+    path = tmp_path / "old.parquet"
+    pq.write_table(sealed.set_column(place, "trial_finished", older), path)
+    snapshot = msgspec.structs.replace(store.snapshot(), segments=(path,), open_rows=event_schema().empty_table())
+    assert rows_of(snapshot) == rows_of(store.snapshot())
+
+
+def test_an_empty_store_has_empty_tables():
+    """Nothing recorded: every table is there, without rows."""
+    snapshot = msgspec.structs.replace(Store().snapshot(), open_rows=event_schema().empty_table())
+    assert all(not each.rows and each.columns for each in rows_of(snapshot))
+
+
+def test_an_interrupted_run_ends_in_the_same_tables():
+    """Failed and interrupted attempts change only the columns of time, attempts and failed work."""
+    tables = []
+    for is_interrupted in (False, True):
+        store = Store(trials=2)
+        store.task("t", (1.0,))
+        store.variant("t", "v")
+        for index in range(2):
+            if is_interrupted and index == 0:
+                store.trial("v", "underspecified", 0, attempt=1, ends="interrupted")
+                store.trial("v", "underspecified", 0, attempt=2, ends="failed", actions=["read a", "read b"])
+                store.start_run(trials=2)
+            store.trial("v", "underspecified", index, attempt=3 if is_interrupted else 1, actions=["read a"])
+        tables.append(rows_of(store.snapshot()))
+    assert tables[0] == tables[1]
+
+
+def test_no_extension_is_fetched():
+    """Neither autoinstall nor autoload is on."""
+    connection = connect(Store().snapshot())
+    try:
+        query = "select current_setting('autoinstall_known_extensions'), current_setting('autoload_known_extensions')"
+        assert connection.execute(query).fetchall() == [(False, False)]
+    finally:
+        connection.close()
+
+
+def test_a_closed_connection_leaves_no_noise():
+    """A program that opens a store, uses the functions and closes it prints nothing at its end."""
+    program = (
+        "from tests.analytics.test_views import busy_store\n"
+        "from analytics.store import connect\n"
+        "connection = connect(busy_store().snapshot())\n"
+        "connection.execute('select * from overall').fetchall()\n"
+        "connection.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=os.getcwd(), timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("", "")

@@ -1,0 +1,198 @@
+"""Tables as a reader meets them: fixed order, intervals with every mean, notes, text, CSV and JSON."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from analytics.errors import BadParameter, UnknownName
+from analytics.parameters import PARAMETERS, check, current, parse_settings
+from analytics.render import cell, to_csv, to_json, to_text
+from analytics.store import connect
+from analytics.tables import TABLES, comparable, table
+from recorder.values import CONDITIONS
+from tests.analytics.make_store import Store
+from tests.analytics.test_views import busy_store
+
+
+@pytest.fixture(scope="module")
+def connection():
+    """A connection to the busy store."""
+    opened = connect(busy_store().snapshot())
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_mean_has_its_units_and_its_interval(connection, name):
+    """A mean has n units, trials and missing; a null value or a null interval has a reason."""
+    for row in table(connection, name).rows:
+        if "purpose" in row:
+            assert (row["cost_usd_per_trial_low"] is None) == (row["cost_reason"] is not None)
+            assert (row["tokens_per_trial_low"] is None) == (row["tokens_reason"] is not None)
+            continue
+        assert {"n_units", "n_dropped", "n_trials", "n_missing", "method"} <= row.keys()
+        assert (row["low"] is None) == (row["reason"] is not None)
+        if row["low"] is not None:
+            assert row["low"] <= row["value"] <= row["high"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_stand_in_one_order(connection, name):
+    """Rows come sorted by their keys, and no two have the same keys."""
+    one = table(connection, name)
+    keys = [tuple(row[key] for key in one.keys) for row in one.rows]
+    assert len(set(keys)) == len(keys)
+    if "condition" in one.keys and name != "trial_counts_and_cost":
+        group = [key for key in one.keys if key not in ("condition", "measure")]
+        groups = {}
+        for row in one.rows:
+            groups.setdefault(tuple(row[key] for key in group), []).append(CONDITIONS.index(row["condition"]))
+        assert all(places == sorted(places) for places in groups.values())
+
+
+def test_an_unknown_table_is_named():
+    """The error lists the tables there are."""
+    opened = connect(Store().snapshot(), only=set())
+    try:
+        with pytest.raises(UnknownName, match="'overal'; known: overall, by_class"):
+            table(opened, "overal")
+    finally:
+        opened.close()
+
+
+def test_comparable_strips_time_attempts_and_failed_work(connection):
+    """Exactly the columns that are named as such are left out."""
+    full = table(connection, "trial_counts_and_cost")
+    left_out = set(full.columns) - set(comparable(full).columns)
+    assert left_out == {
+        "attempts",
+        "failed_attempts",
+        "failed_tokens",
+        "failed_cost_usd",
+        "model_seconds",
+        "tool_seconds",
+        "wall_seconds",
+        "failed_wall_seconds",
+    }
+
+
+def test_text_shows_agents_side_by_side(connection):
+    """A block per benchmark, a column per agent, the notes below; too narrow a page takes a line per agent."""
+    one = table(connection, "by_class")
+    wide, narrow = to_text(one), to_text(one, width=60)
+    assert wide.startswith("by_class: ")
+    head = next(line for line in wide.splitlines() if line.startswith("ambiguity_class"))
+    assert head.split() == ["ambiguity_class", "condition", "measure", "a", "b", "units", "trials", "missing"]
+    assert "agent" in narrow
+    assert "0.00 [0.00, 0.79]" in wide
+    assert "parameters: k = 3, reading = paper" in wide
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"measure": "pass_at_k", "value": 0.5, "low": 0.25, "high": 0.75, "reason": None}, "0.50 [0.25, 0.75]"),
+        ({"measure": "ask_pct", "value": 40.0, "low": 20.0, "high": 66.66, "reason": None}, "40 [20, 66.7]"),
+        ({"measure": "pass_at_k", "value": None, "low": None, "reason": "too_few_trials"}, "- too_few_trials"),
+        ({"measure": "pass_at_k", "value": 0.5, "low": None, "reason": "one_cluster"}, "0.50 (one_cluster)"),
+        ({"measure": "questions", "value": 12.0, "low": None, "reason": "count"}, "12"),
+    ],
+)
+def test_a_cell_says_what_is_known(row, text):
+    """Value and interval, or a dash and why."""
+    assert cell(row) == text
+
+
+def test_csv_and_json_keep_numbers_and_nulls(connection):
+    """CSV leaves undefined values empty, JSON has null and numbers."""
+    one = table(connection, "overall")
+    read = list(csv.DictReader(io.StringIO(to_csv(one))))
+    loaded = json.loads(to_json([one]))["overall"]
+    assert len(read) == len(loaded["rows"]) == len(one.rows)
+    assert loaded["rows"] == [dict(row) for row in one.rows]
+    assert [row["value"] == "" for row in read] == [row["value"] is None for row in one.rows]
+    assert loaded["notes"] == list(one.notes)
+
+
+def test_notes_say_what_is_left_out():
+    """Missing, running, superseded and classifying trials, unlabelled variants, too few trials: all are counted."""
+    store = Store(trials=3)
+    old = store.task("t", (1.0,), version="0")
+    store.variant("t", "v")
+    store.trial("v", "underspecified", 0)
+    store.task("t", (1.0,), version="1")
+    assert old != store.tasks["t"]
+    store.trial("v", "underspecified", 0)
+    store.trial("v", "underspecified", 1, ends="running")
+    store.trial("v", "underspecified", 2, ends="failed")
+    store.trial("v", "underspecified", 0, role="classifier", agent="c", scores=(0,))
+    store.start_run(trials=3, planned=9, finished_before=2)
+    opened = connect(store.snapshot())
+    try:
+        notes = "\n".join(table(opened, "by_class").notes + table(opened, "overall").notes)
+    finally:
+        opened.close()
+    for text in (
+        "missing trials of desk: 1;",
+        "trials of desk running now: 1",
+        "task or variant has changed since: 1 trials",
+        "they gave the variants their class: 1 trials",
+        "no class (see ambiguity_classes): 1 variants",
+        "trials of the last plan not started yet: 7",
+        "too_few_trials",
+        "new_task candidates without a verdict: 0",
+    ):
+        assert text in notes
+
+
+def test_mixed_settings_are_noted_and_can_be_told_apart():
+    """Trials of one cell with two simulators are pooled with a warning; the parameter keeps one of them."""
+    store = Store(trials=3)
+    store.task("t", (1.0,))
+    store.variant("t", "v")
+    for simulator in ("exact", "dump"):
+        for index in range(3):
+            store.trial("v", "ask_user", index, user_simulator=simulator, actions=["ask_user S1"])
+    counts = {}
+    for parameters in ({}, {"user_simulator": "dump"}):
+        opened = connect(store.snapshot(), parameters=parameters)
+        try:
+            one = table(opened, "overall")
+            counts[len(parameters)] = (one.rows[0]["n_trials"], any("mix" in note for note in one.notes))
+        finally:
+            opened.close()
+    assert counts == {0: (6, True), 1: (3, False)}
+
+
+def test_parameters_have_checked_defaults(connection):
+    """Every default is allowed, and an open connection shows what it was made with."""
+    for parameter in PARAMETERS:
+        if parameter.default is not None:
+            check(parameter.name, parameter.default)
+    assert current(connection) == {parameter.name: parameter.default for parameter in PARAMETERS}
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "message"),
+    [
+        ("reading=book", BadParameter, "choose one of: paper, readme"),
+        ("k=0", BadParameter, "out of range"),
+        ("k=many", BadParameter, "takes a value of type integer"),
+        ("k", BadParameter, "has no value"),
+        ("speed=1", UnknownName, "there is no parameter 'speed'; known: k, reading"),
+    ],
+)
+def test_a_wrong_parameter_is_explained(setting, error, message):
+    """The error names the parameter and what is possible."""
+    with pytest.raises(error, match=message):
+        for name, value in parse_settings([setting]).items():
+            check(name, value)
+
+
+def test_settings_are_read_in_their_type():
+    """Texts become booleans, integers, numbers and names."""
+    texts = ["intention_to_treat=true", "k=2", "confidence=0.9", "experiment=demo"]
+    expected = {"intention_to_treat": True, "k": 2, "confidence": 0.9, "experiment": "demo"}
+    assert parse_settings(texts) == expected

@@ -1,0 +1,158 @@
+"""Every SQL file keeps its header's word: its inputs, its columns, its grain; and no view depends on row order."""
+
+import random
+import re
+
+import pytest
+
+from analytics.resources import sql_root
+from analytics.store import connect
+from analytics.views import LAYERS, all_views, named_in, needed_for
+from tests.analytics.make_store import Store
+
+KEYS = ("view", "grain", "inputs", "outputs", "equation", "source", "notes")
+VIEWS = all_views()
+SOURCES = {"events", "live_streams", "open_rows"}
+
+
+def header_of(view):
+    """The header as a dictionary, outputs as (name, type) pairs."""
+    lines = [line[2:] for line in view.query.splitlines() if line.startswith("--")]
+    found = {}
+    for line in lines:
+        match = re.match(r" (\w+):(.*)", line)
+        if match and match[1] in KEYS:
+            key = match[1]
+            found[key] = [match[2].strip()]
+        else:
+            found[key].append(line)
+    outputs = [re.match(r"   (\w+) (\S+): (.+)", line) for line in found["outputs"] if line.startswith("   ")]
+    joined = {key: " ".join(part.strip() for part in parts) for key, parts in found.items()}
+    return {**joined, "outputs": [(one[1], one[2]) for one in outputs if one]}
+
+
+def busy_store():
+    """A store in which every view has rows: all conditions, two agents, a failed attempt, a classifier."""
+    store = Store(trials=3)
+    store.task("t", (1.0, 1.0))
+    store.task("u", (1.0,))
+    store.variant("t", "v", "goal input", ambiguity_class="outcome-critical", classified_by="authors")
+    store.variant("u", "w", "constraint")
+    for agent in ("a", "b"):
+        for task_id, scores in (("t", (1, 1)), ("u", (1,))):
+            for index in range(3):
+                store.trial(task_id, "full", index, agent=agent, scores=scores, actions=["read a", "read b", "submit"])
+            store.budget(task_id, (3, 3, 3), 3, agent=agent)
+        for unit, scores in (("v", (1, 0)), ("w", (1,))):
+            for index in range(3):
+                store.trial(unit, "underspecified", index, agent=agent, scores=scores)
+                store.trial(unit, "ask_user", index, agent=agent, scores=scores, actions=["ask_user S1", "submit"])
+                for percent in (10, 30, 50, 70, 90):
+                    actions = ["read a", "read a", "submit"]
+                    place = max(1, 3 * percent // 100)
+                    store.trial(
+                        unit,
+                        f"inject_{percent}",
+                        index,
+                        agent=agent,
+                        scores=scores,
+                        actions=actions,
+                        budget=3,
+                        injected_after=place,
+                    )
+    for index in range(3):
+        store.trial("w", "underspecified", index, agent="c", role="classifier", scores=(0,))
+    store.trial("v", "underspecified", 3, ends="failed")
+    return store
+
+
+@pytest.fixture(scope="module")
+def connection():
+    """A connection to the busy store."""
+    opened = connect(busy_store().snapshot())
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=[view.name for view in VIEWS])
+def test_header_and_grain(view, connection):
+    """The header names the file, what the query reads, the columns that come out, and a key without duplicates."""
+    header = header_of(view)
+    assert tuple(header) == KEYS
+    assert header["view"] == view.name
+    assert set(header["inputs"].split(", ")) == view.inputs
+    described = connection.execute(f"describe {view.name}").fetchall()
+    columns = [(row[0], _shape(row[1])) for row in described]
+    assert header["outputs"] == columns
+    grain = header["grain"].split(", ")
+    doubled = f"select {', '.join(grain)}, count(*) from {view.name} group by all having count(*) > 1"
+    assert connection.execute(doubled).fetchall() == []
+    assert header["source"]
+
+
+def _shape(sql_type):
+    """A type as headers write it: the fields of a struct are left to the text."""
+    lowered = sql_type.lower()
+    return lowered if not lowered.startswith("struct") else "struct[]" if lowered.endswith("[]") else "struct"
+
+
+def test_every_view_has_rows_on_a_busy_store(connection):
+    """No view is empty where everything happened; checks are empty where nothing is wrong."""
+    for view in VIEWS:
+        (count,) = connection.execute(f"select count(*) from {view.name}").fetchall()[0]
+        broken_here = view.name == "budgets_count_full_trials"  # the store's budgets name no real trials
+        assert (count == 0) == (view.layer == "checks" and not broken_here), view.name
+
+
+def test_views_ignore_the_order_of_rows():
+    """Shuffled events give the same rows in every view but those that show the event stream itself."""
+    store = busy_store()
+    shuffled = list(store.envelopes)
+    random.Random(5).shuffle(shuffled)
+    first, second = connect(store.snapshot()), connect(store.snapshot(shuffled))
+    try:
+        for view in VIEWS:
+            query = f"select * from {view.name} order by all"
+            assert first.execute(query).fetchall() == second.execute(query).fetchall(), view.name
+    finally:
+        first.close()
+        second.close()
+
+
+def test_the_order_of_building_is_computed():
+    """Every view comes after all that it reads, and reads only views and the sources."""
+    seen = set(SOURCES)
+    for view in VIEWS:
+        assert view.inputs <= seen, view.name
+        seen.add(view.name)
+
+
+def test_layers_read_downwards():
+    """Staging reads only events; nothing reads a table or a check."""
+    layer_of = {view.name: view.layer for view in VIEWS}
+    for view in VIEWS:
+        read = {layer_of.get(name, "source") for name in view.inputs}
+        assert not read & {"tables", "checks"}, view.name
+        if view.layer == "staging":
+            assert read == {"source"}
+
+
+def test_every_file_is_a_view():
+    """Each file of a layer is one view of its name, and every file outside the layers is a macro."""
+    files = {path.stem for layer in LAYERS for path in (sql_root() / layer).glob("*.sql")}
+    assert files == {view.name for view in VIEWS}
+    others = {path.parent.name for path in sql_root().rglob("*.sql")} - set(LAYERS)
+    assert others == {"macros"}
+
+
+def test_only_what_a_query_needs():
+    """The views named in a query, and theirs, are enough for it; other statements need all."""
+    assert named_in("select count(*) from trials") == {"trials"}
+    assert "stg_trials_started" in needed_for({"trials"})
+    assert named_in("describe trials") is None
+    opened = connect(busy_store().snapshot(), only={"trials"})
+    try:
+        assert opened.execute("select count(*) from trials").fetchall() == [(100,)]
+        assert opened.execute("select count(*) from duckdb_views() where view_name = 'voi'").fetchall() == [(0,)]
+    finally:
+        opened.close()

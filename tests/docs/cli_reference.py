@@ -1,0 +1,42 @@
+"""The reference page of the command line, made from the program's own help: ``python -m tests.docs.cli_reference``."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lhaw_record import build_parser
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+HEAD = """\
+# The command line
+
+Made from the program's help by `python -m tests.docs.cli_reference`; a test fails when it is stale.
+
+Data goes to standard output, narration and progress to standard error. Exit codes: 0 done, 1 a finding or failed work,
+2 usage, 3 damaged store, 130 interrupted.
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    os.environ["COLUMNS"] = "100"
+    parts = [HEAD]
+    for name, parser in _commands(build_parser()):
+        parts.append(f"## {name}\n\n```\n{parser.format_help().strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command, in order, with its own parser."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                verbs = list(_commands(inner))
+                yield from ((f"{name} {verb}", each) for verb, each in verbs)
+                if not verbs:
+                    yield name, inner
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,27 @@
+"""docs/log-format.md tells the truth about the bytes of a journal."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from recorder.events import ActionFinished
+from recorder.frames import MAGIC, frame
+from recorder.journal import read_journal
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "log-format.md").read_text(encoding="utf-8")
+LINE = re.compile(r"^([0-9a-f]{4})  ((?:[0-9a-f]{2} ?)+)", re.MULTILINE)
+
+
+def test_the_walk_through_is_a_journal():
+    """The bytes on the page, at the offsets on the page, are a whole journal that the program reads and would write."""
+    data = b""
+    for offset, pairs in LINE.findall(PAGE):
+        assert int(offset, 16) == len(data)
+        data += bytes.fromhex(pairs)
+    content = read_journal(Path("page.journal"), data)
+    (envelope,) = content.envelopes()
+    assert isinstance(envelope.event, ActionFinished)
+    assert (content.header.experiment_id, content.footer.records, content.tail.torn_bytes) == ("demo", 1, 0)
+    encoded = [msgspec.msgpack.encode(part) for part in (content.header, envelope, content.footer)]
+    assert MAGIC + b"".join(map(frame, encoded)) == data

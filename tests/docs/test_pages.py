@@ -1,0 +1,73 @@
+"""The documents agree with the program and with each other."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lhaw_record import build_parser
+from runners import experiment
+from runners.models.prices import Price
+from tests.docs.cli_reference import PAGE, page
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(name, kind):
+    """The fenced blocks of one kind in a page."""
+    found = FENCE.findall((ROOT / name).read_text(encoding="utf-8"))
+    return [body for language, body in found if language == kind]
+
+
+def test_the_reference_page_is_the_help():
+    """docs/cli.md is what the program says of itself; run python -m tests.docs.cli_reference after a change."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    """Every relative link names a file or a folder that is there."""
+    targets = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
+    assert [each for each in targets if "://" not in each and not (path.parent / each).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/experiments.md"])
+def test_examples_of_experiments_decode(name, tmp_path):
+    """Every experiment file in the documents is accepted by the program."""
+    blocks = _blocks(name, "toml")
+    assert blocks
+    for block in blocks:
+        path = tmp_path / "example.toml"
+        path.write_text(block, encoding="utf-8")
+        assert experiment.load_experiment(path).name == tomllib.loads(block)["name"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/recovery.md"])
+def test_commands_parse(name):
+    """Every command line in the documents is one that the program takes, and every make target is there."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    lines = [line.split("#")[0].split() for block in _blocks(name, "") for line in block.splitlines()]
+    for words in filter(None, lines):
+        if words[0] == "lhaw-record" and "--version" not in words:
+            build_parser().parse_args(words[1:])
+        if words[0] == "make":
+            assert f"\n{words[1]}:" in makefile
+
+
+def test_every_key_of_an_experiment_file_is_described():
+    """docs/experiments.md names each key that the program reads."""
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    tables = [each for each in vars(experiment).values() if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+    names = {field.name for table in (*tables, Price) for field in msgspec.structs.fields(table)}
+    assert {name for name in names - {"options"} if name not in text} == set()
+
+
+def test_the_bundled_experiments_decode(monkeypatch):
+    """Every file in experiments/ is accepted, and is named as its experiment."""
+    monkeypatch.setenv("LHAW_RECORD_MCP_ATLAS", "somewhere")
+    for path in sorted((ROOT / "experiments").glob("*.toml")):
+        assert experiment.load_experiment(path).name == path.stem
