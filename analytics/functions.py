@@ -30,7 +30,7 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 def trimmed_arguments(arguments_json: str) -> str:
     """Return canonical JSON with every string value trimmed; text that is no JSON is trimmed itself.
 
-    Source: METRICS, section 4, wasted compute.
+    Source: docs/metrics.md 4, wasted compute.
     """
     try:
         value = json.loads(arguments_json)

@@ -38,7 +38,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         low=1,
         high=1000,
         meaning="trials drawn in pass@k and pass^k",
-        source="METRICS 2",
+        source="docs/metrics.md 2",
     ),
     Parameter(
         name="reading",
@@ -46,21 +46,21 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="varchar",
         allowed=("paper", "readme"),
         meaning="c = n with several terminal states: divergent (paper) or benign (readme)",
-        source="METRICS 2",
+        source="docs/metrics.md 2",
     ),
     Parameter(
         name="classifier_agent",
         default=None,
         sql_type="varchar",
         meaning="agent whose classifier trials give the class of unlabelled variants; unset: the only one there is",
-        source="METRICS 2",
+        source="docs/metrics.md 2",
     ),
     Parameter(
         name="classifier_experiment",
         default=None,
         sql_type="varchar",
         meaning="experiment whose classifier trials count; unset: every experiment",
-        source="METRICS 2",
+        source="docs/metrics.md 2",
     ),
     Parameter(
         name="reuse_classifying_trials",
@@ -68,7 +68,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="boolean",
         allowed=(False, True),
         meaning="let the trials that gave the class stand in the evaluated tables too",
-        source="METRICS 2",
+        source="docs/metrics.md 2",
     ),
     Parameter(
         name="per",
@@ -76,7 +76,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="varchar",
         allowed=("variant_dimension", "segment", "primary"),
         meaning="a variant counts once in each of its dimensions, once per removed segment, or in its first one only",
-        source="METRICS 3 and 4",
+        source="docs/metrics.md 3 and 4",
     ),
     Parameter(
         name="intention_to_treat",
@@ -84,7 +84,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="boolean",
         allowed=(False, True),
         meaning="keep injected trials that ended before their injection",
-        source="METRICS 4",
+        source="docs/metrics.md 4",
     ),
     Parameter(
         name="voi_cases",
@@ -92,7 +92,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="varchar",
         allowed=("complete", "available"),
         meaning="units with the oracle and all five injections, or every unit that a cell has",
-        source="METRICS 4",
+        source="docs/metrics.md 4",
     ),
     Parameter(
         name="wasted_match",
@@ -100,7 +100,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="varchar",
         allowed=("arguments", "name"),
         meaning="two actions are the same by name and canonical arguments, or by name only",
-        source="METRICS 4",
+        source="docs/metrics.md 4",
     ),
     Parameter(
         name="wasted_supply",
@@ -108,7 +108,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="varchar",
         allowed=("max", "set", "single", "sum"),
         meaning="how often an oracle action can be a counterpart: most in one trace, always, first trace, all traces",
-        source="METRICS 4",
+        source="docs/metrics.md 4",
     ),
     Parameter(
         name="experiment",
@@ -131,7 +131,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         low=0.5,
         high=0.999,
         meaning="coverage of every interval",
-        source="METRICS 5",
+        source="docs/metrics.md 5",
     ),
     Parameter(
         name="draws",
@@ -140,7 +140,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         low=100,
         high=100_000,
         meaning="bootstrap draws",
-        source="METRICS 5",
+        source="docs/metrics.md 5",
     ),
     Parameter(
         name="seed",
@@ -149,7 +149,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         low=0,
         high=2**31,
         meaning="seed of the bootstrap's weights",
-        source="METRICS 5",
+        source="docs/metrics.md 5",
     ),
     Parameter(
         name="bootstrap",
@@ -157,7 +157,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         sql_type="varchar",
         allowed=("percentile", "bca"),
         meaning="how an interval is read off the draws",
-        source="METRICS 5",
+        source="docs/metrics.md 5",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Intervals: Wilson for plain proportions, the cluster bootstrap for everything else (METRICS, section 5).
+"""Intervals: Wilson for plain proportions, the cluster bootstrap for everything else (docs/metrics.md 5).
 
 Every bootstrap of a set of clusters uses one weight matrix, drawn once from the seed: row d says how often each
 cluster was drawn in draw d. So two cells of a set are resampled together, and their digits do not depend on the order
@@ -75,9 +75,9 @@ def ratio_interval(
     below = np.bincount(index, np.asarray(denominators, dtype=np.float64), settings.cluster_count)
 
     def ratio(weights: "Floats") -> "Floats":
-        total = weights @ below
+        total = np.einsum("dc,c->d", weights, below)  # no BLAS: the same digits everywhere, and no threads
         undefined: Floats = np.full(len(total), np.nan)
-        shares: Floats = np.divide(weights @ above, total, out=undefined, where=total > 0)
+        shares: Floats = np.divide(np.einsum("dc,c->d", weights, above), total, out=undefined, where=total > 0)
         return shares
 
     return _interval(ratio, np.unique(index), settings)
@@ -130,7 +130,7 @@ def _interval(statistic: "Statistic", present: "NDArray[np.int64]", settings: Se
     if len(present) < 2:
         return None
     drawn = statistic(cluster_weights(settings.cluster_count, settings.draws, settings.seed))
-    drawn = np.sort(drawn[~np.isnan(drawn)])
+    drawn = drawn[~np.isnan(drawn)]
     if not len(drawn):
         return None
     tail = (1 - settings.confidence) / 2

@@ -39,8 +39,7 @@ def empty_database() -> "duckdb.DuckDBPyConnection":
 @cache
 def all_views() -> tuple[View, ...]:
     """Return every view, each after everything that it reads."""
-    with empty_database() as connection:
-        found = {view.name: view for view in _read_all(connection)}
+    found = {view.name: view for view in _read_all()}
     order = TopologicalSorter({name: view.inputs & found.keys() for name, view in found.items()})
     return tuple(found[name] for name in order.static_order())
 
@@ -90,24 +89,19 @@ def create_views(connection: "duckdb.DuckDBPyConnection", only: set[str] | None 
         connection.execute(f"create {kind} {view.name} as {view.query}").fetchall()
 
 
-def _read_all(connection: "duckdb.DuckDBPyConnection") -> Iterator[View]:
-    for layer in LAYERS:
-        for path in sorted((sql_root() / layer).glob("*.sql")):
-            yield _read(connection, layer, path)
+def _read_all() -> Iterator[View]:
+    paths = [(layer, path) for layer in LAYERS for path in sorted((sql_root() / layer).glob("*.sql"))]
+    queries = [path.read_text(encoding="utf-8") for _, path in paths]
+    with empty_database() as connection:
+        trees = connection.execute("select json_serialize_sql(unnest(?))", [queries]).fetchall()
+    for (layer, path), query, (tree,) in zip(paths, queries, trees, strict=True):
+        yield View(name=path.stem, layer=layer, query=query, inputs=_inputs(path, json.loads(tree)))
 
 
-def _read(connection: "duckdb.DuckDBPyConnection", layer: str, path: Path) -> View:
-    query = path.read_text(encoding="utf-8")
-    return View(name=path.stem, layer=layer, query=query, inputs=_inputs(connection, query))
-
-
-def _inputs(connection: "duckdb.DuckDBPyConnection", query: str) -> frozenset[str]:
-    """Return the tables that a query names, its own common table expressions left out."""
-    (row,) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
-    tree = json.loads(row[0])
+def _inputs(path: Path, tree: dict[str, Any]) -> frozenset[str]:
+    """Return the tables that a parsed query names, its own common table expressions left out."""
     if tree["error"]:
-        first_line = re.sub(r"\s+", " ", query)[:80]
-        raise ValueError(f"not a query: {first_line}: {tree['error_message']}")
+        raise ValueError(f"{path} holds no query: {tree['error_message']}")
     nodes = list(_nodes(tree))
     tables = {node["table_name"] for node in nodes if node.get("type") == "BASE_TABLE"}
     expressions = {entry["key"] for node in nodes if "cte_map" in node for entry in node["cte_map"]["map"]}

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from recorder.digest import CLOSING
 from recorder.errors import StoreError
-from recorder.events import Envelope, RunFinished, TrialFailed, TrialFinished
+from recorder.events import Envelope, type_name
 from recorder.journal import is_live, read_journal
 from recorder.schema import from_row, to_table
 from recorder.store import JournalName, Store
 
 _MOST_LOOKS = 100
-_CLOSING = (RunFinished, TrialFailed, TrialFinished)
-_CLOSING_NAMES = ("run_finished", "trial_failed", "trial_finished")
+_CLOSING_NAMES = frozenset(type_name(cls) for cls in CLOSING)
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def _open_streams(envelopes: list[Envelope], segments: dict[JournalName, Path], 
     for envelope in envelopes:
         if envelope.writer_id in writers:
             begun.add(envelope.stream_id)
-            if isinstance(envelope.event, _CLOSING):
+            if isinstance(envelope.event, CLOSING):
                 closed.add(envelope.stream_id)
     return frozenset(begun - closed)
 

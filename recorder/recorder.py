@@ -19,8 +19,9 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from recorder.digest import CLOSING, with_digest
 from recorder.errors import RecordingFailed
-from recorder.events import AnyEvent, Envelope, RunFinished, TrialFailed, TrialFinished
+from recorder.events import AnyEvent, Envelope
 from recorder.frames import frame
 from recorder.journal import JournalFile, new_header
 from recorder.redaction import Redactor, map_text
@@ -28,7 +29,6 @@ from recorder.store import JournalName, Store, check_experiment_id
 
 ROTATE_BYTES = 64 << 20
 ROTATE_SECONDS = 3600.0
-_CLOSING = frozenset({RunFinished, TrialFinished, TrialFailed})
 
 
 class Clock(msgspec.Struct, frozen=True):
@@ -93,15 +93,13 @@ class Recorder:
         """Begin a new stream: a trial's attempt, or a run."""
         return Stream(self, stream_id, trial_id, attempt)
 
-    def _enqueue(self, envelope: Envelope) -> bytes:
-        """Hand one record to the commit thread and return its payload."""
+    def _enqueue(self, payload: bytes) -> None:
+        """Hand one record to the commit thread."""
         if self._failure is not None:
             raise self._failure
-        payload = self._encode(envelope)
         record = frame(payload)
         with self._lock:
             self._pending.append(record)
-        return payload
 
     def _committed(self) -> asyncio.Future[None]:
         """Return what is done when everything enqueued so far is durable, or cannot be."""
@@ -219,8 +217,6 @@ class Stream:
             await self._recorder._committed()
 
     def _enqueue(self, event: AnyEvent) -> None:
-        if type(event) in _CLOSING:
-            event = msgspec.structs.replace(event, stream_digest=self._chain.hexdigest())
         clock = self._recorder.clock
         envelope = Envelope(
             stream_id=self.stream_id,
@@ -233,9 +229,13 @@ class Stream:
             attempt=self._attempt,
             event=event,
         )
-        payload = self._recorder._enqueue(envelope)
-        self._sequence += 1
+        payload = self._recorder._encode(envelope)
         self._chain.update(payload)
+        if isinstance(event, CLOSING):
+            stored = msgspec.msgpack.decode(payload, type=Envelope)  # without secrets
+            payload = self._recorder._encode(with_digest(stored, self._chain.hexdigest()))
+        self._recorder._enqueue(payload)
+        self._sequence += 1
 
 
 def _wake_all(waiters: Iterable[asyncio.Future[None]], failure: RecordingFailed | None) -> None:

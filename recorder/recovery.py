@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
 
-from recorder.events import AnyEvent, Envelope, RunFinished, RunStarted, TrialFailed, TrialFinished
+from recorder.digest import CLOSING, covered, with_digest
+from recorder.events import AnyEvent, Envelope, RunFinished, RunStarted, TrialFailed
 from recorder.frames import frame
 from recorder.journal import JournalContent, JournalFile, JournalHeader, read_journal
 from recorder.schema import from_row
@@ -24,7 +25,6 @@ from recorder.seal import seal
 from recorder.store import JournalName, Store, sync_directory, try_lock
 
 _encoder = msgspec.msgpack.Encoder()
-_CLOSING = (RunFinished, TrialFailed, TrialFinished)
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ def _closing_records(store: Store, content: JournalContent) -> list[Envelope]:
         streams.setdefault(envelope.stream_id, []).append(envelope)
     now_us = time.time_ns() // 1000
     return [
-        _closing_record(records, now_us) for records in streams.values() if not isinstance(records[-1].event, _CLOSING)
+        _closing_record(records, now_us) for records in streams.values() if not isinstance(records[-1].event, CLOSING)
     ]
 
 
@@ -126,19 +126,20 @@ def _earlier_records(store: Store, header: JournalHeader) -> Iterator[Envelope]:
 
 def _closing_record(records: list[Envelope], now_us: int) -> Envelope:
     last = records[-1]
-    chain = hashlib.sha256()
-    for record in records:
-        chain.update(_encoder.encode(record))
-    return msgspec.structs.replace(
+    closing = msgspec.structs.replace(
         last,
         sequence=last.sequence + 1,
         recorded_at_us=max(now_us, last.recorded_at_us),
-        event=_closing_event(records[0].event, chain.hexdigest()),
+        event=_closing_event(records[0].event),
         version=1,
     )
+    chain = hashlib.sha256()
+    for record in (*records, closing):
+        chain.update(covered(record))
+    return with_digest(closing, chain.hexdigest())
 
 
-def _closing_event(first: AnyEvent, digest: str) -> AnyEvent:
+def _closing_event(first: AnyEvent) -> AnyEvent:
     message = "the process that recorded this stream ended before it was finished"
     if isinstance(first, RunStarted):
         return RunFinished(
@@ -149,11 +150,8 @@ def _closing_event(first: AnyEvent, digest: str) -> AnyEvent:
             trials_blocked=0,
             trials_left=0,
             message=message,
-            stream_digest=digest,
         )
-    return TrialFailed(
-        boundary="recorder", error_kind="interrupted", message=message, is_retry_owed=True, stream_digest=digest
-    )
+    return TrialFailed(boundary="recorder", error_kind="interrupted", message=message, is_retry_owed=True)
 
 
 def _remove_temporaries(store: Store) -> None:

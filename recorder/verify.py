@@ -7,17 +7,15 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.dataset as ds
 
 from recorder.blobs import load_blob
+from recorder.digest import CLOSING, covered
 from recorder.errors import DamagedStore
-from recorder.events import ArtifactStored, Envelope, RunFinished, TrialFailed, TrialFinished
+from recorder.events import ArtifactStored, Envelope
 from recorder.journal import is_live, read_journal
 from recorder.schema import from_row
 from recorder.store import Store
-
-_encoder = msgspec.msgpack.Encoder()
-_CLOSING = (RunFinished, TrialFailed, TrialFinished)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,17 +77,17 @@ def verify(root: Path) -> Verified:
 
 
 def _segment_records(path: Path, findings: list[Finding]) -> Iterator[tuple[int, Envelope]]:
+    """Every record of a segment, read the way readers read it, with the checksums of its pages."""
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     row = 0
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            promised = int(path.stem.rpartition("-")[2])
-            if file.metadata.num_rows != promised:
-                problem = f"holds {file.metadata.num_rows} rows, its name promises {promised}"
-                findings.append(Finding(file=str(path), row=None, problem=problem))
-            for batch in file.iter_batches(batch_size=4096):
-                for item in batch.to_pylist():
-                    yield row, from_row(item)
-                    row += 1
+        segment = ds.dataset(path, format=ds.ParquetFileFormat(default_fragment_scan_options=checked))
+        for item in segment.to_table().to_pylist():
+            yield row, from_row(item)
+            row += 1
+        promised = int(path.stem.rpartition("-")[2])
+        if row != promised:
+            findings.append(Finding(file=str(path), row=row, problem=f"ends after {row} of {promised} rows"))
     except (OSError, pa.ArrowException, msgspec.ValidationError, KeyError, TypeError) as error:
         findings.append(Finding(file=str(path), row=row, problem=f"cannot be read: {error}"))
 
@@ -125,7 +123,8 @@ def _check_record(
         yield finding(f"event {envelope.sequence} follows the closing event")
     if envelope.sequence != state.following:
         yield finding(f"event {envelope.sequence} stands where {state.following} belongs")
-    if isinstance(envelope.event, _CLOSING):
+    state.chain.update(covered(envelope))
+    if isinstance(envelope.event, CLOSING):
         state.is_closed = True
         if envelope.event.stream_digest != state.chain.hexdigest():
             yield finding("the digest in the closing event is not that of the stream")
@@ -133,7 +132,6 @@ def _check_record(
         yield from (finding(problem) for problem in _check_blob(store, envelope.event))
     if not all(math.isfinite(value) for value in msgspec.structs.astuple(envelope.event) if isinstance(value, float)):
         yield finding(f"event {envelope.sequence} holds a number that is not finite")
-    state.chain.update(_encoder.encode(envelope))
     state.following = envelope.sequence + 1
 
 

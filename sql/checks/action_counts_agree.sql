@@ -6,7 +6,7 @@
 --   recorded_action_count bigint: as recorded
 --   counted_action_count bigint: actions found
 -- equation: trial_finished.action_count = number of actions started
--- source: METRICS 1, actions
+-- source: docs/metrics.md 1, actions
 -- notes: returns the attempts that break it.
 select
     finished.stream_id,

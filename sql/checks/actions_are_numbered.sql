@@ -8,7 +8,7 @@
 --   first_index bigint: lowest number
 --   last_index bigint: highest number
 -- equation: the actions of an attempt are 1, 2, 3, ... each once
--- source: DESIGN 2, action
+-- source: ARCHITECTURE.md, glossary, action
 -- notes: returns the attempts that break it.
 with numbered as (
     select

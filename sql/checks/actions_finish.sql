@@ -8,8 +8,8 @@
 --   n_finishes bigint: finishes
 -- equation: in a finished attempt every started action has one finish, and every finish
 --     its start
--- source: DESIGN 4: a long call is two facts; a lone first half is what a crash looks
---     like
+-- source: docs/log-format.md: a long call is two facts; a lone first half is what a
+--     crash looks like
 -- notes: returns the actions that break it.
 with started as (
     select

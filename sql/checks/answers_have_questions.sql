@@ -8,7 +8,8 @@
 --   is_answered boolean: has an answer
 -- equation: every answer has its question; in a finished attempt every question its
 --     answer
--- source: DESIGN 4: a simulator error is a failed trial, never an invented answer
+-- source: docs/log-format.md: a simulator error is a failed trial, never an invented
+--     answer
 -- notes: returns the questions and answers that break it.
 with paired as (
     select

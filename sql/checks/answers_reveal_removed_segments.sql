@@ -6,7 +6,7 @@
 --   question_id varchar: id of the question in its stream
 --   segment_id varchar: id of the segment
 -- equation: a revealed segment is one that the variant of the trial removed
--- source: METRICS 3, question quality
+-- source: docs/metrics.md 3, question quality
 -- notes: returns the answers that break it.
 with revealed as (
     select

@@ -10,7 +10,7 @@
 --   last_sequence bigint: highest sequence
 -- equation: an attempt begins with its only trial_started, and its end, if any, is
 --     single and last
--- source: DESIGN 4, events
+-- source: docs/log-format.md, events
 -- notes: returns the attempts that break it.
 with streams as (
     select

@@ -9,7 +9,7 @@
 --   computed_budget_actions bigint: B recomputed, actions
 --   action_counts bigint[]: action counts of the trials used
 -- equation: B = (2 * sum + n) div (2 * n)
--- source: METRICS 4, budget
+-- source: docs/metrics.md 4, budget
 -- notes: returns the budgets that break it.
 select
     stream_id,

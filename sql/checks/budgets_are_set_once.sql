@@ -9,7 +9,7 @@
 --   n_budgets bigint: budgets recorded
 --   budgets_set bigint[]: the different values
 -- equation: a unit has one budget
--- source: METRICS 4: fixed by oracle_budget_set; DESIGN 4: once
+-- source: docs/metrics.md 4: fixed by oracle_budget_set; docs/log-format.md: once
 -- notes: returns the units with several.
 select
     benchmark,

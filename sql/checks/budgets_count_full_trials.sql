@@ -10,7 +10,7 @@
 --   trial_state varchar: valid, missing or running
 --   action_count bigint: actions of the attempt that counts
 -- equation: a budget's trials are valid trials of `full` with those action counts
--- source: METRICS 4, budget
+-- source: docs/metrics.md 4, budget
 -- notes: returns the trials that break it. Trials that this store lacks break it too.
 with used as (
     select

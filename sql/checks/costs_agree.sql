@@ -6,7 +6,7 @@
 --   recorded_cost_usd double: as recorded, USD
 --   summed_cost_usd double: sum of the calls, USD
 -- equation: trial_finished.cost_usd = sum over the attempt's replies, to 6 places
--- source: METRICS 8
+-- source: docs/metrics.md 8
 -- notes: an unknown price makes both null. Returns the attempts that break it.
 with summed as (
     select

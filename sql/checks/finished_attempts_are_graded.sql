@@ -7,7 +7,7 @@
 --   attempt integer: number of the attempt, from 1
 -- equation: a finished attempt has exactly one primary result for every checkpoint of
 --     its registered task
--- source: METRICS 1, valid
+-- source: docs/metrics.md 1, valid
 -- notes: returns the attempts that break it; they count as missing, never as failures.
 select
     stream_id,

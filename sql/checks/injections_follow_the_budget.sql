@@ -12,7 +12,7 @@
 --   injection_status varchar: injected or skipped
 -- equation: target = max(1, B * p div 100), and the message went in at the target
 --     action or later, within the trial
--- source: METRICS 4, injection action
+-- source: docs/metrics.md 4, injection action
 -- notes: valid trials of the injected conditions; a skipped injection has no place.
 --     Returns the trials that break it, those without a recorded injection too.
 select

@@ -10,7 +10,8 @@
 --   budget_actions bigint: oracle budget B, actions
 --   set_budget_actions bigint: budget of the unit, actions
 -- equation: the budget of an injected trial is that of its unit
--- source: METRICS 4: fixed by oracle_budget_set; all injected trials of a unit use it
+-- source: docs/metrics.md 4: fixed by oracle_budget_set; all injected trials of a unit
+--     use it
 -- notes: returns the valid trials that break it.
 select
     trials.trial_id,

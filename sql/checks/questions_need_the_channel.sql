@@ -6,7 +6,7 @@
 --   condition varchar: condition of the trials
 --   n_questions bigint: questions
 -- equation: only trials of ask_user and full_ask_user have questions
--- source: DESIGN 2, channel
+-- source: ARCHITECTURE.md, glossary, channel
 -- notes: returns the attempts that break it.
 select
     asked.stream_id,

@@ -8,7 +8,7 @@
 --   n_ends bigint: ends
 -- equation: every reply or failure of a model has its request; in a finished attempt
 --     every request has one of them
--- source: DESIGN 4: a long call is two facts joined by call_id
+-- source: docs/log-format.md: a long call is two facts joined by call_id
 -- notes: returns the calls that break it.
 with ends as (
     select

@@ -7,7 +7,7 @@
 --   total double: points there are
 --   registered_total double: points of the task's checkpoint
 -- equation: a primary result names a checkpoint of its task, with that total
--- source: DESIGN 4, checkpoint_scored
+-- source: docs/log-format.md, checkpoint_scored
 -- notes: returns the results that break it.
 select
     scored.stream_id,

@@ -8,7 +8,7 @@
 --   first_sequence bigint: lowest sequence
 --   last_sequence bigint: highest sequence
 -- equation: the sequences of a stream are 0, 1, 2, ... each once
--- source: DESIGN 4, envelope
+-- source: docs/log-format.md, envelope
 -- notes: returns the streams that break it.
 with streams as (
     select

@@ -10,7 +10,7 @@
 --   totals double[]: points in order
 -- equation: desk, tac: success iff all points are reached; mcp_atlas: success iff the
 --     mean of the claims' scores, rounded to 3 places, is >= 0.75
--- source: METRICS 1, success
+-- source: docs/metrics.md 1, success
 -- notes: valid trials of these benchmarks. Returns those that break it.
 with totals as (
     select

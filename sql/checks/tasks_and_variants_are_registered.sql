@@ -8,7 +8,7 @@
 --   variant_id varchar: id of the variant; null for a task's own trials
 --   has_variant boolean: the variant is registered, or there is none
 -- equation: the task and the variant of a trial are registered with these digests
--- source: DESIGN 4, task_registered and variant_generated
+-- source: docs/log-format.md, task_registered and variant_generated
 -- notes: returns the attempts that break it.
 select
     started.stream_id,

@@ -5,7 +5,7 @@
 --   stream_id varchar: the attempt, or run, in the event stream
 --   action_count bigint: actions of the attempt
 -- equation: actions = tool calls + malformed calls + turns of text alone
--- source: METRICS 1, actions
+-- source: docs/metrics.md 1, actions
 -- notes: counted from the actions themselves; an attempt without actions has no row.
 select
     stream_id,

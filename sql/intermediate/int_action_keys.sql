@@ -8,7 +8,7 @@
 --   action_name varchar: tool name; empty for a turn of text
 --   action_key varchar: what makes two actions equal
 -- equation: key = name and canonical arguments with trimmed strings, or name only
--- source: METRICS 4, wasted compute; FACTS B3.8; parameter `wasted_match`
+-- source: docs/metrics.md 4, wasted compute; parameter `wasted_match`
 -- notes: only trials of `full` and of the injected conditions. ask_user, submit and
 --     turns of text alone are left out. Arguments are recorded as canonical JSON, so
 --     they are parsed only where a string may have blanks at an end.

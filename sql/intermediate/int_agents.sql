@@ -7,7 +7,7 @@
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
 --       pools agents
 -- equation: none
--- source: DESIGN 4, trial_id: a changed agent is another agent
+-- source: docs/log-format.md, trial_id: a changed agent is another agent
 -- notes: a name that stands for several agents is told apart by six digits of the
 --     digest, so that their trials are never pooled.
 with agents as (

@@ -12,7 +12,7 @@
 -- equation: ask_pct = 100 * trials that asked / trials; ask_variant_pct = 100 *
 --     variants where a trial asked / variants; questions_per_asking_trial = questions /
 --     trials that asked
--- source: METRICS 3, Ask % and questions per asking trial; FACTS B2.9
+-- source: docs/metrics.md 3, Ask % and questions per asking trial
 -- notes: valid trials of ask_user. Nobody asked: questions_per_asking_trial is null.
 with units as (
     select

@@ -10,7 +10,7 @@
 --   duration_ms double: wall time, milliseconds; null without an end
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
 --     the task
--- source: METRICS 1, valid, missing and running
+-- source: docs/metrics.md 1, valid, missing and running
 -- notes: states are valid, ungraded, failed, running and interrupted. An attempt
 --     without an end is running while a living writer holds it, else interrupted. A
 --     task that was never registered makes its attempts ungraded.

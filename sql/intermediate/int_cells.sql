@@ -27,7 +27,7 @@
 --   n_questions bigint: questions
 -- equation: n_missing = planned - valid - running, where planned is the recorded number
 --     per cell, at least the trials seen
--- source: METRICS 1 and 3
+-- source: docs/metrics.md 1 and 3
 -- notes: a trial of a variant is in the unit of its variant; a trial with the full
 --     prompt is (also) in the unit of its task.
 with placed as (

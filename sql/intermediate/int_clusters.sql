@@ -8,7 +8,7 @@
 --   cluster_index bigint: number of the cluster in its set, from 0
 --   cluster_count bigint: clusters in the set
 -- equation: none
--- source: METRICS 5: one weight matrix shared by all cells of a set
+-- source: docs/metrics.md 5: one weight matrix shared by all cells of a set
 -- notes: the set is every task (kind task) or every variant (kind variant) of a
 --     benchmark, numbered from 0 in the order of their names.
 with members as (

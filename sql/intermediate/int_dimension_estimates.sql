@@ -18,7 +18,7 @@
 --   method varchar: wilson, percentile or bca
 --   reason varchar: why something is null
 -- equation: mean over the units of a dimension; gain paired per variant
--- source: METRICS 3, by dimension; parameter `per`
+-- source: docs/metrics.md 3, by dimension; parameter `per`
 -- notes: dimension all holds every variant once. For full the units are the tasks of
 --     the variants in the dimension, each once.
 with memberships as (

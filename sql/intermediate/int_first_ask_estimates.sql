@@ -11,7 +11,8 @@
 --   n_trials bigint: trials with a placed first question
 -- equation: over the trials that asked: mean and median of first_ask_pct, and the share
 --     of them from 25 to 50 % (both ends included)
--- source: METRICS 1 and 4, first-ask timing and natural asking [Ask Early table 5]
+-- source: docs/metrics.md 1 and 4, first-ask timing and natural asking [Ask Early table
+--     5]
 -- notes: valid trials of ask_user. A first question whose action is unknown is dropped.
 with trials as (
     select

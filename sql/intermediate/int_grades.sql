@@ -8,7 +8,7 @@
 --   points_progress double: share of the points, 0 to 1
 -- equation: result = 1 iff score = 1 (mcp_atlas), else result = score; points progress
 --     = sum(score) / sum(total)
--- source: METRICS 1, terminal state and checkpoint progress; FACTS B2.8
+-- source: docs/metrics.md 1, terminal state and checkpoint progress
 -- notes: only attempts that count. Results stand in the order of task_registered.
 with counted as (
     select

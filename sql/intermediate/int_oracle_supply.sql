@@ -10,7 +10,7 @@
 --   action_key varchar: what makes two actions equal
 --   supply bigint: how many counterparts there are
 -- equation: supply = most often in one `full` trial of the unit
--- source: METRICS 4, wasted compute; parameter `wasted_supply`
+-- source: docs/metrics.md 4, wasted compute; parameter `wasted_supply`
 -- notes: variant_id is null where variants share the `full` trials of their task. set:
 --     any occurrence is enough for ever; single: counts of the first trial by index;
 --     sum: over all traces.

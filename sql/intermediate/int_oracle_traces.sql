@@ -14,7 +14,8 @@
 --   oracle_variant_id varchar: variant whose full trials count; null: those of the task
 --   has_oracle boolean: its unit has a measured full trial
 -- equation: none
--- source: METRICS 4, wasted compute and budget: the unit is (agent; task or variant)
+-- source: docs/metrics.md 4, wasted compute and budget: the unit is (agent; task or
+--     variant)
 -- notes: measured trials of the injected conditions with the variant that holds their
 --     `full` trials: its own, or null for those of the task. has_oracle: there are any.
 with oracles as (

@@ -6,7 +6,8 @@
 --   tokens bigint: tokens
 --   cost_usd double: USD; null if a price is unknown
 -- equation: tokens = input + output
--- source: METRICS 4: tokens and cost of the calls whose served action is pre-injection
+-- source: docs/metrics.md 4: tokens and cost of the calls whose served action is
+--     pre-injection
 -- notes: a call that served several actions of one batch counts once; every action
 --     counts here, ask_user and text too. Cost is null where a price is unknown.
 with served as (

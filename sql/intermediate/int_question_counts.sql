@@ -6,7 +6,7 @@
 --   question_count bigint: questions of the attempt that counts
 --   first_ask_action bigint: action of the first question
 -- equation: none
--- source: METRICS 1, questions
+-- source: docs/metrics.md 1, questions
 -- notes: an attempt without questions has no row; the first ask is null where one of
 --     its questions has no known action.
 select

@@ -12,7 +12,7 @@
 -- equation: with g the gain in percentage points and q the questions of the ask arm of
 --     a paired variant: per question per variant = sum(g) / sum(q); per question =
 --     mean(g) / sum(q) = the former / number of variants
--- source: METRICS 3, gain per question; FACTS B2.10 and B2.11
+-- source: docs/metrics.md 3, gain per question
 -- notes: both over the same paired variants; no questions give null (nobody_asked). The
 --     per-question interval takes the number of variants as given. It shrinks with the
 --     size of the set: never compare it across sets.

@@ -11,7 +11,7 @@
 --   context varchar: context given with the question
 --   action_index bigint: number of the action in its attempt, from 1
 -- equation: none
--- source: METRICS 1, questions and first-ask timing
+-- source: docs/metrics.md 1, questions and first-ask timing
 -- notes: the action of a question is the one recorded with it, else the one with the
 --     same call id; null where neither is known.
 with calls as (

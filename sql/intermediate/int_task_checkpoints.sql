@@ -9,7 +9,7 @@
 --   label varchar: words for it
 --   total double: points there are
 -- equation: none
--- source: METRICS 1, terminal state: the order of task_registered
+-- source: docs/metrics.md 1, terminal state: the order of task_registered
 -- notes: a task without checkpoints has no row.
 with numbered as (
     select

@@ -9,7 +9,7 @@
 --   domain varchar: domain of the task
 --   checkpoints struct[]: in the order of the terminal state
 -- equation: none; a task is registered once per run, its digest covers every field
--- source: DESIGN 4, task_registered
+-- source: docs/log-format.md, task_registered
 -- notes: rows of one digest are equal, so any of them is taken.
 select
     task_digest,

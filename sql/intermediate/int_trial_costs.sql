@@ -12,7 +12,7 @@
 --   failed_tokens bigint: their tokens
 --   failed_cost_usd double: their USD; null if a price is unknown
 -- equation: purpose all = agent + user_simulator + grader_and_judge
--- source: METRICS 8
+-- source: docs/metrics.md 8
 -- notes: what the attempt that counts used, and in columns of their own what the other
 --     ended attempts used. An unknown price makes the sum null.
 with purposes as (

@@ -7,7 +7,7 @@
 --   failed_wall_seconds double: their wall time
 --   tool_seconds double: time of actions
 -- equation: tool time = sum of the actions' durations, the questions' among them
--- source: METRICS 8
+-- source: docs/metrics.md 8
 -- notes: of the attempt that counts; wall time of other ended attempts apart.
 with tools as (
     select

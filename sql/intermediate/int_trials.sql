@@ -9,7 +9,7 @@
 --   attempts bigint: attempts started, whatever became of them
 --   failed_attempts bigint: attempts that ended and do not count
 -- equation: none
--- source: METRICS 1: the highest-numbered valid attempt counts
+-- source: docs/metrics.md 1: the highest-numbered valid attempt counts
 -- notes: `stream_id` is the attempt that counts, null where none is valid;
 --     `keys_stream_id` is that one, else the latest, and gives the keys of the trial.
 with summarised as (

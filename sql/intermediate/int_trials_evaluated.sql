@@ -35,7 +35,7 @@
 --   first_ask_action bigint: action of the first question
 --   first_ask_pct double: its place among the actions, %
 -- equation: none
--- source: METRICS 2 and 4 (injected = false); parameter `intention_to_treat`
+-- source: docs/metrics.md 2 and 4 (injected = false); parameter `intention_to_treat`
 -- notes: the trials that the tables are made of, in every state. `is_measured` = valid,
 --     and for injected conditions the message was really inserted, unless
 --     intention_to_treat.

@@ -6,7 +6,7 @@
 --   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
 --   exclusion varchar: why no table uses the trial; null if they do
 -- equation: none
--- source: METRICS 2 (classifying trials, new_task); parameters `experiment`,
+-- source: docs/metrics.md 2 (classifying trials, new_task); parameters `experiment`,
 --     `user_simulator`, `reuse_classifying_trials`
 -- notes: `exclusion` is null for the trials that the tables use, else the first reason
 --     that applies. A task or variant that changed keeps only its latest version, that

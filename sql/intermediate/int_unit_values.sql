@@ -24,7 +24,7 @@
 --   reason varchar: why something is null
 --   is_binary boolean: n = k, so pass@k is 0 or 1
 -- equation: none; the measures of pass_at_k, one per row
--- source: METRICS 2 and 3
+-- source: docs/metrics.md 2 and 3
 -- notes: measures are pass_at_k, pass_hat_k and checkpoint_progress (mean per trial,
 --     then per unit). A value that is null has a reason.
 with listed as (

@@ -6,7 +6,7 @@
 --   position bigint: place, from 1
 --   dimension varchar: goal, constraint, input or context
 -- equation: none
--- source: METRICS 3, by dimension; parameter `per`
+-- source: docs/metrics.md 3, by dimension; parameter `per`
 -- notes: variant_dimension keeps the first segment of each dimension, segment keeps
 --     all, primary keeps position 1.
 with ranked as (

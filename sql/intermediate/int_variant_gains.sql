@@ -20,7 +20,7 @@
 --   n_questions bigint: questions of the ask arm
 --   pair_id varchar: names the pair of arms
 -- equation: gain = value(ask_user) - value(underspecified)
--- source: METRICS 3, gain
+-- source: docs/metrics.md 3, gain
 -- notes: paired: a variant without a value in one arm has a null gain and a reason, and
 --     is counted as dropped. Trials and missing trials are those of both arms. An agent
 --     that never had the ask_user arm has no row.

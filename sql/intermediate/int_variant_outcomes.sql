@@ -14,7 +14,7 @@
 --   n_success bigint: successes among them, c
 --   n_terminal_states bigint: different terminal states, |S|
 -- equation: n = valid trials, c = successes, S = distinct terminal states
--- source: METRICS 2
+-- source: docs/metrics.md 2
 -- notes: `underspecified` trials only, evaluated and classifying ones apart. Planned is
 --     the recorded number per cell, at least the trials seen.
 select

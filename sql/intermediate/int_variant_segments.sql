@@ -11,7 +11,7 @@
 --   subdimension varchar: open vocabulary
 --   segment_value varchar: what was removed
 -- equation: none
--- source: DESIGN 2, segment
+-- source: ARCHITECTURE.md, glossary, segment
 -- notes: the segment at position 1 gives the primary dimension.
 with numbered as (
     select

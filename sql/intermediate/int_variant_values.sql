@@ -22,8 +22,8 @@
 --   reason varchar: why something is null
 --   is_binary boolean: n = k, so pass@k is 0 or 1
 -- equation: none
--- source: METRICS 3, units: the (variant, agent), whose `full` value is that of its
---     task
+-- source: docs/metrics.md 3, units: the (variant, agent), whose `full` value is that of
+--     its task
 -- notes: under oracle scope variant the variant's own `full` trials are taken. Every
 --     variant that the agent met under any condition has a row for `full` where its
 --     task has one. cell_id is that of the trials behind the value.

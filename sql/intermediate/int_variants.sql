@@ -12,7 +12,7 @@
 --   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
 --   classified_by varchar: who gave the class
 -- equation: none
--- source: METRICS 2, which class the tables use
+-- source: docs/metrics.md 2, which class the tables use
 -- notes: the digest leaves the label out, so a label can be added later: the last
 --     recorded label counts (ties by stream and sequence).
 with labels as (

@@ -18,7 +18,7 @@
 --   reason varchar: why something is null
 -- equation: first match wins. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0:
 --     outcome-critical; |S| = 1 and c = n: benign; otherwise divergent
--- source: METRICS 2, ambiguity class; FACTS B2.1 to B2.5; parameter `reading`
+-- source: docs/metrics.md 2, ambiguity class; parameter `reading`
 -- notes: no judge is recorded, so c = 0 and |S| = 1 is unjudged and stays
 --     outcome-critical. reading = readme makes c = n benign whatever S is. Fewer than
 --     the planned trials give null.

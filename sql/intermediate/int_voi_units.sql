@@ -19,7 +19,7 @@
 --   n_not_injected bigint: valid trials left out: ended before the injection
 --   is_collapsed boolean: another percentage gives the same action
 -- equation: complete = pass@k is defined for full and for all five injections
--- source: METRICS 4, VOI curve; FACTS B3.2; parameter `voi_cases`
+-- source: docs/metrics.md 4, VOI curve; parameter `voi_cases`
 -- notes: every unit that has any injected trial, under all seven conditions. A value
 --     that is left out is null: incomplete_unit (complete case), not_run, or its own
 --     reason.

@@ -17,7 +17,7 @@
 --   n_not_injected bigint: valid trials left out: ended before the injection
 --   is_collapsed boolean: another percentage gives the same action
 -- equation: value per trial, mean per unit
--- source: METRICS 4, wasted compute
+-- source: docs/metrics.md 4, wasted compute
 -- notes: the unit is (variant, agent). Trials without a value are left out of the mean;
 --     a unit with an unknown price has no cost.
 with summarised as (

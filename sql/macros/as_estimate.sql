@@ -3,7 +3,7 @@
 -- outputs:
 --     n_dropped bigint, method varchar, reason varchar)
 -- equation: none; the one shape of every printed mean
--- source: METRICS 5
+-- source: docs/metrics.md 5
 -- notes: printed digits are rounded to 6 places, so that every machine prints the same;
 --     a null value or a null interval always has a reason.
 create or replace macro as_estimate(

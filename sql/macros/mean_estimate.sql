@@ -2,7 +2,7 @@
 -- inputs: one row per unit of a cell
 -- outputs: the struct of as_estimate
 -- equation: mean over the units that have a value, each weighing the same
--- source: METRICS 3 and 5
+-- source: docs/metrics.md 3 and 5
 -- notes: units without a value are counted as dropped; without any value the reason is
 --     the units' own (the first by name where they differ).
 create or replace macro mean_estimate(

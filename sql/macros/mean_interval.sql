@@ -3,7 +3,7 @@
 -- outputs: struct(low double, high double, method varchar), null where undefined
 -- equation: Wilson over units where pass@k has n = k and every value is 0 or 1, else
 --     the cluster bootstrap of the mean
--- source: METRICS 5
+-- source: docs/metrics.md 5
 -- notes: units without a value are left out; fewer than two clusters give null.
 create or replace macro mean_interval(
     unit_value, unit_id, cluster_index, cluster_count, is_binary

@@ -3,7 +3,7 @@
 -- outputs: the struct of as_estimate
 -- equation: median over the units that have a value; of an even number the mean of the
 --     two in the middle
--- source: METRICS 4 and 5
+-- source: docs/metrics.md 4 and 5
 -- notes: units without a value are counted as dropped.
 create or replace macro median_estimate(
     unit_value, undefined_reason, unit_id, cluster_index, cluster_count

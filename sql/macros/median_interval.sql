@@ -2,7 +2,7 @@
 -- inputs: one row per unit of a cell
 -- outputs: struct(low double, high double, method varchar), null where undefined
 -- equation: cluster bootstrap of the median
--- source: METRICS 5
+-- source: docs/metrics.md 5
 -- notes: units without a value are left out; fewer than two clusters give null.
 create or replace macro median_interval(
     unit_value, unit_id, cluster_index, cluster_count

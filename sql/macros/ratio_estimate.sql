@@ -2,7 +2,7 @@
 -- inputs: one row per unit of a cell
 -- outputs: the struct of as_estimate
 -- equation: sum(numerator) / sum(denominator) over the units with a numerator
--- source: METRICS 3 and 5
+-- source: docs/metrics.md 3 and 5
 -- notes: a denominator of 0 gives null with the given reason.
 create or replace macro ratio_estimate(
     numerator, denominator, undefined_reason, unit_id, cluster_index, cluster_count

@@ -2,7 +2,7 @@
 -- inputs: one row per unit of a cell
 -- outputs: struct(low double, high double, method varchar), null where undefined
 -- equation: cluster bootstrap of sum(numerator) / sum(denominator)
--- source: METRICS 5
+-- source: docs/metrics.md 5
 -- notes: fewer than two clusters, or nothing below the line, give null.
 create or replace macro ratio_interval(
     numerator, denominator, unit_id, cluster_index, cluster_count

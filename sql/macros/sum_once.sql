@@ -2,7 +2,7 @@
 -- inputs: rows in which a cell of trials may occur several times
 -- outputs: bigint
 -- equation: sum of n over the distinct cells
--- source: METRICS 3 (variants of one task share its `full` trials)
+-- source: docs/metrics.md 3 (variants of one task share its `full` trials)
 -- notes: a null n adds nothing; no rows give 0.
 create or replace macro sum_once(cell_id, n) as coalesce(
     list_sum(

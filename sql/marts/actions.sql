@@ -18,7 +18,7 @@
 --   server varchar: MCP server
 --   server_pid bigint: its process
 -- equation: none
--- source: METRICS 1, actions
+-- source: docs/metrics.md 1, actions
 -- notes: every attempt; `is_counted` marks those of the attempt that counts. What came
 --     back is null where the action never finished.
 select

@@ -19,7 +19,7 @@
 --   n_terminal_states bigint: different terminal states, |S|
 --   reason varchar: why something is null
 -- equation: the label that came with the variant, else the classifier's class
--- source: METRICS 2, which class the tables use and oracle_decision; parameters
+-- source: docs/metrics.md 2, which class the tables use and oracle_decision; parameters
 --     `classifier_agent` and `classifier_experiment`
 -- notes: without `classifier_agent` the only classifying agent is taken; with several
 --     the class is null (reason several_classifiers). A label has no verdict.

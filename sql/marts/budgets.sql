@@ -16,7 +16,7 @@
 --   trial_ids varchar[]: trials used
 --   action_counts bigint[]: action counts of the trials used
 -- equation: B = (2 * sum + n) div (2 * n), the mean rounded half up
--- source: METRICS 4, budget; FACTS B3.9
+-- source: docs/metrics.md 4, budget
 -- notes: as recorded, beside the same from the recorded counts; no counts give null.
 select
     stream_id,

@@ -14,7 +14,7 @@
 --   cost_usd double: USD; null if a price is unknown
 --   model_seconds double: time of model calls
 -- equation: none
--- source: METRICS 8
+-- source: docs/metrics.md 8
 -- notes: every attempt has the purposes agent, user_simulator and grader_and_judge. An
 --     unknown price makes the cost null, never 0; without calls it is 0. A failed call
 --     has no known tokens.

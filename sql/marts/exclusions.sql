@@ -1,13 +1,14 @@
 -- view: exclusions
 -- grain: benchmark, kind
--- inputs: ambiguity_classes, injections, int_runs_planned, int_trials_evaluated,
+-- inputs: ambiguity_classes, injections, int_experiments, int_trials_evaluated,
 --     int_trials_screened, pass_at_k, stg_trials_started, trials
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: what is left out or to be read with care
 --   n bigint: how many
 -- equation: none; what the tables leave out or should be read with, counted
--- source: METRICS 1 to 4; DESIGN 8: every table says which trials it excludes and why
+-- source: docs/metrics.md 1 to 4; docs/metrics.md 6: every table says which trials it
+--     excludes and why
 -- notes: only kinds that occur. benchmark is all for what no benchmark owns.
 with screened as (
     select
@@ -105,17 +106,6 @@ collapsed as (
     group by injections.benchmark
 ),
 
-latest_runs as (
-    select
-        experiment_id,
-        arg_max(run_id, (recorded_at_us, run_id)) as run_id
-    from int_runs_planned
-    where
-        getvariable('experiment') is null
-        or experiment_id = getvariable('experiment')
-    group by experiment_id
-),
-
 started as (
     select
         run_id,
@@ -136,9 +126,11 @@ unstarted as (
                 0
             )
         ) as n
-    from latest_runs
-    inner join int_runs_planned as runs on latest_runs.run_id = runs.run_id
-    left join started on latest_runs.run_id = started.run_id
+    from int_experiments as runs
+    left join started on runs.run_id = started.run_id
+    where
+        getvariable('experiment') is null
+        or runs.experiment_id = getvariable('experiment')
 ),
 
 united as (

@@ -15,7 +15,7 @@
 --   first_ask_action bigint: action of the first question
 --   first_ask_pct double: its place among the actions, %
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
--- source: METRICS 1, first-ask timing
+-- source: docs/metrics.md 1, first-ask timing
 -- notes: valid trials with at least one question; asks are counted in both terms.
 select
     trial_id,

@@ -24,7 +24,7 @@
 --   action_count bigint: actions of the attempt that counts
 --   is_collapsed boolean: another percentage gives the same action
 -- equation: target = max(1, B * p div 100) for p in 10, 30, 50, 70, 90
--- source: METRICS 4, budget and injection action; FACTS B3.9, B3.10
+-- source: docs/metrics.md 4, budget and injection action
 -- notes: valid trials of the injected conditions. is_collapsed: another p of the unit
 --     has the same target, so the conditions do not differ. Target and flag are null
 --     without a budget.

@@ -17,7 +17,7 @@
 --   oracle_decision varchar: CLARIFY or PROCEED
 --   reason varchar: why something is null
 -- equation: that of int_variants_classified
--- source: METRICS 2; FACTS B2.19: the class depends on the classifying agent
+-- source: docs/metrics.md 2: the class depends on the classifying agent
 -- notes: what each agent's own trials would say. The tables never use an evaluated
 --     agent's own class; see ambiguity_classes.
 select

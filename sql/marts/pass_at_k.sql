@@ -30,10 +30,10 @@
 --   cluster_index bigint: number of the cluster in its set, from 0
 --   cluster_count bigint: clusters in the set
 -- equation: pass@k = 1 - C(n-c, k) / C(n, k); pass^k = C(c, k) / C(n, k)
--- source: METRICS 2; Chen et al. 2021; FACTS B1, B2.12, B2.13; parameter `k`
+-- source: docs/metrics.md 2; Chen et al. 2021; parameter `k`
 -- notes: n < k is null with reason too_few_trials. Units are variants, and tasks where
 --     the prompt is full. The cluster of a unit is its task where variants share `full`
---     trials, else its variant (METRICS 5).
+--     trials, else its variant (docs/metrics.md 5).
 with counted as (
     select
         benchmark,

@@ -17,7 +17,7 @@
 --   requested_segment_ids varchar[]: revealed on request
 --   volunteered_segment_ids varchar[]: revealed without being asked for
 -- equation: timing_pct = 100 * action_index / action_count
--- source: METRICS 1, questions; METRICS 3, question quality
+-- source: docs/metrics.md 1, questions, and 3, question quality
 -- notes: every attempt; `is_counted` marks those of the attempt that counts. An answer
 --     is null where the simulated user failed.
 select

@@ -12,7 +12,7 @@
 --   n_asking_trials bigint: measured trials with a question
 --   ask_pct double: share of trials that asked, %
 -- equation: ask_pct = 100 * trials that asked / trials
--- source: METRICS 4, natural asking [Ask Early figure 10]
+-- source: docs/metrics.md 4, natural asking [Ask Early figure 10]
 -- notes: valid trials of ask_user over all variants of a task; no trials give null.
 select
     benchmark,

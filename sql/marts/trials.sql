@@ -1,7 +1,7 @@
 -- view: trials
 -- grain: trial_id
--- inputs: int_action_counts, int_agents, int_grades, int_question_counts,
---     int_runs_planned, int_tasks, int_trials, stg_clarifications_injected,
+-- inputs: int_action_counts, int_agents, int_experiments, int_grades,
+--     int_question_counts, int_tasks, int_trials, stg_clarifications_injected,
 --     stg_trials_finished, stg_trials_started
 -- outputs:
 --   trial_id varchar: the trial
@@ -52,7 +52,7 @@
 --   attempts bigint: attempts started, whatever became of them
 --   failed_attempts bigint: attempts that ended and do not count
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
--- source: METRICS 1
+-- source: docs/metrics.md 1
 -- notes: every trial that was ever started. What a trial did is null unless it is
 --     valid. checkpoint_progress is the benchmark's final score where it gives one. The
 --     seed is no part of the settings.
@@ -113,7 +113,7 @@ select
             started.oracle_scope
         )
     ) as settings_digest,
-    int_runs_planned.trials_per_cell,
+    int_experiments.trials_per_cell,
     started.inject_percent,
     started.budget_actions,
     started.inject_after_action,
@@ -151,8 +151,8 @@ inner join int_agents
         and started.agent_digest = int_agents.agent_digest
 left join int_tasks
     on started.task_digest = int_tasks.task_digest
-left join int_runs_planned
-    on started.run_id = int_runs_planned.run_id
+left join int_experiments
+    on started.experiment_id = int_experiments.experiment_id
 left join measured
     on int_trials.stream_id = measured.stream_id
 left join int_grades

@@ -16,7 +16,7 @@
 --   supply bigint: how many counterparts there are
 --   is_wasted boolean: no counterpart left; null without full trials
 -- equation: wasted iff its number among equal actions of the trial > supply of its key
--- source: METRICS 4, wasted compute; FACTS B3.8
+-- source: docs/metrics.md 4, wasted compute
 -- notes: one row per pre-injection action: those up to the one after which the message
 --     was really inserted, its parallel batch included; all of them where the trial
 --     ended before (intention_to_treat). Null without any `full` trial of the unit.

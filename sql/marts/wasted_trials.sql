@@ -16,7 +16,7 @@
 --   pre_injection_tokens bigint: tokens before the message
 --   pre_injection_cost_usd double: USD before the message; null if a price is unknown
 -- equation: wasted_ratio = wasted / pre-injection actions
--- source: METRICS 4, wasted compute
+-- source: docs/metrics.md 4, wasted compute
 -- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial a
 --     null ratio and count (no_oracle_trace).
 with counted as (

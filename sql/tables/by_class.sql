@@ -19,7 +19,7 @@
 --   reason varchar: why something is null
 -- equation: mean over variants of pass@k; gain = value(ask_user) -
 --     value(underspecified)
--- source: METRICS 2, 3 and 6 [LHAW tables 7 to 9]
+-- source: docs/metrics.md 2, 3 and 6 [LHAW tables 7 to 9]
 -- notes: by the assigned class of the variant, never the agent's own. The full value of
 --     a variant is that of its task, or its own under oracle scope variant. Variants
 --     without a class and new_task variants have no row; the notes of the table count

@@ -18,7 +18,7 @@
 --   method varchar: wilson, percentile or bca
 --   reason varchar: why something is null
 -- equation: that of int_dimension_estimates, for pass_at_k and its gain
--- source: METRICS 3 and 6 [LHAW table 5]; FACTS B2.14; parameter `per`
+-- source: docs/metrics.md 3 and 6 [LHAW table 5]; parameter `per`
 -- notes: units are tasks for full and variants else.
 select
     benchmark,

@@ -18,7 +18,7 @@
 --   reason varchar: why something is null
 -- equation: ask_pct = 100 * trials that asked / trials; success_pct = 100 * successful
 --     trials / trials; the first-ask measures are those of int_first_ask_estimates
--- source: METRICS 4 and 6, natural asking [Ask Early table 5, figure 10]
+-- source: docs/metrics.md 4 and 6, natural asking [Ask Early table 5, figure 10]
 -- notes: valid trials of ask_user, one trial is one session. task_id all is the whole
 --     set, the other rows are the ask rate per task. Counts have no interval (reason
 --     count). Nobody asked: the first-ask rows are null.

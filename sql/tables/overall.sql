@@ -17,7 +17,7 @@
 --   method varchar: wilson, percentile or bca
 --   reason varchar: why something is null
 -- equation: means over units; gain = value(ask_user) - value(underspecified), paired
--- source: METRICS 3 and 6 [LHAW table 3; also pass^k]
+-- source: docs/metrics.md 3 and 6 [LHAW table 3; also pass^k]
 -- notes: units are tasks for full and variants else. Gains and what asking brought
 --     stand under the condition ask_user. Shares of pass@k, pass^k and progress are
 --     fractions.

@@ -35,7 +35,7 @@
 --   wall_seconds double: wall time of the attempts that count
 --   failed_wall_seconds double: their wall time
 -- equation: sums and means over valid trials; n_missing = planned - valid - running
--- source: METRICS 6 and 8 [Ask Early table 9]; parameter `experiment`
+-- source: docs/metrics.md 6 and 8 [Ask Early table 9]; parameter `experiment`
 -- notes: every trial that was paid for: classifying, new_task and superseded ones too
 --     (the latter are never missing). all stands for a sum over that key. Unknown
 --     prices give a null cost (reason unknown_price). attempts, failed_* and *_seconds

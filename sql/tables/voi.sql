@@ -21,8 +21,8 @@
 --   method varchar: wilson, percentile or bca
 --   reason varchar: why something is null
 -- equation: mean pass@k over (variant, agent) units
--- source: METRICS 4 and 6 [Ask Early table 4]; FACTS B3.1, B3.2, B3.13; parameters
---     `per`, `voi_cases`, `intention_to_treat`
+-- source: docs/metrics.md 4 and 6 [Ask Early table 4]; parameters `per`, `voi_cases`,
+--     `intention_to_treat`
 -- notes: agent all pools the units of every agent. n_collapsed counts units where
 --     another percentage gives the same action; has_oracle_gap is false where full does
 --     not exceed underspecified over the units that have both: timing tells nothing

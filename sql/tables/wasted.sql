@@ -20,7 +20,7 @@
 --   reason varchar: why something is null
 -- equation: wasted_pct = 100 * wasted / pre-injection actions; the rest per trial too.
 --     Per trial, mean per unit, mean over units
--- source: METRICS 4 and 6 [Ask Early table 6]; parameters `wasted_match`,
+-- source: docs/metrics.md 4 and 6 [Ask Early table 6]; parameters `wasted_match`,
 --     `wasted_supply`, `intention_to_treat`
 -- notes: agent all pools the (variant, agent) units of every agent. n_collapsed counts
 --     units where another percentage gives the same action.

@@ -22,7 +22,7 @@ class Attempt:
 
 @dataclass
 class Trial:
-    """A trial as a reader of METRICS would see it."""
+    """A trial as a reader of docs/metrics.md would see it."""
 
     keys: object
     state: str

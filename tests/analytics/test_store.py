@@ -1,8 +1,8 @@
 """A store can be opened wherever it lies, whatever is sealed or open, and closed in silence."""
 
-import os
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
@@ -13,6 +13,8 @@ from analytics.tables import TABLES, comparable, table
 from recorder.schema import event_schema, to_table
 from tests.analytics.make_store import Store
 from tests.analytics.test_views import busy_store
+
+ROOT = Path(__file__).parents[2]
 
 
 def rows_of(snapshot):
@@ -98,6 +100,6 @@ def test_a_closed_connection_leaves_no_noise():
         "connection.close()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=os.getcwd(), timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT, timeout=120
     )
     assert (done.stdout, done.stderr) == ("", "")

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -86,7 +88,7 @@ def test_text_shows_agents_side_by_side(connection):
     head = next(line for line in wide.splitlines() if line.startswith("ambiguity_class"))
     assert head.split() == ["ambiguity_class", "condition", "measure", "a", "b", "units", "trials", "missing"]
     assert "agent" in narrow
-    assert "0.00 [0.00, 0.79]" in wide
+    assert "0.50 [0.09, 0.91]" in wide
     assert "parameters: k = 3, reading = paper" in wide
 
 
@@ -187,8 +189,13 @@ def test_parameters_have_checked_defaults(connection):
 def test_a_wrong_parameter_is_explained(setting, error, message):
     """The error names the parameter and what is possible."""
     with pytest.raises(error, match=message):
-        for name, value in parse_settings([setting]).items():
-            check(name, value)
+        _read(setting)
+
+
+def _read(setting):
+    """Read and check one setting, as the command line does."""
+    for name, value in parse_settings([setting]).items():
+        check(name, value)
 
 
 def test_settings_are_read_in_their_type():
@@ -196,3 +203,17 @@ def test_settings_are_read_in_their_type():
     texts = ["intention_to_treat=true", "k=2", "confidence=0.9", "experiment=demo"]
     expected = {"intention_to_treat": True, "k": 2, "confidence": 0.9, "experiment": "demo"}
     assert parse_settings(texts) == expected
+
+
+def test_the_page_about_the_metrics_is_complete(connection):
+    """docs/metrics.md names every table, column, measure, reason and parameter that a reader can meet."""
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"\w+", page))
+    assert {parameter.name for parameter in PARAMETERS} <= words
+    for parameter in PARAMETERS:
+        assert {str(choice).lower() for choice in parameter.allowed} <= words
+    for name in TABLES:
+        one = table(connection, name)
+        assert {name, *one.columns} <= words
+        for column in ("measure", "reason"):
+            assert {row[column] for row in one.rows if row.get(column)} <= words

@@ -84,7 +84,7 @@ def test_tables_come_in_every_format(reference):
     _, store = reference
     as_csv = lhaw_record("tables", store, "overall", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(as_csv.stdout)))
-    (as_json,) = json.loads(lhaw_record("tables", store, "overall", "--format", "json").stdout)
+    (as_json,) = json.loads(lhaw_record("tables", store, "overall", "--format", "json").stdout).values()
     assert len(rows) == len(as_json["rows"]) > 0
     assert list(rows[0]) == list(as_json["rows"][0])
     assert [each["name"] for each in json.loads(lhaw_record("tables", store, "--format", "json").stdout)] == [*TABLES]

@@ -66,6 +66,6 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec | Non
         first = rows[0].task_id
         raise ExperimentError(
             f"[benchmark] of mcp_atlas: none of {len(rows)} rows can run here; {first}: {benchmark.why_not(first)}; "
-            "`lhaw-record mcp-atlas preflight` shows all of them"
+            "`lhaw-record mcp-atlas` shows all of them"
         )
     return benchmark
