@@ -121,9 +121,18 @@ def make_plan(experiment: Experiment, benchmark: Benchmark, prompts: Prompts, si
     return Plan(trials=tuple(sorted(trials, key=_run_order)))
 
 
-def budgets_of(index: TrialIndex) -> dict[Unit, int]:
-    """Return the budget of every unit that has one, from the stored ``oracle_budget_set`` events."""
-    return {Unit(event.agent_digest, event.scope, event.unit_id): event.budget_actions for event in index.budgets}
+def budgets_of(plan: Plan, index: TrialIndex) -> dict[Unit, int]:
+    """Return the budget of every unit that has one, from the stored ``oracle_budget_set`` events.
+
+    A budget counts only while the trials that gave it are those of the plan: a changed task is measured anew.
+    """
+    oracles = {unit: {trial.trial_id for trial in trials} for unit, trials in plan.oracle_trials().items()}
+    found = {}
+    for event in index.budgets:
+        unit = Unit(event.agent_digest, event.scope, event.unit_id)
+        if set(event.trial_ids) <= oracles.get(unit, set()):
+            found[unit] = event.budget_actions
+    return found
 
 
 def settle_budget(

@@ -67,7 +67,7 @@ class Scheduler:
         self._run_stream = run_stream
         self._on_change = on_change
         self._oracles = plan.oracle_trials()
-        self._budgets = budgets_of(index)
+        self._budgets = budgets_of(plan, index)
         self._order = {trial.trial_id: place for place, trial in enumerate(plan.trials)}
         self._trials = {trial.trial_id: trial for trial in plan.trials}
         self._ready: list[int] = []

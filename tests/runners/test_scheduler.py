@@ -88,7 +88,9 @@ async def test_a_resumed_run_uses_the_stored_budget_and_runs_the_rest():
     assert {(attempt, budget) for _, attempt, budget in runner.attempts} == {(4, 9)}
     assert again.events == []
     assert second.summary().left == 0
-    assert len(budgets_of(index)) == 4
+    benchmark = ListedBenchmark(prompt="Another task {}.")
+    changed = make_plan(described, benchmark, Prompts(described, Path(), ""), "exact:1")
+    assert budgets_of(changed, index) == {}
 
 
 async def test_nothing_starts_that_the_limit_cannot_pay():
