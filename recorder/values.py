@@ -135,7 +135,7 @@ class Usage(Value, frozen=True):
 
 
 def condition_of(prompt_state: str, channel: str) -> str:
-    """Return the condition's name for a prompt state and a channel, as DESIGN's glossary gives it.
+    """Return the condition's name for a prompt state and a channel, as the glossary gives it.
 
     Raises:
         ValueError: The pair is not a condition (for example a full prompt with an injection).

@@ -98,7 +98,7 @@ def rebuild(parent: Sequence[Message], shared_count: int, added_json: str) -> li
 
 
 def action_count_of(reply: Message) -> int:
-    """Return how many actions a reply is: its tool calls, or one for text alone (METRICS, section 1)."""
+    """Return how many actions a reply is: its tool calls, or one for text alone."""
     return len(reply.tool_calls) or 1
 
 

@@ -12,7 +12,7 @@ from recorder.values import Segment
 def oracle_budget(action_counts: Sequence[int]) -> int:
     """Return B, the mean action count of a unit's ``full`` trials rounded half up, in integers.
 
-    B = (2 * sum + n) div (2 * n). Source: Ask Early, appendix A.11.3; METRICS, section 4.
+    B = (2 * sum + n) div (2 * n). Source: Ask Early, appendix A.11.3.
 
     Raises:
         ValueError: There is no count.
