@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import analytics.commands
 import analytics.errors
 import recorder.commands
+import recorder.synthetic.commands
 import runners.commands
 from recorder.errors import DamagedStore, RecorderError
 from runners.errors import ExperimentError, RunnerError
@@ -29,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     runners.commands.add_commands(commands)
     analytics.commands.add_commands(commands)
     recorder.commands.add_commands(commands)
+    recorder.synthetic.commands.add_commands(commands)
     return parser
 
 

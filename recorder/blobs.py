@@ -2,8 +2,9 @@
 
 import hashlib
 
+from recorder.disk import publish
 from recorder.errors import RecordingFailed
-from recorder.store import Store, durable_write, sync_directory
+from recorder.store import Store
 
 
 def store_blob(store: Store, content: bytes) -> str:
@@ -16,9 +17,9 @@ def store_blob(store: Store, content: bytes) -> str:
     path = store.blobs_dir / sha256[:2] / sha256
     try:
         if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            sync_directory(store.blobs_dir)
-            durable_write(path, content)
+            store.disk.make_directory(path.parent)
+            store.disk.sync_directory(store.blobs_dir)
+            publish(store.disk, path, content)
     except OSError as error:
         raise RecordingFailed(
             f"cannot keep an artifact at {path}: {error.strerror}; free space, then run again"

@@ -2,14 +2,15 @@
 
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from recorder.errors import DamagedStore, RecordingFailed
 from recorder.events import Envelope
-from recorder.frames import MAGIC, Tail, frame, payloads, tail_of
-from recorder.store import JournalName, Store, sync_directory, try_lock
+from recorder.frames import MAGIC, Tail, commit, payloads, record, scan, seed_of
+from recorder.store import JournalName, Store, try_lock
 
 
 class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="header"):
@@ -30,12 +31,16 @@ class JournalFooter(msgspec.Struct, frozen=True, kw_only=True, tag_field="journa
 
 
 class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be read from a journal, and how it ends. ``payloads`` are the encoded envelopes."""
+    """Everything that can be read from a journal, and how it ends. ``payloads`` are the encoded envelopes.
+
+    ``seed`` is the CRC of its first commit, with which those of all others begin.
+    """
 
     header: JournalHeader
     payloads: tuple[bytes, ...]
     footer: JournalFooter | None
     tail: Tail
+    seed: int
 
     def envelopes(self) -> list[Envelope]:
         """Return the decoded records, in order."""
@@ -63,18 +68,19 @@ class JournalFile:
         self.name = JournalName(header.writer_id, header.number)
         self.path = store.journal_path(self.name)
         self.records = 0
+        self.size = 0
+        self._disk = store.disk
         try:
-            self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self.descriptor = self._disk.create(self.path)
             try_lock(self.descriptor)
-            head = MAGIC + frame(_encoder.encode(header))
-            self.size = 0
-            self.append(head, 0)
-            sync_directory(store.journal_dir)
+            first, self._seed = commit([record(_encoder.encode(header))], len(MAGIC), 0)
+            self._write(MAGIC + first)
+            self._disk.sync_directory(store.journal_dir)
         except OSError as error:
             raise RecordingFailed(_advice(self.path, error)) from error
 
     @classmethod
-    def reopen(cls, path: Path, descriptor: int, content: JournalContent) -> "JournalFile":
+    def reopen(cls, store: Store, path: Path, descriptor: int, content: JournalContent) -> "JournalFile":
         """Take over a dead writer's journal whose lock the caller holds; its torn tail is cut first."""
         self = cls.__new__(cls)
         self.name = JournalName(content.header.writer_id, content.header.number)
@@ -82,38 +88,47 @@ class JournalFile:
         self.records = len(content.payloads)
         self.descriptor = descriptor
         self.size = content.tail.good_end
-        os.ftruncate(descriptor, self.size)
-        os.fsync(descriptor)
+        self._disk = store.disk
+        self._seed = content.seed
+        self._disk.truncate(descriptor, self.size)
+        self._disk.sync(descriptor)
         return self
 
-    def append(self, frames: bytes, count: int) -> None:
-        """Write whole records and make them durable.
+    def append(self, records: Sequence[bytes]) -> None:
+        """Write one commit and make it durable.
+
+        Args:
+            records: Encoded envelopes, each made by :func:`recorder.frames.record`.
 
         Raises:
-            RecordingFailed: They could not be; the file is cut back to what was durable before, if it can be.
+            RecordingFailed: It could not be; the file is cut back to what was durable before, if it can be.
         """
-        try:
-            view = memoryview(frames)
-            while view:
-                view = view[os.write(self.descriptor, view) :]
-            os.fdatasync(self.descriptor)
-        except OSError as error:
-            self._cut_back()
-            raise RecordingFailed(_advice(self.path, error)) from error
-        self.size += len(frames)
-        self.records += count
+        self._append(records)
+        self.records += len(records)
 
     def write_footer(self) -> None:
         """Mark the journal as closed in order."""
-        self.append(frame(_encoder.encode(JournalFooter(records=self.records))), 0)
+        self._append([record(_encoder.encode(JournalFooter(records=self.records)))])
 
     def close(self) -> None:
         """Close the file, which drops the lock unless a child inherited it."""
         os.close(self.descriptor)
 
+    def _append(self, records: Sequence[bytes]) -> None:
+        try:
+            self._write(commit(records, self.size, self._seed)[0])
+        except OSError as error:
+            self._cut_back()
+            raise RecordingFailed(_advice(self.path, error)) from error
+
+    def _write(self, data: bytes) -> None:
+        self._disk.write(self.descriptor, data)
+        self._disk.sync(self.descriptor)
+        self.size += len(data)
+
     def _cut_back(self) -> None:
         try:
-            os.ftruncate(self.descriptor, self.size)
+            self._disk.truncate(self.descriptor, self.size)
         except OSError:
             return  # readers cut a torn tail themselves
 
@@ -134,17 +149,17 @@ def read_journal(path: Path, data: bytes) -> JournalContent | None:
     """Return what the bytes of a journal hold; None when not even the header was finished.
 
     Raises:
-        DamagedStore: The header does not decode, or whole records lie beyond a damaged place.
+        DamagedStore: The header does not decode, or whole commits lie beyond a damaged place.
     """
-    tail = tail_of(data)
+    whole, tail = scan(data)
     if tail.is_corrupt:
         raise DamagedStore(
-            f"{path} is damaged at byte {tail.good_end}: whole records follow a bad one. "
+            f"{path} is damaged at byte {tail.good_end}: whole commits follow a bad one. "
             "Keep a copy of the file; 'lhaw-record log verify' shows what is readable"
         )
-    found = [payload for _, payload in payloads(data)]
-    if not found:
+    if not whole:
         return None
+    found = [payload for each in whole for payload in payloads(each.body)]
     try:
         header = _edge_decoder.decode(found[0])
         footer = None
@@ -154,7 +169,7 @@ def read_journal(path: Path, data: bytes) -> JournalContent | None:
         raise DamagedStore(f"{path} has no readable header: {error}") from error
     if not isinstance(header, JournalHeader) or (footer is not None and not isinstance(footer, JournalFooter)):
         raise DamagedStore(f"{path} does not begin with a journal header")
-    return JournalContent(header=header, payloads=tuple(found[1:]), footer=footer, tail=tail)
+    return JournalContent(header=header, payloads=tuple(found[1:]), footer=footer, tail=tail, seed=seed_of(whole))
 
 
 def is_live(path: Path) -> bool:

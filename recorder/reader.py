@@ -1,25 +1,30 @@
 """Reading a store while it is being written: sealed segments and open journals as one stream, each event once.
 
 Journals are listed first and segments second. A journal that is sealed between the two looks is seen as its segment,
-and the journal is skipped because a segment of its name covers it; a journal that vanished means: look again.
+and the journal is skipped because a segment covers it; a file that vanished means: look again.
 """
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recorder.digest import CLOSING
-from recorder.errors import StoreError
-from recorder.events import Envelope, type_name
+from recorder.errors import DamagedStore, StoreError
+from recorder.events import Envelope
 from recorder.journal import is_live, read_journal
 from recorder.schema import from_row, to_table
-from recorder.store import JournalName, Store
+from recorder.segments import Segment, list_segments
+from recorder.store import Store
+from recorder.stream_index import load_index
+
+T = TypeVar("T")
 
 _MOST_LOOKS = 100
-_CLOSING_NAMES = frozenset(type_name(cls) for cls in CLOSING)
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +41,20 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+def at_rest(store: Store, look: Callable[[], T]) -> T:
+    """Return what a look at a store's files gives, repeated while files vanish under it: sealed or compacted away.
+
+    Raises:
+        StoreError: The store never holds still.
+    """
+    for _ in range(_MOST_LOOKS):
+        try:
+            return look()
+        except FileNotFoundError:
+            continue
+    raise StoreError(f"{store.root} changed {_MOST_LOOKS} times while it was being read; try again")
+
+
 def read_snapshot(root: Path) -> Snapshot:
     """Return everything in a store as it is now.
 
@@ -44,50 +63,46 @@ def read_snapshot(root: Path) -> Snapshot:
         DamagedStore: A journal is damaged in the middle.
     """
     store = Store(root)
-    for _ in range(_MOST_LOOKS):
-        try:
-            return _look(store)
-        except FileNotFoundError:
-            continue  # sealed between listing and reading
-    raise StoreError(f"{root} changed {_MOST_LOOKS} times while it was being read; try again")
+    return at_rest(store, lambda: _look(store))
 
 
 def _look(store: Store) -> Snapshot:
     journals = store.journals()
-    segments = store.segments()
+    segments = list_segments(store)
     envelopes: list[Envelope] = []
     live_writers: set[str] = set()
     warnings: list[str] = []
     for name, path in journals.items():
-        if name in segments:
+        if name in segments.covered:
             continue
         live = is_live(path)
         content = read_journal(path, path.read_bytes())
         if live:
             live_writers.add(name.writer_id)
         elif content is not None and content.tail.torn_bytes:
-            warnings.append(f"{path}: {content.tail.torn_bytes} bytes of an unfinished record are skipped")
+            warnings.append(f"{path}: {content.tail.torn_bytes} bytes of an unfinished commit are skipped")
         if content is not None:
             envelopes += content.envelopes()
     return Snapshot(
         store=store.root,
-        segments=tuple(segments.values()),
+        segments=tuple(segment.path for segment in segments.chosen),
         open_rows=to_table(envelopes),
-        live_streams=_open_streams(envelopes, segments, live_writers),
+        live_streams=_open_streams(store, envelopes, segments.chosen, live_writers),
         warnings=tuple(warnings),
     )
 
 
-def _open_streams(envelopes: list[Envelope], segments: dict[JournalName, Path], writers: set[str]) -> frozenset[str]:
+def _open_streams(
+    store: Store, envelopes: list[Envelope], segments: tuple[Segment, ...], writers: set[str]
+) -> frozenset[str]:
     """The streams of some writers that have no closing event yet."""
     begun: set[str] = set()
     closed: set[str] = set()
-    for name, path in segments.items():
-        if name.writer_id in writers:
-            rows = pq.read_table(path, columns=["stream_id", "type"], partitioning=None).to_pydict()
-            begun.update(rows["stream_id"])
-            pairs = zip(rows["stream_id"], rows["type"], strict=True)
-            closed.update(stream for stream, kind in pairs if kind in _CLOSING_NAMES)
+    for segment in segments:
+        if any(name.writer_id in writers for name in segment.covers):
+            index = load_index(store, segment.path)
+            begun.update(index["stream_id"].to_pylist())
+            closed.update(index.filter(index["is_closed"])["stream_id"].to_pylist())
     for envelope in envelopes:
         if envelope.writer_id in writers:
             begun.add(envelope.stream_id)
@@ -100,16 +115,54 @@ def read_envelopes(root: Path, stream_id: str | None = None) -> list[Envelope]:
     """Return the events of a store, or of one of its streams, as records; each stream in its order.
 
     Raises:
-        StoreError: There is no store.
-        DamagedStore: A journal is damaged in the middle.
+        StoreError: There is no store, or it never holds still.
+        DamagedStore: A journal is damaged in the middle, or a segment cannot be read.
     """
-    snapshot = read_snapshot(root)
-    wanted = None if stream_id is None else ds.field("stream_id") == stream_id
-    found: list[Envelope] = []
-    for path in snapshot.segments:
-        found += [from_row(row) for row in ds.dataset(path).to_table(filter=wanted).to_pylist()]
-    found += [from_row(row) for row in ds.dataset(snapshot.open_rows).to_table(filter=wanted).to_pylist()]
+    store = Store(root)
+
+    def look() -> list[Envelope]:
+        tables = _tables(store, _look(store), stream_id)
+        return [from_row(row) for table in tables for row in table.to_pylist()]
+
+    try:
+        found = at_rest(store, look)
+    except pa.ArrowException as error:
+        raise DamagedStore(f"{root} has a segment that cannot be read ({error}); 'log verify' names it") from error
     return sorted(found, key=lambda envelope: envelope.sequence) if stream_id else found
+
+
+def _tables(store: Store, snapshot: Snapshot, stream_id: str | None) -> Iterator[pa.Table]:
+    if stream_id is None:
+        yield from (pq.read_table(path, partitioning=None) for path in snapshot.segments)
+        yield snapshot.open_rows
+        return
+    for path in snapshot.segments:
+        yield stream_rows(store, path, stream_id)
+    yield snapshot.open_rows.filter(pc.field("stream_id") == stream_id)
+
+
+def stream_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
+    """Return the rows of one stream in one segment, in order; only the row groups that hold them are read.
+
+    Raises:
+        FileNotFoundError: The segment is gone.
+        pyarrow.ArrowException: The segment is damaged.
+    """
+    index = load_index(store, segment)
+    place = pc.index(index["stream_id"], stream_id).as_py()
+    if place < 0:
+        return index.slice(0, 0)
+    first, rows = index["first_row"][place].as_py(), index["rows"][place].as_py()
+    with pq.ParquetFile(segment, memory_map=True) as file:
+        groups: list[int] = []
+        before = skipped = 0
+        for group in range(file.metadata.num_row_groups):
+            after = before + file.metadata.row_group(group).num_rows
+            if before < first + rows and first < after:
+                skipped = before if not groups else skipped
+                groups.append(group)
+            before = after
+        return file.read_row_groups(groups).slice(first - skipped, rows)
 
 
 def stream_ids(root: Path) -> frozenset[str]:
@@ -119,6 +172,6 @@ def stream_ids(root: Path) -> frozenset[str]:
         StoreError: There is no store.
     """
     snapshot = read_snapshot(root)
-    sources = [*(ds.dataset(path) for path in snapshot.segments), ds.dataset(snapshot.open_rows)]
-    tables = [source.to_table(columns=["stream_id"]) for source in sources]
-    return frozenset(pa.concat_tables(tables)["stream_id"].unique().to_pylist())
+    store = Store(root)
+    sealed = (load_index(store, path)["stream_id"].to_pylist() for path in snapshot.segments)
+    return frozenset().union(snapshot.open_rows["stream_id"].to_pylist(), *sealed)

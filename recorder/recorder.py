@@ -22,7 +22,7 @@ import msgspec
 from recorder.digest import CLOSING, with_digest
 from recorder.errors import RecordingFailed
 from recorder.events import AnyEvent, Envelope
-from recorder.frames import frame
+from recorder.frames import record
 from recorder.journal import JournalFile, new_header
 from recorder.redaction import Redactor, map_text
 from recorder.store import JournalName, Store, check_experiment_id
@@ -97,9 +97,9 @@ class Recorder:
         """Hand one record to the commit thread."""
         if self._failure is not None:
             raise self._failure
-        record = frame(payload)
+        framed = record(payload)
         with self._lock:
-            self._pending.append(record)
+            self._pending.append(framed)
 
     def _committed(self) -> asyncio.Future[None]:
         """Return what is done when everything enqueued so far is durable, or cannot be."""
@@ -137,11 +137,11 @@ class Recorder:
                     self._wake.wait()
                 if not self._waiters and not self._pending:
                     return
-                frames, self._pending = self._pending, []
+                records, self._pending = self._pending, []
                 waiters, self._waiters = self._waiters, []
             try:
-                if frames:
-                    self._journal.append(b"".join(frames), len(frames))
+                if records:
+                    self._journal.append(records)
                     self._rotate_if_due()
             except RecordingFailed as error:
                 self._failure = error

@@ -9,20 +9,20 @@ the next recovery finishes the same way.
 import hashlib
 import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import pyarrow.parquet as pq
 
 from recorder.digest import CLOSING, covered, with_digest
 from recorder.events import AnyEvent, Envelope, RunFinished, RunStarted, TrialFailed
-from recorder.frames import frame
+from recorder.frames import record
 from recorder.journal import JournalContent, JournalFile, JournalHeader, read_journal
+from recorder.reader import at_rest, stream_rows
 from recorder.schema import from_row
 from recorder.seal import seal
-from recorder.store import JournalName, Store, sync_directory, try_lock
+from recorder.segments import list_segments
+from recorder.store import JournalName, Store, try_lock
+from recorder.stream_index import load_index
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -71,57 +71,72 @@ def _recover_one(
 ) -> Recovered | None:
     content = read_journal(path, path.read_bytes())
     if content is None:
-        return _drop(path, "removed: it was never begun", is_dry_run=is_dry_run)
+        return _drop(store, path, "removed: it was never begun", is_dry_run=is_dry_run)
     if experiment_id not in (None, content.header.experiment_id):
         return None
-    if name in store.segments():
-        return _drop(path, "removed: its segment is complete", is_dry_run=is_dry_run)
-    closings = [] if content.footer else _closing_records(store, content)
+    if name in at_rest(store, lambda: list_segments(store)).covered:
+        return _drop(store, path, "removed: its segment is complete", is_dry_run=is_dry_run)
+    closings = [] if content.footer else at_rest(store, lambda: _closing_records(store, content))
     if not is_dry_run:
         if content.footer is None:
-            journal = JournalFile.reopen(path, descriptor, content)
-            journal.append(b"".join(frame(_encoder.encode(record)) for record in closings), len(closings))
+            journal = JournalFile.reopen(store, path, descriptor, content)
+            if closings:
+                journal.append([record(_encoder.encode(closing)) for closing in closings])
             journal.write_footer()
         seal(store, path)
     return Recovered(
         journal=path.name,
         records=len(content.payloads) + len(closings),
         torn_bytes=content.tail.torn_bytes,
-        closed_streams=tuple(record.stream_id for record in closings),
+        closed_streams=tuple(closing.stream_id for closing in closings),
         action="sealed",
     )
 
 
-def _drop(path: Path, action: str, *, is_dry_run: bool) -> Recovered:
+def _drop(store: Store, path: Path, action: str, *, is_dry_run: bool) -> Recovered:
     if not is_dry_run:
-        path.unlink(missing_ok=True)
-        sync_directory(path.parent)
+        store.disk.remove(path)
+        store.disk.sync_directory(path.parent)
     return Recovered(journal=path.name, records=0, torn_bytes=0, closed_streams=(), action=action)
 
 
 def _closing_records(store: Store, content: JournalContent) -> list[Envelope]:
     """The closing events that the dead writer owes, one for each stream it left open, in order of their beginning."""
     streams: dict[str, list[Envelope]] = {}
-    for envelope in (*_earlier_records(store, content.header), *content.envelopes()):
+    for envelope in (*_earlier_envelopes(store, content.header), *content.envelopes()):
         streams.setdefault(envelope.stream_id, []).append(envelope)
+    in_order = [sorted(records, key=lambda each: each.sequence) for records in streams.values()]
     now_us = time.time_ns() // 1000
-    return [
-        _closing_record(records, now_us) for records in streams.values() if not isinstance(records[-1].event, CLOSING)
+    return [_closing_record(records, now_us) for records in in_order if not isinstance(records[-1].event, CLOSING)]
+
+
+def _earlier_envelopes(store: Store, header: JournalHeader) -> list[Envelope]:
+    """What the writer's earlier journals hold of streams that no sealed one closed.
+
+    Journals are read before segments are listed: a child of the dead writer may still be sealing one.
+    """
+    unsealed: dict[JournalName, list[Envelope]] = {}
+    for name, path in store.journals().items():
+        if name.writer_id == header.writer_id and name.number < header.number:
+            content = read_journal(path, path.read_bytes())
+            unsealed[name] = content.envelopes() if content else []
+    segments = list_segments(store)
+    sealed = [
+        segment.path
+        for segment in segments.chosen
+        if any(name.writer_id == header.writer_id for name in segment.covers)
     ]
+    indexes = [load_index(store, path) for path in sealed]
+    closed = {stream_id for index in indexes for stream_id in index.filter(index["is_closed"])["stream_id"].to_pylist()}
+    begun = {stream_id: None for index in indexes for stream_id in index["stream_id"].to_pylist()}  # keeps the order
+    found = [each for stream_id in begun if stream_id not in closed for each in _stream(store, sealed, stream_id)]
+    found += [each for name, held in unsealed.items() if name not in segments.covered for each in held]
+    return [each for each in found if each.writer_id == header.writer_id and each.stream_id not in closed]
 
 
-def _earlier_records(store: Store, header: JournalHeader) -> Iterator[Envelope]:
-    """What the writer recorded in its earlier journals, sealed or not: a stream may have begun in one of them."""
-    for number in range(1, header.number):
-        name = JournalName(header.writer_id, number)
-        path = store.journals().get(name)
-        content = None
-        with suppress(FileNotFoundError):  # its sealer has just finished
-            content = read_journal(path, path.read_bytes()) if path else None
-        if content is not None:
-            yield from content.envelopes()
-        elif name in (segments := store.segments()):
-            yield from (from_row(row) for row in pq.read_table(segments[name], partitioning=None).to_pylist())
+def _stream(store: Store, segments: list[Path], stream_id: str) -> list[Envelope]:
+    rows = [row for path in segments for row in stream_rows(store, path, stream_id).to_pylist()]
+    return sorted(map(from_row, rows), key=lambda envelope: envelope.sequence)
 
 
 def _closing_record(records: list[Envelope], now_us: int) -> Envelope:
@@ -134,8 +149,8 @@ def _closing_record(records: list[Envelope], now_us: int) -> Envelope:
         version=1,
     )
     chain = hashlib.sha256()
-    for record in (*records, closing):
-        chain.update(covered(record))
+    for each in (*records, closing):
+        chain.update(covered(each))
     return with_digest(closing, chain.hexdigest())
 
 
@@ -155,8 +170,11 @@ def _closing_event(first: AnyEvent) -> AnyEvent:
 
 
 def _remove_temporaries(store: Store) -> None:
-    """Remove what a dead sealer was writing; a living one holds its journal's lock, so its journal is still there."""
+    """Remove what dead processes were writing; a living sealer holds its journal, a living compactor its lock."""
     busy = {str(name) for name in store.journals()}
-    for path in store.events_dir.glob("experiment=*/*.tmp"):
+    for path in (*store.events_dir.glob("experiment=*/w*.tmp"), *store.index_dir.glob("w*.tmp")):
         if not any(path.name.startswith(name) for name in busy):
-            path.unlink(missing_ok=True)
+            store.disk.remove(path)
+    with store.hold_compaction() as is_held:
+        for path in (*store.events_dir.glob("experiment=*/c*.tmp"), *store.index_dir.glob("c*.tmp")) if is_held else ():
+            store.disk.remove(path)

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import socket
 import time
 from collections.abc import Iterator
@@ -13,20 +12,28 @@ from pathlib import Path
 
 import msgspec
 
+from recorder.disk import Disk, publish
 from recorder.errors import StoreError
 
 FORMAT = 1
 MARKER = "store.json"
+FOLDERS = ("journal", "events", "blobs", "locks", "index")
 _EXPERIMENT = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _JOURNAL = re.compile(r"(?P<writer>w[0-9a-f]{12})-(?P<number>\d{6})\.journal")
-_SEGMENT = re.compile(r"(?P<writer>w[0-9a-f]{12})-(?P<number>\d{6})-(?P<records>\d+)\.parquet")
+_SEGMENT = re.compile(r"[wc][0-9a-f]{12}-\d{6}-\d+\.parquet")
 
 
-class JournalName(msgspec.Struct, frozen=True):
-    """The identity of a journal and of the segment that is sealed from it."""
+class JournalName(msgspec.Struct, frozen=True, order=True):
+    """The identity of a journal, and of its events in whichever segment they are."""
 
     writer_id: str
     number: int
+
+    @classmethod
+    def parse(cls, text: str) -> "JournalName":
+        """Return the name that ``str`` wrote."""
+        writer_id, _, number = text.rpartition("-")
+        return cls(writer_id, int(number))
 
     def __str__(self) -> str:
         return f"{self.writer_id}-{self.number:06d}"
@@ -37,17 +44,20 @@ class Store:
 
     Args:
         root: The store's directory.
+        disk: How files are changed.
 
     Raises:
         StoreError: There is no store, or a newer version made it.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
         self.root = root
+        self.disk = disk or Disk()
         self.journal_dir = root / "journal"
         self.events_dir = root / "events"
         self.blobs_dir = root / "blobs"
         self.locks_dir = root / "locks"
+        self.index_dir = root / "index"
         marker = root / MARKER
         try:
             found = json.loads(marker.read_bytes())["format"]
@@ -61,7 +71,7 @@ class Store:
             )
 
     @classmethod
-    def create(cls, root: Path) -> "Store":
+    def create(cls, root: Path, disk: Disk | None = None) -> "Store":
         """Open a store for writing, making what is missing.
 
         Raises:
@@ -69,22 +79,22 @@ class Store:
         """
         from recorder.schema_file import write_schema_file
 
+        disk = disk or Disk()
         try:
             root.mkdir(parents=True, exist_ok=True)
+            disk.sync_directory(root.parent)
             if not (root / MARKER).exists():
-                strangers = [
-                    path.name for path in root.iterdir() if path.name not in ("journal", "events", "blobs", "locks")
-                ]
+                strangers = [path.name for path in root.iterdir() if path.name not in FOLDERS]
                 if strangers:
                     raise StoreError(
                         f"{root} is not empty and no store (it holds {strangers[0]!r}); name an empty directory"
                     )
-                durable_write(root / MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
-            store = cls(root)
-            for folder in (store.journal_dir, store.events_dir, store.blobs_dir, store.locks_dir):
-                folder.mkdir(exist_ok=True)
-            write_schema_file(store.events_dir)
-            sync_directory(root)
+                publish(disk, root / MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
+            store = cls(root, disk)
+            for name in FOLDERS:
+                disk.make_directory(root / name)
+            write_schema_file(store)
+            disk.sync_directory(root)
         except OSError as error:
             raise StoreError(f"cannot make a store at {root}: {error}") from error
         return store
@@ -92,10 +102,6 @@ class Store:
     def journal_path(self, name: JournalName) -> Path:
         """Return the path of a journal."""
         return self.journal_dir / f"{name}.journal"
-
-    def segment_path(self, experiment_id: str, name: JournalName, records: int) -> Path:
-        """Return the path of the segment sealed from a journal: its name says what it covers."""
-        return self.events_dir / f"experiment={experiment_id}" / f"{name}-{records}.parquet"
 
     def journals(self) -> dict[JournalName, Path]:
         """Return the journals that are there now, in order of their names."""
@@ -105,13 +111,10 @@ class Store:
             if (match := _JOURNAL.fullmatch(path.name))
         }
 
-    def segments(self) -> dict[JournalName, Path]:
-        """Return the sealed segments that are there now, in order of their names."""
-        return {
-            JournalName(match["writer"], int(match["number"])): path
-            for path in sorted(self.events_dir.glob("experiment=*/*.parquet"))
-            if (match := _SEGMENT.fullmatch(path.name))
-        }
+    def segment_paths(self) -> list[Path]:
+        """Return the Parquet files of sealed events that are there now, in order of their names."""
+        paths = self.events_dir.glob("experiment=*/*.parquet")
+        return sorted(path for path in paths if _SEGMENT.fullmatch(path.name))
 
     @contextmanager
     def hold_experiment(self, experiment_id: str) -> Iterator[None]:
@@ -133,6 +136,15 @@ class Store:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}\n".encode(), 0)
             yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def hold_compaction(self) -> Iterator[bool]:
+        """Try to hold the lock of whoever merges segments in this store; gives whether it was free."""
+        descriptor = os.open(self.locks_dir / ".compaction", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            yield try_lock(descriptor)
         finally:
             os.close(descriptor)
 
@@ -158,26 +170,3 @@ def try_lock(descriptor: int, *, is_shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def durable_write(path: Path, content: bytes) -> None:
-    """Write a whole file under a temporary name, then rename it into place, durable at each step."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")  # several threads may write one blob
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)

@@ -6,13 +6,15 @@ import platform
 import secrets
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from recorder.canonical import digest
+from recorder.compaction import compact
 from recorder.events import Package, RunFinished, RunStarted, TaskRegistered, VariantGenerated
 from recorder.reader import read_snapshot
 from recorder.recorder import Recorder, Stream
@@ -134,6 +136,8 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
             finally:
                 await services.close()
             await stream.append(_finished(run_id, summary))
+        with suppress(OSError):  # small segments stay whole and readable; the next run merges them
+            await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment.name))
     return summary
 
 

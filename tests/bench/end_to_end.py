@@ -121,7 +121,7 @@ def _bytes_figure(root: Path, plain: Path) -> Figure:
     """Compare the sealed segments with the same rows as pyarrow writes them by default."""
     envelopes = read_envelopes(root)
     pq.write_table(to_table(envelopes), plain)
-    sealed_bytes = sum(path.stat().st_size for path in Store(root).segments().values())
+    sealed_bytes = sum(path.stat().st_size for path in Store(root).segment_paths())
     return figure(
         "sealed bytes per event, the same trials",
         "bytes",

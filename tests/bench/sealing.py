@@ -46,7 +46,7 @@ async def _blocks_ms(root: Path, journal_bytes: int) -> tuple[float, float]:
         while journal.stat().st_size < journal_bytes - MARGIN_BYTES:
             await _append_chunk(stream)
         begins_s = time.perf_counter()
-        while not store.segments():
+        while not store.segment_paths():
             await _append_chunk(stream)
         ends_s = time.perf_counter()
     heart.cancel()

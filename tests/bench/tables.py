@@ -38,7 +38,7 @@ def measure(root: Path, small_root: Path, *, runs: int) -> tuple[list[Figure], s
     Returns:
         The figures, and a sentence that relates them to the budget, which is stated for another size.
     """
-    files = [str(path) for path in Store(root).segments().values()]
+    files = [str(path) for path in Store(root).segment_paths()]
     scanned = [_cold([sys.executable, "-c", SCAN, *files]) for _ in range(runs)]
     computed = [_cold(_tables(root)) for _ in range(runs)]
     fixed_s = statistics.median(_cold(_tables(small_root))[0] for _ in range(runs))

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from recorder.events import ActionFinished
-from recorder.frames import MAGIC, frame
+from recorder.frames import MAGIC, commit, record
 from recorder.journal import read_journal
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "log-format.md").read_text(encoding="utf-8")
@@ -23,5 +23,8 @@ def test_the_walk_through_is_a_journal():
     (envelope,) = content.envelopes()
     assert isinstance(envelope.event, ActionFinished)
     assert (content.header.experiment_id, content.footer.records, content.tail.torn_bytes) == ("demo", 1, 0)
-    encoded = [msgspec.msgpack.encode(part) for part in (content.header, envelope, content.footer)]
-    assert MAGIC + b"".join(map(frame, encoded)) == data
+    written = MAGIC
+    for part in (content.header, envelope, content.footer):
+        seed = content.seed if len(written) > len(MAGIC) else 0
+        written += commit([record(msgspec.msgpack.encode(part))], len(written), seed)[0]
+    assert written == data

@@ -38,7 +38,7 @@ async def test_rotation_seals_while_the_run_goes_on(tmp_path):
             assert len(read_envelopes(store.root)) == 2 * (index + 1)
         assert read_snapshot(store.root).live_streams == {"s"}
         await stream.append(failed())
-    assert len(store.segments()) > 3
+    assert len(store.segment_paths()) > 3
     assert verify(store.root).findings == ()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from recorder.errors import DamagedStore, RecordingFailed
 from recorder.events import RunFinished, TrialFailed
-from recorder.frames import tail_of
+from recorder.frames import scan
 from recorder.journal import read_journal
 from recorder.reader import read_envelopes, read_snapshot
 from recorder.recorder import Recorder
@@ -138,7 +138,7 @@ async def test_a_torn_journal_is_recovered_and_reported(tmp_path):
     root = await _abandoned(tmp_path)
     ((_, path),) = Store(root).journals().items()
     path.write_bytes(path.read_bytes()[:-7])
-    assert any("unfinished record" in warning for warning in read_snapshot(root).warnings)
+    assert any("unfinished commit" in warning for warning in read_snapshot(root).warnings)
     (report,) = recover(Store.create(root))
     assert report.torn_bytes > 0
     assert verify(root).findings == ()
@@ -151,7 +151,7 @@ async def test_damage_in_the_middle_is_no_torn_tail(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0x10
     path.write_bytes(data)
-    assert tail_of(bytes(data)).is_corrupt
+    assert scan(bytes(data))[1].is_corrupt
     with pytest.raises(DamagedStore, match="damaged at byte"):
         read_snapshot(root)
     with pytest.raises(DamagedStore):
@@ -165,7 +165,7 @@ async def test_flipped_bits_in_a_segment_are_found(tmp_path):
     store = Store.create(tmp_path / "store")
     async with Recorder(store, "exp") as recorder:
         await record_streams(recorder, 3, 50)
-    (path,) = store.segments().values()
+    (path,) = store.segment_paths()
     good, whole = path.read_bytes(), read_envelopes(store.root)
     found_count = 0
     for position in range(4, len(good), len(good) // 60):

@@ -1,0 +1,69 @@
+"""Writing a segment: tables sorted by stream become one Parquet file, durable before it has a name that readers see."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recorder.disk import publish
+from recorder.segments import COVERS_KEY
+from recorder.store import JournalName, Store
+from recorder.stream_index import write_index
+
+ROWS_PER_GROUP = 20_000
+ZSTD_LEVEL = 3
+
+
+def write_segment(
+    store: Store,
+    experiment_id: str,
+    name: str,
+    *,
+    schema: pa.Schema,
+    tables: Iterable[pa.Table],
+    covers: tuple[JournalName, ...],
+) -> Path:
+    """Write one segment and its stream index; it appears complete and durable, or not at all.
+
+    Args:
+        store: Where to.
+        experiment_id: Whose events they are.
+        name: The first parts of its file name; the number of rows is added.
+        schema: The envelope's columns and those of the event types that occur.
+        tables: Row groups, sorted by (stream_id, sequence) through all of them; absent columns become null.
+        covers: The journals whose events these are.
+
+    Raises:
+        OSError: It could not be written; nothing is left of it.
+    """
+    said = {COVERS_KEY: msgspec.json.encode([str(each) for each in covers])}
+    sink = pa.BufferOutputStream()
+    keys: list[pa.Table] = []
+    with pq.ParquetWriter(
+        sink,
+        schema.with_metadata(said),
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        write_page_checksum=True,
+    ) as writer:
+        for table in tables:
+            writer.write_table(_with_columns(table, schema))
+            keys.append(table.select(["stream_id", "type"]))
+    rows = pa.concat_tables(keys)
+    path = store.events_dir / f"experiment={experiment_id}" / f"{name}-{rows.num_rows}.parquet"
+    store.disk.make_directory(path.parent)
+    store.disk.sync_directory(store.events_dir)
+    write_index(store, path, rows)
+    publish(store.disk, path, sink.getvalue().to_pybytes())
+    return path
+
+
+def _with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with null columns for the event types that other row groups hold."""
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
