@@ -8,11 +8,11 @@ child process, so neither disturbs the event loop.
 import asyncio
 import hashlib
 import secrets
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Self
 
 import anyio
@@ -25,6 +25,7 @@ from recorder.events import AnyEvent, Envelope
 from recorder.frames import record
 from recorder.journal import JournalFile, new_header
 from recorder.redaction import Redactor, map_text
+from recorder.seal_child import Sealing, start_child
 from recorder.store import JournalName, Store, check_experiment_id
 
 ROTATE_BYTES = 64 << 20
@@ -47,6 +48,7 @@ class Recorder:
         redactor: Removes secrets from every event.
         clock: Wall and monotonic time.
         rotate_bytes: A journal at least this long is closed and sealed.
+        start_sealing: Begins to seal a journal that was closed in order.
 
     Raises:
         RecordingFailed: The first journal cannot be made.
@@ -60,6 +62,7 @@ class Recorder:
         redactor: Redactor | None = None,
         clock: Clock | None = None,
         rotate_bytes: int = ROTATE_BYTES,
+        start_sealing: Callable[[Store, JournalFile], Sealing] = start_child,
     ) -> None:
         self.store = store
         self.experiment_id = check_experiment_id(experiment_id)
@@ -74,7 +77,9 @@ class Recorder:
         self._wake = threading.Condition(self._lock)
         self._is_closing = False
         self._failure: RecordingFailed | None = None
-        self._sealers: list[tuple[JournalName, subprocess.Popen[bytes]]] = []
+        self._start_sealing = start_sealing
+        self._sealings: list[tuple[JournalName, Sealing]] = []
+        self._unsealed: set[JournalName] = set()
         self._journal = self._open_journal(1)
         self._opened_at = time.monotonic()
         self._thread = threading.Thread(target=self._commit_forever, name="recorder", daemon=True)
@@ -93,18 +98,17 @@ class Recorder:
         """Begin a new stream: a trial's attempt, or a run."""
         return Stream(self, stream_id, trial_id, attempt)
 
-    def _enqueue(self, payload: bytes) -> None:
-        """Hand one record to the commit thread."""
+    def _submit(self, records: Sequence[bytes]) -> asyncio.Future[None]:
+        """Hand records to the commit thread, for one commit; return what is done when they are durable, or cannot be.
+
+        Raises:
+            RecordingFailed: An earlier commit failed.
+        """
         if self._failure is not None:
             raise self._failure
-        framed = record(payload)
-        with self._lock:
-            self._pending.append(framed)
-
-    def _committed(self) -> asyncio.Future[None]:
-        """Return what is done when everything enqueued so far is durable, or cannot be."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         with self._lock:
+            self._pending += records
             self._waiters.append(waiter)
             if len(self._waiters) == 1:
                 self._wake.notify()
@@ -128,63 +132,63 @@ class Recorder:
     def _commit_forever(self) -> None:
         """The commit thread: gather, write, sync, wake; ends when closing and nobody waits.
 
-        Whoever waits is woken after the batch that holds their records or a later one: batches are written in order,
-        and after a failure nobody is told of a success again.
+        After a failure nobody is told of a success again.
         """
         while True:
             with self._wake:
                 while not self._waiters and not self._is_closing:
                     self._wake.wait()
-                if not self._waiters and not self._pending:
+                if not self._waiters:
                     return
                 records, self._pending = self._pending, []
                 waiters, self._waiters = self._waiters, []
+            self._attempt_to(partial(self._journal.append, records))
+            self._loop.call_soon_threadsafe(_wake_all, waiters, self._failure)
+            self._attempt_to(self._rotate_if_due)
+
+    def _attempt_to(self, step: Callable[[], None]) -> None:
+        """Do a step unless an earlier one failed; what fails is told to everybody who waits from now on."""
+        if self._failure is None:
             try:
-                if records:
-                    self._journal.append(records)
-                    self._rotate_if_due()
+                step()
             except RecordingFailed as error:
                 self._failure = error
-            self._loop.call_soon_threadsafe(_wake_all, waiters, self._failure)
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not leave the writers waiting for ever
+                self._failure = RecordingFailed(f"the recorder failed by a fault of its own: {error!r}")
 
     def _rotate_if_due(self) -> None:
         is_due = self._journal.size >= self._rotate_bytes or time.monotonic() - self._opened_at > ROTATE_SECONDS
         if not is_due:
             return
         following = self._open_journal(self._journal.name.number + 1)
-        self._journal.write_footer()
-        self._start_sealing(self._journal)
+        self._close_journal()
         self._journal, self._opened_at = following, time.monotonic()
 
-    def _start_sealing(self, journal: JournalFile) -> None:
-        """Hand a closed journal to a child process, which inherits its lock with its descriptor."""
-        command = [sys.executable, "-m", "recorder.seal", str(self.store.root), str(journal.path)]
-        child = subprocess.Popen(
-            command, pass_fds=[journal.descriptor], stdin=subprocess.DEVNULL, start_new_session=True
-        )
-        self._sealers.append((journal.name, child))
-        journal.close()
+    def _close_journal(self) -> None:
+        """Close the journal in order and have it sealed; whoever seals it holds its lock meanwhile."""
+        self._journal.write_footer()
+        self._unsealed.add(self._journal.name)
+        with suppress(OSError):  # no process to be had: the journal is whole, and named at the end
+            self._sealings.append((self._journal.name, self._start_sealing(self.store, self._journal)))
+        self._journal.close()
 
     def _shut_down(self) -> None:
         with self._wake:
             self._is_closing = True
             self._wake.notify()
         self._thread.join()
-        if self._failure is None:
-            try:
-                self._journal.write_footer()
-                self._start_sealing(self._journal)
-            except RecordingFailed as error:
-                self._failure = error
+        self._attempt_to(self._close_journal)
         if self._failure is not None:
             self._journal.close()
-        failed = [str(name) for name, child in self._sealers if child.wait() != 0]
+        for name, sealing in self._sealings:
+            if sealing.wait() == 0:
+                self._unsealed.remove(name)
         if self._failure is not None:
             raise self._failure
-        if failed:
+        if self._unsealed:
             raise RecordingFailed(
-                f"journal {failed[0]} in {self.store.journal_dir} could not be sealed; it is whole and stays readable. "
-                "'lhaw-record log recover' seals it"
+                f"journal {min(self._unsealed)} in {self.store.journal_dir} could not be sealed; it is whole and stays "
+                "readable. 'lhaw-record log recover' seals it"
             )
 
 
@@ -206,36 +210,34 @@ class Stream:
         return (self._recorder.clock.monotonic_ns() - self._began_ns) / 1e6
 
     async def append(self, *events: AnyEvent) -> None:
-        """Record events in order; returns when all of them are durable.
+        """Record events in order; returns when all of them are durable. A death leaves all of them or none.
 
         Raises:
             RecordingFailed: They are not; the run must stop.
         """
-        for event in events:
-            self._enqueue(event)
         if events:
-            await self._recorder._committed()
+            await self._recorder._submit([record(self._encoded(event)) for event in events])
 
-    def _enqueue(self, event: AnyEvent) -> None:
-        clock = self._recorder.clock
+    def _encoded(self, event: AnyEvent) -> bytes:
+        recorder = self._recorder
         envelope = Envelope(
             stream_id=self.stream_id,
             sequence=self._sequence,
-            recorded_at_us=clock.wall_us(),
-            elapsed_ns=clock.monotonic_ns() - self._began_ns,
-            writer_id=self._recorder.writer_id,
-            experiment_id=self._recorder.experiment_id,
+            recorded_at_us=recorder.clock.wall_us(),
+            elapsed_ns=recorder.clock.monotonic_ns() - self._began_ns,
+            writer_id=recorder.writer_id,
+            experiment_id=recorder.experiment_id,
             trial_id=self._trial_id,
             attempt=self._attempt,
             event=event,
         )
-        payload = self._recorder._encode(envelope)
+        payload = recorder._encode(envelope)
         self._chain.update(payload)
         if isinstance(event, CLOSING):
             stored = msgspec.msgpack.decode(payload, type=Envelope)  # without secrets
-            payload = self._recorder._encode(with_digest(stored, self._chain.hexdigest()))
-        self._recorder._enqueue(payload)
+            payload = recorder._encode(with_digest(stored, self._chain.hexdigest()))
         self._sequence += 1
+        return payload
 
 
 def _wake_all(waiters: Iterable[asyncio.Future[None]], failure: RecordingFailed | None) -> None:

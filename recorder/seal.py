@@ -1,14 +1,10 @@
 """Sealing: a closed journal becomes one immutable Parquet file, then the journal goes.
 
-    python -m recorder.seal STORE JOURNAL
-
-runs in a child process, because building Arrow columns would block the recorder's event loop; recovery calls
-:func:`seal` itself. At every instant either the journal or the segment holds the events: the journal is removed when
-the segment is durable under its name.
+A recorder lets a child process do it (:mod:`recorder.seal_child`), because building Arrow columns would block its event
+loop; recovery calls :func:`seal` itself. At every instant either the journal or the segment holds the events: the
+journal is removed when the segment is durable under its name.
 """
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,7 +18,6 @@ from recorder.schema import ENVELOPE_FIELDS, event_schema, to_table
 from recorder.segment_writer import ROWS_PER_GROUP, write_segment
 from recorder.store import JournalName, Store
 
-NICENESS = 10  # the run that is still going on comes first
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)
 
 
@@ -84,19 +79,3 @@ def _tables(payloads: Sequence[bytes], order: Sequence[int]) -> Iterator[pa.Tabl
     for start in range(0, len(order), ROWS_PER_GROUP):
         rows = order[start : start + ROWS_PER_GROUP]
         yield to_table([_envelope_decoder.decode(payloads[row]) for row in rows], only_present=True)
-
-
-def main(arguments: list[str]) -> int:
-    """Seal the journal named on the command line; the exit code is 0 or 1."""
-    root, journal = arguments
-    os.nice(NICENESS)
-    try:
-        seal(Store(Path(root)), Path(journal))
-    except (DamagedStore, OSError, pa.ArrowException) as error:
-        print(f"lhaw-record: sealing failed: {error}", file=sys.stderr)  # noqa: T201 - a child process has no other voice
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
