@@ -70,13 +70,22 @@ class JournalFile:
         self.records = 0
         self.size = 0
         self._disk = store.disk
+        unborn = self.path.with_suffix(
+            ".tmp"
+        )  # it gets its name with its lock and its header: nobody takes it for dead
         try:
-            self.descriptor = self._disk.create(self.path)
+            self.descriptor = self._disk.create(unborn)
+        except OSError as error:
+            raise RecordingFailed(_advice(self.path, error)) from error
+        try:
             try_lock(self.descriptor)
             first, self._seed = commit([record(_encoder.encode(header))], len(MAGIC), 0)
             self._write(MAGIC + first)
+            self._disk.rename(unborn, self.path)
             self._disk.sync_directory(store.journal_dir)
         except OSError as error:
+            self.close()
+            self._disk.remove(unborn)
             raise RecordingFailed(_advice(self.path, error)) from error
 
     @classmethod

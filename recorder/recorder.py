@@ -161,7 +161,11 @@ class Recorder:
         if not is_due:
             return
         following = self._open_journal(self._journal.name.number + 1)
-        self._close_journal()
+        try:
+            self._close_journal()
+        except BaseException:
+            following.close()
+            raise
         self._journal, self._opened_at = following, time.monotonic()
 
     def _close_journal(self) -> None:
@@ -206,8 +210,8 @@ class Stream:
 
     @property
     def elapsed_ms(self) -> float:
-        """Milliseconds since the stream began."""
-        return (self._recorder.clock.monotonic_ns() - self._began_ns) / 1e6
+        """Milliseconds since the stream began, to the microsecond."""
+        return round((self._recorder.clock.monotonic_ns() - self._began_ns) / 1e6, 3)
 
     async def append(self, *events: AnyEvent) -> None:
         """Record events in order; returns when all of them are durable. A death leaves all of them or none.

@@ -8,7 +8,9 @@ the next recovery finishes the same way.
 
 import hashlib
 import os
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -24,6 +26,7 @@ from recorder.segments import list_segments
 from recorder.store import JournalName, Store, try_lock
 from recorder.stream_index import load_index
 
+_LONGEST_WRITE_S = 3600.0
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -38,7 +41,7 @@ class Recovered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None = None) -> list[Recovered]:
-    """Recover every journal of a store that no living process writes.
+    """Recover every journal of a store that no living process writes; one process at a time does.
 
     Args:
         store: The store, made for writing unless it is a dry run.
@@ -49,7 +52,15 @@ def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None
         DamagedStore: A journal is damaged in the middle; it and everything else is left as it is.
         OSError: The disk refuses.
     """
-    done = []
+    if is_dry_run:
+        return list(_recovered(store, experiment_id, is_dry_run=True))
+    with store.hold_recovery():  # what a stream lacks is seen only where all journals of its writer hold still
+        done = list(_recovered(store, experiment_id, is_dry_run=False))
+        _remove_temporaries(store)
+    return done
+
+
+def _recovered(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> Iterator[Recovered]:
     for name, path in store.journals().items():
         try:
             descriptor = os.open(path, (os.O_RDONLY if is_dry_run else os.O_RDWR | os.O_APPEND) | os.O_CLOEXEC)
@@ -58,12 +69,9 @@ def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None
         try:
             if try_lock(descriptor, is_shared=is_dry_run) and path.exists():
                 report = _recover_one(store, name, path, descriptor, experiment_id, is_dry_run=is_dry_run)
-                done += [report] if report else []
+                yield from (report,) if report else ()
         finally:
             os.close(descriptor)
-    if not is_dry_run:
-        _remove_temporaries(store)
-    return done
 
 
 def _recover_one(
@@ -170,11 +178,27 @@ def _closing_event(first: AnyEvent) -> AnyEvent:
 
 
 def _remove_temporaries(store: Store) -> None:
-    """Remove what dead processes were writing; a living sealer holds its journal, a living compactor its lock."""
-    busy = {str(name) for name in store.journals()}
-    for path in (*store.events_dir.glob("experiment=*/w*.tmp"), *store.index_dir.glob("w*.tmp")):
-        if not any(path.name.startswith(name) for name in busy):
-            store.disk.remove(path)
+    """Remove what dead processes were writing.
+
+    A living sealer holds its journal and a living compactor its lock; nobody else writes one file for an hour.
+    """
+    patterns = ("*.tmp", "journal/*.tmp", "events/*/*.tmp", "index/*.tmp", "blobs/*/*.tmp")
+    found = [path for pattern in patterns for path in store.root.glob(pattern)]
+    busy = {str(name) for name in store.journals()}  # after the files: each has had its journal since before it
     with store.hold_compaction() as is_held:
-        for path in (*store.events_dir.glob("experiment=*/c*.tmp"), *store.index_dir.glob("c*.tmp")) if is_held else ():
-            store.disk.remove(path)
+        for path in found:
+            if re.match(r"w.*\.(parquet|arrow)", path.name):
+                is_dead = not any(path.name.startswith(name) for name in busy)
+            elif path.name.startswith("c"):
+                is_dead = is_held
+            else:
+                is_dead = _age_s(path) > _LONGEST_WRITE_S
+            if is_dead:
+                store.disk.remove(path)
+
+
+def _age_s(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:  # renamed into place meanwhile
+        return 0.0

@@ -84,7 +84,8 @@ class Store:
             root.mkdir(parents=True, exist_ok=True)
             disk.sync_directory(root.parent)
             if not (root / MARKER).exists():
-                strangers = [path.name for path in root.iterdir() if path.name not in FOLDERS]
+                ours = (*FOLDERS, *(path.name for path in root.glob(f"{MARKER}.*.tmp")))  # of a death while it was made
+                strangers = [path.name for path in root.iterdir() if path.name not in ours]
                 if strangers:
                     raise StoreError(
                         f"{root} is not empty and no store (it holds {strangers[0]!r}); name an empty directory"
@@ -142,9 +143,21 @@ class Store:
     @contextmanager
     def hold_compaction(self) -> Iterator[bool]:
         """Try to hold the lock of whoever merges segments in this store; gives whether it was free."""
-        descriptor = os.open(self.locks_dir / ".compaction", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
+        with self._opened_lock(".compaction") as descriptor:
             yield try_lock(descriptor)
+
+    @contextmanager
+    def hold_recovery(self) -> Iterator[None]:
+        """Hold the lock of whoever recovers this store; wait for it."""
+        with self._opened_lock(".recovery") as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _opened_lock(self, name: str) -> Iterator[int]:
+        descriptor = os.open(self.locks_dir / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            yield descriptor
         finally:
             os.close(descriptor)
 

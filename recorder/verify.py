@@ -108,7 +108,7 @@ def _segment_records(segment: Segment, findings: list[Finding]) -> Iterator[_Rec
         if row != segment.records:
             problem = f"ends after {row} of {segment.records} rows"
             findings.append(Finding(file=str(segment.path), row=row, problem=problem))
-    except (OSError, pa.ArrowException, msgspec.ValidationError, KeyError, TypeError) as error:
+    except (OSError, ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         findings.append(Finding(file=str(segment.path), row=row, problem=f"cannot be read: {error}"))
 
 

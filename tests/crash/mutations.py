@@ -1,0 +1,91 @@
+"""The program broken on purpose: each is a fault that a recorder might well have, and that the harness must catch."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+import recorder.compaction
+import recorder.frames
+import recorder.journal
+import recorder.seal
+from tests.crash.tracing import TracingDisk
+
+
+@contextmanager
+def no_sync_of_directories() -> Iterator[None]:
+    """Names are never made durable."""
+    with mock.patch.object(TracingDisk, "sync_directory"):
+        yield
+
+
+@contextmanager
+def acknowledged_before_the_sync() -> Iterator[None]:
+    """A commit is acknowledged when it is written; the sync comes with the next one."""
+
+    def late(self: recorder.journal.JournalFile, data: bytes) -> None:
+        self._disk.sync(self.descriptor)
+        self._disk.write(self.descriptor, data)
+        self.size += len(data)
+
+    with mock.patch.object(recorder.journal.JournalFile, "_write", late):
+        yield
+
+
+@contextmanager
+def checksums_skipped() -> Iterator[None]:
+    """A commit counts when it is long enough."""
+    with mock.patch.object(recorder.frames, "_crc", return_value=0):
+        yield
+
+
+@contextmanager
+def journal_dropped_before_the_segment() -> Iterator[None]:
+    """The journal is removed first, then the segment gets its name."""
+    right = recorder.seal.write_segment
+
+    def wrong(store, experiment_id, name, **arguments):
+        store.disk.remove(store.journal_dir / f"{name}.journal")
+        store.disk.sync_directory(store.journal_dir)
+        return right(store, experiment_id, name, **arguments)
+
+    with mock.patch.object(recorder.seal, "write_segment", wrong):
+        yield
+
+
+@contextmanager
+def renamed_before_the_sync() -> Iterator[None]:
+    """Whole files get their name before their bytes are durable."""
+
+    def sync(self: TracingDisk, descriptor: int) -> None:
+        if self.path_of(descriptor).parent.name == "journal":
+            self.really_sync(descriptor)
+
+    with mock.patch.object(TracingDisk, "sync", sync):
+        yield
+
+
+@contextmanager
+def replaced_removed_before_the_merge() -> Iterator[None]:
+    """Compaction removes the small segments, then writes the merged one."""
+    right = recorder.compaction.write_segment
+
+    def wrong(store, experiment_id, name, *, schema, tables, covers):
+        tables = list(tables)
+        for path in store.segment_paths():
+            store.disk.remove(path)
+            store.disk.sync_directory(path.parent)
+        return right(store, experiment_id, name, schema=schema, tables=tables, covers=covers)
+
+    with mock.patch.object(recorder.compaction, "write_segment", wrong):
+        yield
+
+
+MUTATIONS: tuple[Callable, ...] = (
+    no_sync_of_directories,
+    acknowledged_before_the_sync,
+    checksums_skipped,
+    journal_dropped_before_the_segment,
+    renamed_before_the_sync,
+    replaced_removed_before_the_merge,
+)
+"""Each is a context in which the program is wrong."""

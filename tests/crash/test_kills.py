@@ -1,0 +1,27 @@
+"""SIGKILL at every operation costs nothing that was acknowledged, and nobody else who is at work notices it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SEED = int(os.environ.get("LHAW_RECORD_CRASH_SEED", "20261121"))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "step", "least_deaths"),
+    [("writer", 1, 130), ("recovery", 1, 30), ("crowd", 2, 40)],
+)
+def test_a_kill_at_any_operation_loses_nothing_acknowledged(tmp_path, scenario, step, least_deaths):
+    """Before, in the middle of and after each write, sync, rename and removal, with a reader looking all the time."""
+    command = [sys.executable, "-m", "tests.crash.killing", str(tmp_path), scenario, str(SEED), str(step)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    print(f"{report['deaths']} kills of {scenario}, seed {SEED}")
+    assert report["problems"] == [], done.stderr
+    assert report["deaths"] >= least_deaths

@@ -1,0 +1,84 @@
+"""A power cut at any instant costs nothing that was acknowledged, and leaves nothing that recovery cannot mend."""
+
+import os
+import shutil
+from pathlib import Path
+from random import Random
+
+import anyio
+import pytest
+
+from recorder.compaction import compact
+from recorder.recovery import recover
+from recorder.store import MARKER, Store
+from tests.crash.judge import problems_after
+from tests.crash.power import Power, write_image
+from tests.crash.tracing import Operation, TracingDisk
+from tests.crash.workload import record
+
+SEED = int(os.environ.get("LHAW_RECORD_CRASH_SEED", "20261121"))
+IMAGES_EACH = 60
+
+
+def traced(root: Path, streams: int = 4) -> list[Operation]:
+    """Record the whole workload and return what was done to the disk."""
+    disk = TracingDisk(root)
+    anyio.run(lambda: record(root, disk, disk.acknowledged, streams=streams))
+    return disk.operations
+
+
+def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int, begin: int = 0):
+    """Yield different disks that power cuts after each operation may leave: what to call it, the store, the power.
+
+    Args:
+        operations: What was done.
+        folder: Where stores are made; each is removed again.
+        seed: Of every choice.
+        images_each: Choices after each operation; those that give a disk again are left out.
+        begin: The first operation after which the power may go.
+    """
+    power, seen = Power(), set()
+    for place, operation in enumerate(operations):
+        power.follow(operation)
+        for each in range(images_each if place >= begin else 0):
+            image = power.image(Random(f"{seed}.{place}.{each}"))
+            key = hash((tuple(image.items()), tuple(power.acknowledged.items())))
+            if key in seen:
+                continue
+            seen.add(key)
+            root = folder / f"cut-{place}.{each}"
+            write_image(image, root)
+            yield f"seed {seed}, operation {place} ({operation.kind} {operation.path}), image {each}", root, power
+            shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("streams", [1, 4, 7])
+def test_a_power_cut_at_any_instant_loses_nothing_acknowledged(tmp_path, streams):
+    """Thousands of disks, after each operation of recording, sealing, compacting and removing."""
+    cases = 0
+    for case, root, power in cuts(traced(tmp_path / "whole", streams), tmp_path, str(SEED), IMAGES_EACH):
+        assert problems_after(root, power.acknowledged) == [], case
+        cases += 1
+    print(f"{cases} power cuts with {streams} streams, seed {SEED}")
+    assert cases > 400
+
+
+def test_a_power_cut_during_recovery_loses_nothing_either(tmp_path):
+    """Disks that a first cut left, cut again after each operation of their recovery and compaction."""
+    operations, cases = traced(tmp_path / "whole"), 0
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    chance = Random(SEED)
+    for case, root, power in cuts(operations, tmp_path / "first", str(SEED), 1, begin=len(operations) // 4):
+        if not (root / MARKER).exists() or chance.random() < 0.6:
+            continue
+        disk = TracingDisk(root)
+        begin = len(disk.operations)
+        store = Store(root, disk)
+        recover(store)
+        compact(store, grace_s=0.0)
+        for again, second, _ in cuts(disk.operations, tmp_path / "second", f"{SEED}.again", 1, begin):
+            assert problems_after(second, power.acknowledged) == [], f"{case}, then in recovery {again}"
+            cases += 1
+    print(f"{cases} power cuts during recovery, seed {SEED}")
+    assert cases > 300
