@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= stores/demo
 
-.PHONY: demo test setup lint types contracts docs bench mcp-servers clean help
+.PHONY: demo test setup lint types contracts bench bench-peers mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -41,6 +41,9 @@ contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 
 bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run
 	@"$(BIN)/python" -m tests.bench
+
+bench-peers: $(VENV)/.dev-ready  ## speed and size beside the peer, inspect_ai (a quarter of an hour)
+	@"$(BIN)/python" -m tests.bench_peers
 
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
 	@"$(BIN)/python" -m runners.benchmarks.mcp_atlas.install

@@ -17,5 +17,5 @@ def write_schema_file(store: Store) -> None:
     store.disk.make_directory(path.parent)
     store.disk.sync_directory(store.events_dir)
     sink = pa.BufferOutputStream()
-    pq.write_table(event_schema().empty_table(), sink, compression="zstd")
+    pq.ParquetWriter(sink, event_schema(), store_schema=False).close()
     publish(store.disk, path, sink.getvalue().to_pybytes())

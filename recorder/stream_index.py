@@ -48,7 +48,7 @@ def write_index(store: Store, segment: Path, rows: pa.Table) -> None:
     """
     index = _index_of(rows)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, index.schema) as writer:
+    with pa.ipc.new_file(sink, index.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(index)
     content = sink.getvalue().to_pybytes()
     with suppress(OSError):

@@ -173,8 +173,10 @@ class NativeAgent:
             ending = Ending(ended_by="submitted", final_answer=str(arguments.get("answer", "")))
         else:
             result = await self._toolbox.call(call.name, arguments, call.call_id)
-        await self._recording.append(_finished(index, result, (self._clock_ns() - began_ns) / 1e6))
-        self._messages.append(Message(role="tool", content=result.text, tool_call_id=call.call_id))
+        await self._recording.append(_finished(index, result, round((self._clock_ns() - began_ns) / 1e6, 3)))
+        self._messages.append(
+            Message(role="tool", content=result.text, tool_call_id=call.call_id, result_of_action=index)
+        )
         return ending
 
     async def _inject_if_due(self) -> bool:

@@ -5,12 +5,12 @@ deltas that are recorded are made from it. The native loop and a gateway ask the
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from recorder.canonical import canonical_json, digest
+from recorder.canonical import canonical_json, short_digest
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,12 +22,17 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """One message; ``tool_calls`` only with role assistant, ``tool_call_id`` only with role tool."""
+    """One message; ``tool_calls`` only with role assistant, ``tool_call_id`` only with role tool.
+
+    ``result_of_action`` is the action whose recorded result the content is, so that the text need not be recorded
+    twice; it is no part of what a model sees.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    result_of_action: int | None = None
 
 
 class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +77,8 @@ def from_wire(wire: dict[str, Any]) -> Message:
 
 
 def conversation_digest(messages: Sequence[Message]) -> str:
-    """Return the SHA-256 of the canonical JSON of the whole message list."""
-    return digest([to_wire(message) for message in messages])
+    """Return the first 128 bits of the SHA-256 of the canonical JSON of the whole message list."""
+    return short_digest([to_wire(message) for message in messages])
 
 
 def shared_prefix_length(before: Sequence[Message], after: Sequence[Message]) -> int:
@@ -87,14 +92,43 @@ def shared_prefix_length(before: Sequence[Message], after: Sequence[Message]) ->
 
 
 def new_messages_json(messages: Sequence[Message], shared_count: int) -> str:
-    """Return the canonical JSON array of the messages after the first ``shared_count``."""
-    return canonical_json([to_wire(message) for message in messages[shared_count:]]).decode()
+    """Return the canonical JSON array of the messages after the first ``shared_count``, as they are recorded.
+
+    In place of its content, the result of an action has ``result_of_action``.
+    """
+    return canonical_json([_to_recorded(message) for message in messages[shared_count:]]).decode()
 
 
-def rebuild(parent: Sequence[Message], shared_count: int, added_json: str) -> list[Message]:
-    """Return a request's messages from its parent's request plus reply and its recorded delta."""
-    added = [from_wire(wire) for wire in json.loads(added_json)]
-    return [*parent[:shared_count], *added]
+def rebuild(parent: Sequence[Message], shared_count: int, added_json: str, results: Mapping[int, str]) -> list[Message]:
+    """Return a request's messages from its parent's request plus reply and its recorded delta.
+
+    Args:
+        parent: The parent's messages, its reply included.
+        shared_count: How many of them the request begins with.
+        added_json: The recorded delta.
+        results: The recorded results by action.
+
+    Raises:
+        ValueError: The delta names an action that has no recorded result.
+    """
+    return [*parent[:shared_count], *(_from_recorded(wire, results) for wire in json.loads(added_json))]
+
+
+def _to_recorded(message: Message) -> dict[str, Any]:
+    wire = to_wire(message)
+    if message.result_of_action is not None:
+        del wire["content"]
+        wire["result_of_action"] = message.result_of_action
+    return wire
+
+
+def _from_recorded(wire: dict[str, Any], results: Mapping[int, str]) -> Message:
+    action = wire.get("result_of_action")
+    if action is None:
+        return from_wire(wire)
+    if action not in results:
+        raise ValueError(f"a message is the result of action {action}, which was not recorded before it")
+    return msgspec.structs.replace(from_wire({**wire, "content": results[action]}), result_of_action=action)
 
 
 def action_count_of(reply: Message) -> int:

@@ -133,20 +133,23 @@ class Scheduler:
         attempt = self._index.last_attempt.get(trial.trial_id, 0) + self._attempts_here[trial.trial_id] + 1
         self._attempts_here[trial.trial_id] += 1
         outcome = await self._runner.run(trial, attempt, self._budgets.get(trial.unit))
-        del self.running[trial.trial_id]
         cost = outcome.cost_usd or 0.0
         self.spent_usd += cost
         self._largest_cost_usd = max(self._largest_cost_usd, cost)
+        is_repeated = False
         if outcome.is_valid:
             self.finished[trial.trial_id] = FinishedTrial(
                 trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
             )
         elif self._attempts_here[trial.trial_id] < self._experiment.retry.max_attempts and _is_retry_owed(outcome):
-            self._queue(trial)
+            is_repeated = True
         else:
             self._given_up[trial.trial_id] = outcome
         if trial.condition == "full":
             await self._release(trial.unit)
+        del self.running[trial.trial_id]  # not before: the run goes on while what it released waits to be queued
+        if is_repeated:
+            self._queue(trial)
         self._on_change(self)
         self._wake.set()
 
@@ -162,8 +165,8 @@ class Scheduler:
         if unit not in self._budgets and not self._are_open(oracles):
             budget = settle_budget(unit, oracles, self.finished, self._experiment.min_oracle_trials)
             if budget is not None:
-                self._budgets[unit] = budget.budget_actions
                 await self._run_stream.append(budget)
+                self._budgets[unit] = budget.budget_actions
         if unit in self._budgets:
             for trial in self._waiting.pop(unit, ()):
                 self._queue(trial)

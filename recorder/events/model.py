@@ -21,8 +21,11 @@ class ModelCalled(Event, frozen=True, tag="model_called"):
     """A request was sent. The conversation is a delta: the first ``shared_count`` canonical messages equal
     those of the parent call's request plus reply, then come ``new_messages_json``.
 
-    ``request_digest`` is the SHA-256 of the canonical JSON of the whole message list. ``tools_json`` stands in the
-    first call of a thread and wherever the tools changed, else None.
+    A message of it that is the result of an action has ``result_of_action`` in place of ``content``: the text stands in
+    that action's ``action_finished``, before this event in the same stream.
+
+    ``request_digest`` is the first 128 bits of the SHA-256 of the canonical JSON of the whole message list, contents
+    put in. ``tools_json`` stands in the first call of a thread and wherever the tools changed, else None.
     """
 
     call_id: str

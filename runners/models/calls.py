@@ -118,7 +118,7 @@ class ModelCaller:
                 await self._wait_or_give_up(call_id, error, attempt=attempt, began_s=began_s, sent_s=sent_s)
                 attempt += 1
             else:
-                return reply, self._responded(call_id, reply, latency_ms=(self._clock() - sent_s) * 1000.0)
+                return reply, self._responded(call_id, reply, latency_ms=round((self._clock() - sent_s) * 1000.0, 3))
 
     async def _record_called(self, request: ModelRequest, call_kind: CallKind) -> str:
         """Append ``model_called`` and return its call id."""
@@ -166,7 +166,7 @@ class ModelCaller:
                 error_kind=error.kind,
                 message=str(error),
                 is_retried=delay_s is not None,
-                latency_ms=(now_s - sent_s) * 1000.0,
+                latency_ms=round((now_s - sent_s) * 1000.0, 3),
                 http_status=error.http_status,
                 retry_after_s=error.retry_after_s,
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from recorder.canonical import canonical_json
-from recorder.events import AnyEvent, ModelCalled, ModelResponded
+from recorder.events import ActionFinished, AnyEvent, ModelCalled, ModelResponded
 from runners.conversation import Message, ToolCall, conversation_digest, rebuild, shared_prefix_length, to_wire
 
 
@@ -38,10 +38,10 @@ class History:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the message list."""
+        """The first 128 bits of the SHA-256 of the canonical JSON of the message list."""
         closed = self._hash.copy()
         closed.update(b"]")
-        return closed.hexdigest()
+        return closed.hexdigest()[:32]
 
 
 def reply_message(responded: ModelResponded) -> Message:
@@ -57,24 +57,27 @@ def rebuild_requests(events: Iterable[AnyEvent]) -> dict[str, list[Message]]:
     """Return the full message list of every recorded call, by call id, in the order of the calls.
 
     Args:
-        events: The events of a trial in their order; others than calls and replies are passed over.
+        events: The events of a trial in their order; others than calls, replies and results are passed over.
 
     Raises:
-        ValueError: A call names a parent that was not recorded before it, or a rebuilt list has another digest than
-            the recorded one (a message in which a secret was redacted cannot be rebuilt either).
+        ValueError: A call names a parent or a result that was not recorded before it, or a rebuilt list has another
+            digest than the recorded one (a message in which a secret was redacted cannot be rebuilt either).
     """
     requests: dict[str, list[Message]] = {}
     conversations: dict[str, list[Message]] = {}
+    results: dict[int, str] = {}
     for event in events:
         if isinstance(event, ModelResponded) and event.call_id in requests:
             conversations[event.call_id] = [*requests[event.call_id], reply_message(event)]
+        if isinstance(event, ActionFinished):
+            results[event.action_index] = event.result
         if not isinstance(event, ModelCalled):
             continue
         parent = event.parent_call_id
         if parent is not None and parent not in conversations:
             raise ValueError(f"model call {event.call_id} continues call {parent}, which was not recorded before it")
         before = conversations[parent] if parent is not None else []
-        messages = rebuild(before, event.shared_count, event.new_messages_json)
+        messages = rebuild(before, event.shared_count, event.new_messages_json, results)
         if conversation_digest(messages) != event.request_digest:
             raise ValueError(f"the messages of model call {event.call_id} do not have its recorded digest")
         requests[event.call_id] = conversations[event.call_id] = messages

@@ -69,7 +69,7 @@ class AskUser:
             question_id=question_id,
             answer=answer.text,
             simulator=self._simulator.name,
-            latency_ms=(self._clock() - began_s) * 1000,
+            latency_ms=round((self._clock() - began_s) * 1000, 3),
             revealed=answer.revealed,
         )
         await self._recording.append(answered)

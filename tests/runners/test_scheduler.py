@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import anyio
+
 from recorder.events import OracleBudgetSet, TrialFailed
 from runners.experiment import BudgetSpec, RetrySpec
 from runners.plan import budgets_of, make_plan
@@ -17,11 +19,20 @@ def failing(boundary="model", *, is_retry_owed=True, times=99):
     return lambda attempt: failure if attempt <= times else None
 
 
-async def run(described, runner, index=EMPTY, on_change=lambda _: None):
+class SlowRecording(MemoryRecording):
+    """A stream on a slow disk: other trials end while an event is on its way."""
+
+    async def append(self, *events):
+        """Keep the events, after a while."""
+        await anyio.sleep(0.02)
+        await super().append(*events)
+
+
+async def run(described, runner, index=EMPTY, on_change=lambda _: None, stream=None):
     """Schedule an experiment on the listed benchmark; its scheduler and the run's stream."""
     benchmark = ListedBenchmark()
     plan = make_plan(described, benchmark, Prompts(described, Path(), ""), "exact:1")
-    stream = MemoryRecording()
+    stream = stream or MemoryRecording()
     scheduler = Scheduler(
         experiment=described, plan=plan, index=index, runner=runner, run_stream=stream, on_change=on_change
     )
@@ -43,6 +54,14 @@ async def test_injected_trials_start_with_the_recorded_budget():
         assert {budget for condition, budget in order if condition == "inject_50"} == {9}
     budgets = [event for event in stream.events if isinstance(event, OracleBudgetSet)]
     assert len(budgets) == len({(event.agent_digest, event.unit_id) for event in budgets}) == 4
+
+
+async def test_what_a_budget_releases_runs_however_long_the_budget_takes_to_record():
+    """The last other trial ends while the budget is being recorded: the injected trials still run."""
+    described = experiment(trials=1, concurrency=100)
+    scheduler, stream = await run(described, PretendingRunner(), stream=SlowRecording())
+    assert (scheduler.summary().outcome, scheduler.summary().left) == ("completed", 0)
+    assert any(isinstance(event, OracleBudgetSet) for event in stream.events)
 
 
 async def test_concurrency_is_used_and_kept():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recorder.events import ModelCalled
+from recorder.events import ActionFinished, ModelCalled
 from runners.conversation import Message, ToolCall, conversation_digest
 from runners.models.calls import ModelCaller
 from runners.models.history import History, rebuild_requests
@@ -115,3 +115,26 @@ async def test_damage_is_found():
         rebuild_requests([changed])
     with pytest.raises(ValueError, match=r"t\.2 continues call t\.1"):
         rebuild_requests(called[1:])
+
+
+async def test_the_result_of_an_action_is_recorded_once():
+    """A request names the action in place of its result's text; rebuilding puts the recorded result back."""
+    recording = MemoryRecording()
+    caller = ModelCaller(
+        model=CannedModel([tool_reply(("a", "bash", "{}"), text="ok")] * 2),
+        recording=recording,
+        role="agent",
+        thread_id="main",
+        parameters={},
+    )
+    asked = [Message(role="user", content="begin")]
+    reply = await caller.call(asked)
+    await recording.append(ActionFinished(action_index=1, is_error=False, result="a long text", duration_ms=1.0))
+    result = Message(role="tool", content="a long text", tool_call_id="a", result_of_action=1)
+    await caller.call([*asked, reply.message, result])
+    called = [event for event in recording.events if isinstance(event, ModelCalled)]
+    assert "a long text" not in called[1].new_messages_json
+    assert rebuild_requests(recording.events)[called[1].call_id] == [*asked, reply.message, result]
+    without = [event for event in recording.events if not isinstance(event, ActionFinished)]
+    with pytest.raises(ValueError, match="result of action 1"):
+        rebuild_requests(without)
