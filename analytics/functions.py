@@ -1,15 +1,16 @@
 """The functions that the queries call: intervals, and the arguments of an action in a comparable form."""
 
-import json
 from functools import partial
 from typing import Any
 
 import duckdb
+import msgspec
 from duckdb import list_type, struct_type
 from duckdb.func import SPECIAL
 from duckdb.sqltypes import BIGINT, DOUBLE, VARCHAR
 
 from analytics.statistics import Interval, Settings, median_interval, ratio_interval, wilson
+from recorder.canonical import canonical_json
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
@@ -33,10 +34,10 @@ def trimmed_arguments(arguments_json: str) -> str:
     Source: docs/metrics.md 4, wasted compute.
     """
     try:
-        value = json.loads(arguments_json)
-    except ValueError:
+        value = msgspec.json.decode(arguments_json)
+    except msgspec.MsgspecError:
         return arguments_json.strip()
-    return json.dumps(_trim(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return canonical_json(_trim(value)).decode()
 
 
 def _trim(value: Any) -> Any:

@@ -71,8 +71,10 @@ def ratio_interval(
     import numpy as np
 
     index = np.asarray(clusters, dtype=np.int64)
-    above = np.bincount(index, np.asarray(numerators, dtype=np.float64), settings.cluster_count)
-    below = np.bincount(index, np.asarray(denominators, dtype=np.float64), settings.cluster_count)
+    numerator, denominator = np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+    order = np.lexsort((denominator, numerator, index))  # the same sums whatever the order of the units
+    above = np.bincount(index[order], numerator[order], settings.cluster_count)
+    below = np.bincount(index[order], denominator[order], settings.cluster_count)
 
     def ratio(weights: "Floats") -> "Floats":
         total = np.einsum("dc,c->d", weights, below)  # no BLAS: the same digits everywhere, and no threads

@@ -54,7 +54,8 @@ def connect(
         connection.execute("set parquet_metadata_cache = true").fetchall()
         connection.register("open_rows", snapshot.open_rows)
         connection.register("live_streams", _live_streams(snapshot))
-        connection.execute(f"create view events as {_events_query(snapshot)}").fetchall()
+        connection.execute(f"create view sealed_events as {_sealed_query(snapshot)}").fetchall()
+        connection.execute("create view events as from sealed_events union all by name from open_rows").fetchall()
         create_macros(connection)
         create_views(connection, only)
     except BaseException:
@@ -63,12 +64,11 @@ def connect(
     return connection
 
 
-def _events_query(snapshot: Snapshot) -> str:
+def _sealed_query(snapshot: Snapshot) -> str:
     if not snapshot.segments:
-        return "select * from open_rows"
+        return "from open_rows limit 0"
     files = ", ".join(_file_literal(path) for path in snapshot.segments)
-    sealed = f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-    return f"{sealed} union all by name from open_rows"
+    return f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
 
 
 def _file_literal(path: Path) -> str:

@@ -76,7 +76,7 @@ def create_views(connection: "duckdb.DuckDBPyConnection", only: set[str] | None 
     as plain views are, they would be planned over and over, and a table would take minutes.
 
     Args:
-        connection: One with ``events`` and ``live_streams``.
+        connection: One with ``events``, its parts ``sealed_events`` and ``open_rows``, and ``live_streams``.
         only: Names to create, with everything they need; default all.
     """
     wanted = None if only is None else needed_for(only)
@@ -84,9 +84,28 @@ def create_views(connection: "duckdb.DuckDBPyConnection", only: set[str] | None 
     for view in all_views():
         if wanted is not None and view.name not in wanted:
             continue
+        if view.layer == "staging":
+            _create_staging(connection, view)
+            continue
         is_stored = view.layer in _STORED and view.name in read_by_others
         kind = "temporary table" if is_stored else "view"
         connection.execute(f"create {kind} {view.name} as {view.query}").fetchall()
+
+
+def _create_staging(connection: "duckdb.DuckDBPyConnection", view: View) -> None:
+    """Create a staging view over the sealed and the open rows apart.
+
+    Only so are the fields that a query asks for alone read from Parquet (measured: 0.15 s for a call id of 10 million
+    events, 1.8 s through the union, which reads whole structs). Sealed rows of older versions that lack a field, or the
+    event type, are read through the union.
+    """
+    import duckdb
+
+    parts = (re.sub(r"\bfrom events\b", f"from {part}", view.query) for part in ("sealed_events", "open_rows"))
+    try:
+        connection.execute(f"create view {view.name} as {' union all by name '.join(parts)}").fetchall()
+    except duckdb.BinderException:
+        connection.execute(f"create view {view.name} as {view.query}").fetchall()
 
 
 def _read_all() -> Iterator[View]:

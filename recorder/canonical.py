@@ -19,5 +19,5 @@ def digest(value: Any) -> str:
 
 
 def short_digest(value: Any) -> str:
-    """Return the first 128 bits of :func:`digest` as 32 hexadecimal digits, used for trial ids."""
+    """Return the first 128 bits of :func:`digest` as 32 hexadecimal digits, for trial ids and requests."""
     return digest(value)[:32]

@@ -207,7 +207,7 @@ class Attempt:
             ActionFinished(action_index=place, is_error=is_error, result=result, duration_ms=self._wait(40.0))
         )
         if call_id is not None:
-            self._conversation.say("tool", result, call_id)
+            self._conversation.give(result, place, call_id)
 
     def _ask(self, act: Act, place: int) -> str:
         segment_id = act.asks_about or ""

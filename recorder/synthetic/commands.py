@@ -36,7 +36,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def make_store_command(options: argparse.Namespace) -> int:
     """Make a store, with progress on standard error."""
-    from recorder.synthetic import Design, make_store
+    from recorder.synthetic.design import Design
+    from recorder.synthetic.making import make_store
 
     design = Design(options.seed, options.events, options.experiment)
     made = make_store(

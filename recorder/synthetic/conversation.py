@@ -22,12 +22,15 @@ class Conversation:
         self._shared_count = 0
         self.characters = 0
 
-    def say(self, role: str, content: str, tool_call_id: str | None = None) -> None:
+    def say(self, role: str, content: str) -> None:
         """Add a message to the next request."""
-        wire: dict[str, Any] = {"content": content, "role": role}
-        if tool_call_id is not None:
-            wire["tool_call_id"] = tool_call_id
-        self._added.append(self._append(wire))
+        self._added.append(self._append({"content": content, "role": role}))
+
+    def give(self, result: str, action_index: int, tool_call_id: str) -> None:
+        """Add the result of an action to the next request, which records only whose it is."""
+        whose = {"role": "tool", "tool_call_id": tool_call_id}
+        self._append({"content": result, **whose})
+        self._added.append(canonical_json({"result_of_action": action_index, **whose}))
 
     def reply(self, text: str, calls: Sequence[RepliedToolCall]) -> None:
         """Add the model's turn."""
@@ -50,7 +53,7 @@ class Conversation:
         closed.update(b"]")
         added, self._added = self._added, []
         return {
-            "request_digest": closed.hexdigest(),
+            "request_digest": closed.hexdigest()[:32],
             "shared_count": self._shared_count,
             "message_count": self._count,
             "new_messages_json": f"[{b','.join(added).decode()}]",

@@ -1,6 +1,6 @@
 -- view: action_counts_agree
 -- grain: stream_id
--- inputs: int_action_counts, stg_trials_finished
+-- inputs: int_action_counts, int_attempts
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   recorded_action_count bigint: as recorded
@@ -9,10 +9,10 @@
 -- source: docs/metrics.md 1, actions
 -- notes: returns the attempts that break it.
 select
-    finished.stream_id,
-    finished.action_count as recorded_action_count,
+    attempts.stream_id,
+    attempts.recorded_action_count,
     coalesce(counts.action_count, 0) as counted_action_count
-from stg_trials_finished as finished
+from int_attempts as attempts
 left join int_action_counts as counts
-    on finished.stream_id = counts.stream_id
-where finished.action_count <> coalesce(counts.action_count, 0)
+    on attempts.stream_id = counts.stream_id
+where attempts.recorded_action_count <> coalesce(counts.action_count, 0)

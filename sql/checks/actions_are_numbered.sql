@@ -1,6 +1,6 @@
 -- view: actions_are_numbered
 -- grain: stream_id
--- inputs: stg_actions_started
+-- inputs: int_action_counts, int_number_digests, stg_actions_started
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   n_actions bigint: actions
@@ -9,8 +9,17 @@
 --   last_index bigint: highest number
 -- equation: the actions of an attempt are 1, 2, 3, ... each once
 -- source: ARCHITECTURE.md, glossary, action
--- notes: returns the attempts that break it.
-with numbered as (
+-- notes: returns the attempts that break it. Only attempts whose digest is not that of
+--     1, 2, 3, ... are looked at again.
+with suspects as (
+    select counts.stream_id
+    from int_action_counts as counts
+    inner join int_number_digests as digests
+        on counts.action_count = digests.n
+    where counts.index_digest <> digests.from_one
+),
+
+numbered as (
     select
         stream_id,
         count(*) as n_actions,
@@ -18,6 +27,7 @@ with numbered as (
         min(action_index) as first_index,
         max(action_index) as last_index
     from stg_actions_started
+    where stream_id in (select suspects.stream_id from suspects)
     group by stream_id
 )
 

@@ -1,6 +1,7 @@
 -- view: actions_finish
 -- grain: stream_id, action_index
--- inputs: int_attempts, stg_actions_finished, stg_actions_started
+-- inputs: int_action_counts, int_attempts, int_tool_times, stg_actions_finished,
+--     stg_actions_started
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   action_index bigint: number of the action in its attempt, from 1
@@ -10,36 +11,42 @@
 --     its start
 -- source: docs/log-format.md: a long call is two facts; a lone first half is what a
 --     crash looks like
--- notes: returns the actions that break it.
-with started as (
-    select
-        stream_id,
-        action_index,
-        count(*) as n_starts
-    from stg_actions_started
-    group by stream_id, action_index
+-- notes: returns the actions that break it. Only attempts whose starts and finishes
+--     have different digests are looked at again.
+with suspects as (
+    select coalesce(starts.stream_id, finishes.stream_id) as stream_id
+    from int_action_counts as starts
+    full outer join int_tool_times as finishes
+        on starts.stream_id = finishes.stream_id
+    where starts.index_digest is distinct from finishes.index_digest
 ),
 
-finished as (
+marked as (
     select
         stream_id,
         action_index,
-        count(*) as n_finishes
+        1 as n_starts,
+        0 as n_finishes
+    from stg_actions_started
+    where stream_id in (select suspects.stream_id from suspects)
+    union all
+    select
+        stream_id,
+        action_index,
+        0 as n_starts,
+        1 as n_finishes
     from stg_actions_finished
-    group by stream_id, action_index
+    where stream_id in (select suspects.stream_id from suspects)
 ),
 
 paired as (
     select
-        coalesce(started.stream_id, finished.stream_id) as stream_id,
-        coalesce(started.action_index, finished.action_index) as action_index,
-        coalesce(started.n_starts, 0) as n_starts,
-        coalesce(finished.n_finishes, 0) as n_finishes
-    from started
-    full outer join finished
-        on
-            started.stream_id = finished.stream_id
-            and started.action_index = finished.action_index
+        stream_id,
+        action_index,
+        sum(n_starts)::bigint as n_starts,
+        sum(n_finishes)::bigint as n_finishes
+    from marked
+    group by stream_id, action_index
 )
 
 select

@@ -1,6 +1,6 @@
 -- view: answers_have_questions
 -- grain: stream_id, question_id
--- inputs: int_attempts, stg_questions_answered, stg_questions_asked
+-- inputs: int_attempts, int_questions_placed, stg_questions_answered
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   question_id varchar: id of the question in its stream
@@ -17,7 +17,7 @@ with paired as (
         coalesce(asked.question_id, answered.question_id) as question_id,
         asked.question_id is not null as is_asked,
         answered.question_id is not null as is_answered
-    from stg_questions_asked as asked
+    from int_questions_placed as asked
     full outer join stg_questions_answered as answered
         on
             asked.stream_id = answered.stream_id

@@ -1,6 +1,6 @@
 -- view: attempts_start_and_end_once
 -- grain: stream_id
--- inputs: events
+-- inputs: int_streams
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   n_starts bigint: starts
@@ -12,20 +12,6 @@
 --     single and last
 -- source: docs/log-format.md, events
 -- notes: returns the attempts that break it.
-with streams as (
-    select
-        stream_id,
-        count(*) filter (where type = 'trial_started') as n_starts,
-        min(sequence) filter (where type = 'trial_started') as start_sequence,
-        count(*) filter (where type in ('trial_finished', 'trial_failed')) as n_ends,
-        max(sequence) filter (where type in ('trial_finished', 'trial_failed'))
-            as end_sequence,
-        max(sequence) as last_sequence
-    from events
-    where trial_id is not null
-    group by stream_id
-)
-
 select
     stream_id,
     n_starts,
@@ -33,9 +19,12 @@ select
     n_ends,
     end_sequence,
     last_sequence
-from streams
+from int_streams
 where
-    n_starts <> 1
-    or start_sequence <> 0
-    or n_ends > 1
-    or end_sequence < last_sequence
+    is_attempt
+    and (
+        n_starts <> 1
+        or start_sequence <> 0
+        or n_ends > 1
+        or end_sequence < last_sequence
+    )

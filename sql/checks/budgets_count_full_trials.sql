@@ -1,6 +1,6 @@
 -- view: budgets_count_full_trials
 -- grain: stream_id, sequence, trial_id
--- inputs: budgets, trials
+-- inputs: budgets, int_trials_measured
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   sequence bigint: number of the event in its stream, from 0
@@ -30,7 +30,7 @@ select
     trials.trial_state,
     trials.action_count
 from used
-left join trials
+left join int_trials_measured as trials
     on used.trial_id = trials.trial_id
 where
     trials.trial_state is distinct from 'valid'

@@ -1,6 +1,6 @@
 -- view: costs_agree
 -- grain: stream_id
--- inputs: costs, stg_trials_finished
+-- inputs: int_attempts, int_calls_summed
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   recorded_cost_usd double: as recorded, USD
@@ -10,18 +10,24 @@
 -- notes: an unknown price makes both null. Returns the attempts that break it.
 with summed as (
     select
-        stream_id,
-        case when count(*) = count(cost_usd) then sum(cost_usd) end as cost_usd
-    from costs
-    group by stream_id
+        attempts.stream_id,
+        attempts.recorded_cost_usd,
+        case
+            when bool_and(calls.stream_id is null or calls.cost_usd is not null)
+                then coalesce(exact_sum(calls.cost_usd), 0)
+        end as summed_cost_usd
+    from int_attempts as attempts
+    left join int_calls_summed as calls
+        on attempts.stream_id = calls.stream_id
+    where attempts.ended_by is not null
+    group by attempts.stream_id, attempts.recorded_cost_usd
 )
 
 select
-    finished.stream_id,
-    finished.cost_usd as recorded_cost_usd,
-    summed.cost_usd as summed_cost_usd
-from stg_trials_finished as finished
-inner join summed on finished.stream_id = summed.stream_id
+    stream_id,
+    recorded_cost_usd,
+    summed_cost_usd
+from summed
 where
-    (finished.cost_usd is null) <> (summed.cost_usd is null)
-    or abs(finished.cost_usd - summed.cost_usd) > 0.000001
+    (recorded_cost_usd is null) <> (summed_cost_usd is null)
+    or abs(recorded_cost_usd - summed_cost_usd) > 0.000001

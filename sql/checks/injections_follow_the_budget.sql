@@ -1,6 +1,6 @@
 -- view: injections_follow_the_budget
 -- grain: trial_id
--- inputs: injections
+-- inputs: int_injections
 -- outputs:
 --   trial_id varchar: the trial
 --   budget_actions bigint: oracle budget B, actions
@@ -24,7 +24,7 @@ select
     after_action,
     action_count,
     injection_status
-from injections
+from int_injections
 where
     injection_status is null
     or target_action is distinct from computed_target_action

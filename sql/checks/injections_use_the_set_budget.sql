@@ -1,6 +1,6 @@
 -- view: injections_use_the_set_budget
 -- grain: trial_id
--- inputs: budgets, trials
+-- inputs: budgets, int_trials_measured
 -- outputs:
 --   trial_id varchar: the trial
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
@@ -20,7 +20,7 @@ select
     trials.variant_id,
     trials.budget_actions,
     budgets.budget_actions as set_budget_actions
-from trials
+from int_trials_measured as trials
 left join budgets
     on
         trials.benchmark = budgets.benchmark

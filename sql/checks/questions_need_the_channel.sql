@@ -1,6 +1,6 @@
 -- view: questions_need_the_channel
 -- grain: stream_id
--- inputs: stg_questions_asked, stg_trials_started
+-- inputs: int_attempts_started, int_questions_placed
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   condition varchar: condition of the trials
@@ -12,8 +12,8 @@ select
     asked.stream_id,
     started.condition,
     count(*) as n_questions
-from stg_questions_asked as asked
-inner join stg_trials_started as started
+from int_questions_placed as asked
+inner join int_attempts_started as started
     on asked.stream_id = started.stream_id
 where started.channel <> 'ask_user'
 group by asked.stream_id, started.condition

@@ -9,46 +9,72 @@
 -- equation: every reply or failure of a model has its request; in a finished attempt
 --     every request has one of them
 -- source: docs/log-format.md: a long call is two facts joined by call_id
--- notes: returns the calls that break it.
-with ends as (
+-- notes: returns the calls that break it. Only streams in which a request repeats, or
+--     whose requests and ends have different digests, are looked at again.
+with digests as (
     select
         stream_id,
-        call_id,
-        count(*) as n_ends
-    from (
-        select
-            stream_id,
-            call_id
-        from stg_models_responded
-        union all
-        select
-            stream_id,
-            call_id
-        from stg_models_failed
-    ) as replies
-    group by stream_id, call_id
+        multiset_digest(call_id) as call_digest,
+        count(*) > list_unique(list(hash(call_id))) as has_repeats
+    from stg_models_called
+    group by stream_id
+    union all
+    select
+        stream_id,
+        -multiset_digest(call_id) as call_digest,
+        false as has_repeats
+    from stg_models_responded
+    group by stream_id
+    union all
+    select
+        stream_id,
+        -multiset_digest(call_id) as call_digest,
+        false as has_repeats
+    from stg_models_failed
+    group by stream_id
 ),
 
-requests as (
+suspects as (
+    select stream_id
+    from digests
+    group by stream_id
+    having sum(call_digest) <> 0 or bool_or(has_repeats)
+),
+
+marked as (
     select
         stream_id,
         call_id,
-        count(*) as n_requests
+        1 as n_requests,
+        0 as n_ends
     from stg_models_called
-    group by stream_id, call_id
+    where stream_id in (select suspects.stream_id from suspects)
+    union all
+    select
+        stream_id,
+        call_id,
+        0 as n_requests,
+        1 as n_ends
+    from stg_models_responded
+    where stream_id in (select suspects.stream_id from suspects)
+    union all
+    select
+        stream_id,
+        call_id,
+        0 as n_requests,
+        1 as n_ends
+    from stg_models_failed
+    where stream_id in (select suspects.stream_id from suspects)
 ),
 
 paired as (
     select
-        coalesce(requests.stream_id, ends.stream_id) as stream_id,
-        coalesce(requests.call_id, ends.call_id) as call_id,
-        coalesce(requests.n_requests, 0) as n_requests,
-        coalesce(ends.n_ends, 0) as n_ends
-    from requests
-    full outer join ends
-        on
-            requests.stream_id = ends.stream_id
-            and requests.call_id = ends.call_id
+        stream_id,
+        call_id,
+        sum(n_requests)::bigint as n_requests,
+        sum(n_ends)::bigint as n_ends
+    from marked
+    group by stream_id, call_id
 )
 
 select

@@ -1,6 +1,7 @@
 -- view: results_belong_to_checkpoints
 -- grain: stream_id, checkpoint_id
--- inputs: int_task_checkpoints, stg_checkpoints_scored, stg_trials_started
+-- inputs: int_attempts_started, int_results, int_task_checkpoints,
+--     stg_checkpoints_scored
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   checkpoint_id varchar: id of the checkpoint
@@ -8,21 +9,29 @@
 --   registered_total double: points of the task's checkpoint
 -- equation: a primary result names a checkpoint of its task, with that total
 -- source: docs/log-format.md, checkpoint_scored
--- notes: returns the results that break it.
+-- notes: returns the results that break it. Only attempts that int_results marks are
+--     looked at again.
+with suspects as (
+    select stream_id
+    from int_results
+    where has_strangers
+)
+
 select
     scored.stream_id,
     scored.checkpoint_id,
     any_value(scored.total) as total,
     any_value(checkpoints.total) as registered_total
 from stg_checkpoints_scored as scored
-inner join stg_trials_started as started
+inner join int_attempts_started as started
     on scored.stream_id = started.stream_id
 left join int_task_checkpoints as checkpoints
     on
         started.task_digest = checkpoints.task_digest
         and scored.checkpoint_id = checkpoints.checkpoint_id
 where
-    scored.is_primary
+    scored.stream_id in (select suspects.stream_id from suspects)
+    and scored.is_primary
     and (
         checkpoints.checkpoint_id is null
         or scored.total <> checkpoints.total

@@ -1,6 +1,6 @@
 -- view: success_agrees_with_points
 -- grain: trial_id
--- inputs: int_task_checkpoints, trials
+-- inputs: int_task_checkpoints, int_trials_measured
 -- outputs:
 --   trial_id varchar: the trial
 --   benchmark varchar: name of the benchmark
@@ -32,7 +32,7 @@ graded as (
                 then round(list_avg(trials.scores), 3) >= 0.75
             else list_sum(trials.scores) >= list_sum(totals.totals)
         end as has_enough_points
-    from trials
+    from int_trials_measured as trials
     inner join totals
         on trials.task_digest = totals.task_digest
     where

@@ -1,6 +1,6 @@
 -- view: tasks_and_variants_are_registered
 -- grain: stream_id
--- inputs: int_tasks, int_variants, stg_trials_started
+-- inputs: int_attempts_started, int_tasks, int_variants
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   task_id varchar: id of the task
@@ -17,7 +17,7 @@ select
     started.variant_id,
     started.variant_digest is null or variants.variant_digest is not null
         as has_variant
-from stg_trials_started as started
+from int_attempts_started as started
 left join int_tasks as tasks
     on started.task_digest = tasks.task_digest
 left join int_variants as variants

@@ -4,11 +4,13 @@
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   action_count bigint: actions of the attempt
+--   index_digest hugeint: multiset_digest of their numbers
 -- equation: actions = tool calls + malformed calls + turns of text alone
 -- source: docs/metrics.md 1, actions
 -- notes: counted from the actions themselves; an attempt without actions has no row.
 select
     stream_id,
-    count(*) as action_count
+    count(*) as action_count,
+    multiset_digest(action_index) as index_digest
 from stg_actions_started
 group by stream_id

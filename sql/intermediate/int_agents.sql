@@ -1,6 +1,6 @@
 -- view: int_agents
 -- grain: agent_name, agent_digest
--- inputs: stg_trials_started
+-- inputs: int_attempts_started
 -- outputs:
 --   agent_name varchar: name of the agent as given
 --   agent_digest varchar: digest of the agent
@@ -12,10 +12,10 @@
 --     digest, so that their trials are never pooled.
 with agents as (
     select
-        agent as agent_name,
+        agent_name,
         agent_digest
-    from stg_trials_started
-    group by agent, agent_digest
+    from int_attempts_started
+    group by agent_name, agent_digest
 )
 
 select

@@ -41,7 +41,6 @@ trial_shares as (
             100 * n_asking_trials,
             n_trials,
             'no_valid_trials',
-            unit_id,
             cluster_index,
             cluster_count
         ) as estimate,
@@ -57,7 +56,7 @@ variant_shares as (
         agent,
         'ask_variant_pct' as measure,
         mean_estimate(
-            variant_asked_pct, reason, unit_id, cluster_index, cluster_count, false
+            variant_asked_pct, reason, cluster_index, cluster_count, false
         ) as estimate,
         coalesce(sum(n_trials), 0)::bigint as n_trials,
         sum(n_missing)::bigint as n_missing
@@ -77,7 +76,6 @@ question_ratios as (
                 when count(n_trials) = 0 then 'no_valid_trials'
                 else 'nobody_asked'
             end,
-            unit_id,
             cluster_index,
             cluster_count
         ) as estimate,

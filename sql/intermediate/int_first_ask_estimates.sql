@@ -45,18 +45,16 @@ estimated as (
         mean_estimate(
             first_ask_pct,
             'unknown_action',
-            trial_id,
             cluster_index,
             cluster_count,
             false
         ) as mean_pct,
         median_estimate(
-            first_ask_pct, 'unknown_action', trial_id, cluster_index, cluster_count
+            first_ask_pct, 'unknown_action', cluster_index, cluster_count
         ) as median_pct,
         mean_estimate(
             100 * (first_ask_pct between 25 and 50)::integer,
             'unknown_action',
-            trial_id,
             cluster_index,
             cluster_count,
             false

@@ -7,7 +7,7 @@
 --       pools agents
 --   task_id varchar: id of the task
 --   variant_id varchar: id of the variant; null for a task's own trials
---   action_key varchar: what makes two actions equal
+--   action_key uhugeint: what makes two actions equal
 --   supply bigint: how many counterparts there are
 -- equation: supply = most often in one `full` trial of the unit
 -- source: docs/metrics.md 4, wasted compute; parameter `wasted_supply`

@@ -11,27 +11,32 @@
 -- notes: a call that served several actions of one batch counts once; every action
 --     counts here, ask_user and text too. Cost is null where a price is unknown.
 with served as (
-    select distinct
-        traces.trial_id,
-        traces.stream_id,
+    select
+        actions.stream_id,
         actions.model_call_id
-    from int_oracle_traces as traces
-    inner join stg_actions_started as actions
+    from stg_actions_started as actions
+    inner join int_oracle_traces as traces
         on
-            traces.stream_id = actions.stream_id
-            and traces.last_pre_injection_action >= actions.action_index
+            actions.stream_id = traces.stream_id
+            and actions.action_index <= traces.last_pre_injection_action
+),
+
+spent as (
+    select
+        stream_id,
+        sum(input_tokens + output_tokens)::bigint as tokens,
+        case when count(*) = count(cost_usd) then exact_sum(cost_usd) end as cost_usd
+    from stg_models_responded
+    where (stream_id, call_id) in (
+        select (served.stream_id, served.model_call_id) from served
+    )
+    group by stream_id
 )
 
 select
-    served.trial_id,
-    sum(replies.input_tokens + replies.output_tokens)::bigint as tokens,
-    case
-        when count(*) = count(replies.cost_usd)
-            then sum(replies.cost_usd order by replies.call_id)
-    end as cost_usd
-from served
-inner join stg_models_responded as replies
-    on
-        served.stream_id = replies.stream_id
-        and served.model_call_id = replies.call_id
-group by served.trial_id
+    traces.trial_id,
+    spent.tokens,
+    spent.cost_usd
+from int_oracle_traces as traces
+inner join spent
+    on traces.stream_id = spent.stream_id

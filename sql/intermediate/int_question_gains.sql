@@ -39,7 +39,7 @@ per_variant as (
         measure,
         sum(gain_pp) as total_gain_pp,
         sum(n_questions) as total_questions,
-        ratio_interval(gain_pp, n_questions, variant_id, cluster_index, cluster_count)
+        ratio_interval(gain_pp, n_questions, cluster_index, cluster_count)
             as bounds,
         count(gain_pp) as n_units,
         count(*) - count(gain_pp) as n_dropped,

@@ -4,36 +4,48 @@
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   question_id varchar: id of the question in its stream
---   trial_id varchar: the trial
---   attempt integer: number of the attempt, from 1
 --   sequence bigint: number of the event in its stream, from 0
---   question varchar: the question
---   context varchar: context given with the question
 --   action_index bigint: number of the action in its attempt, from 1
 -- equation: none
 -- source: docs/metrics.md 1, questions and first-ask timing
 -- notes: the action of a question is the one recorded with it, else the one with the
 --     same call id; null where neither is known.
-with calls as (
+with asked as (
+    select
+        stream_id,
+        question_id,
+        sequence,
+        call_id,
+        action_index
+    from stg_questions_asked
+),
+
+unplaced as (
+    select
+        stream_id,
+        call_id
+    from asked
+    where action_index is null and call_id is not null
+),
+
+calls as (
     select
         stream_id,
         call_id,
         min(action_index) as action_index
     from stg_actions_started
-    where call_id is not null
+    where
+        stream_id in (select unplaced.stream_id from unplaced)
+        and call_id is not null
     group by stream_id, call_id
 )
 
 select
     asked.stream_id,
     asked.question_id,
-    asked.trial_id,
-    asked.attempt,
     asked.sequence,
-    asked.question,
-    asked.context,
     coalesce(asked.action_index, calls.action_index) as action_index
-from stg_questions_asked as asked
+from asked
 left join calls
     on
         asked.stream_id = calls.stream_id

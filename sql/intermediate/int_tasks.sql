@@ -8,6 +8,7 @@
 --   task_id varchar: id of the task
 --   domain varchar: domain of the task
 --   checkpoints struct[]: in the order of the terminal state
+--   checkpoint_count bigint: how many there are
 -- equation: none; a task is registered once per run, its digest covers every field
 -- source: docs/log-format.md, task_registered
 -- notes: rows of one digest are equal, so any of them is taken.
@@ -17,6 +18,7 @@ select
     any_value(benchmark_version) as benchmark_version,
     any_value(task_id) as task_id,
     any_value(domain) as domain,
-    any_value(checkpoints) as checkpoints
+    any_value(checkpoints) as checkpoints,
+    len(any_value(checkpoints)) as checkpoint_count
 from stg_tasks_registered
 group by task_digest

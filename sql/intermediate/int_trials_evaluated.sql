@@ -1,6 +1,6 @@
 -- view: int_trials_evaluated
 -- grain: trial_id
--- inputs: int_trials_screened, trials
+-- inputs: int_trials_measured, int_trials_screened
 -- outputs:
 --   trial_id varchar: the trial
 --   stream_id varchar: the attempt, or run, in the event stream
@@ -72,7 +72,7 @@ select
     trials.question_count,
     trials.first_ask_action,
     trials.first_ask_pct
-from trials
+from int_trials_measured as trials
 inner join int_trials_screened
     on trials.trial_id = int_trials_screened.trial_id
 where int_trials_screened.exclusion is null

@@ -1,6 +1,6 @@
 -- view: int_trials_screened
 -- grain: trial_id
--- inputs: ambiguity_classes, trials
+-- inputs: ambiguity_classes, int_trials_measured
 -- outputs:
 --   trial_id varchar: the trial
 --   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
@@ -25,7 +25,7 @@ with chosen as (
         started_at_us,
         getvariable('experiment') is null
         or experiment_id = getvariable('experiment') as is_chosen
-    from trials
+    from int_trials_measured
 ),
 
 latest_tasks as (

@@ -1,6 +1,6 @@
 -- view: int_variant_outcomes
 -- grain: variant_digest, agent, role
--- inputs: trials
+-- inputs: int_trials_measured
 -- outputs:
 --   variant_digest varchar: digest of the variant
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
@@ -29,7 +29,7 @@ select
     count(*) filter (where trial_state = 'valid' and is_success) as n_success,
     count(distinct terminal_state) filter (where trial_state = 'valid')
         as n_terminal_states
-from trials
+from int_trials_measured
 where
     condition = 'underspecified'
     and (

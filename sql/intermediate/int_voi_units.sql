@@ -1,6 +1,6 @@
 -- view: int_voi_units
 -- grain: benchmark, agent, variant_id, condition
--- inputs: injections, int_variant_values
+-- inputs: int_injections, int_variant_values
 -- outputs:
 --   benchmark varchar: name of the benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
@@ -89,7 +89,7 @@ collapsed as (
         variant_id,
         condition,
         bool_or(is_collapsed) as is_collapsed
-    from injections
+    from int_injections
     group by benchmark, agent, variant_id, condition
 )
 

@@ -1,6 +1,6 @@
 -- view: int_wasted_units
 -- grain: benchmark, agent, variant_id, condition, measure
--- inputs: injections, pass_at_k, wasted_trials
+-- inputs: int_injections, pass_at_k, wasted_trials
 -- outputs:
 --   benchmark varchar: name of the benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
@@ -78,7 +78,7 @@ collapsed as (
         variant_id,
         condition,
         bool_or(is_collapsed) as is_collapsed
-    from injections
+    from int_injections
     group by benchmark, agent, variant_id, condition
 ),
 

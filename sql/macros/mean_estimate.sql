@@ -6,10 +6,10 @@
 -- notes: units without a value are counted as dropped; without any value the reason is
 --     the units' own (the first by name where they differ).
 create or replace macro mean_estimate(
-    unit_value, unit_reason, unit_id, cluster_index, cluster_count, is_binary
+    unit_value, unit_reason, cluster_index, cluster_count, is_binary
 ) as as_estimate(
     avg(unit_value),
-    mean_interval(unit_value, unit_id, cluster_index, cluster_count, is_binary),
+    mean_interval(unit_value, cluster_index, cluster_count, is_binary),
     count(unit_value),
     count(*) - count(unit_value),
     min(unit_reason)

@@ -6,7 +6,7 @@
 -- source: docs/metrics.md 5
 -- notes: units without a value are left out; fewer than two clusters give null.
 create or replace macro mean_interval(
-    unit_value, unit_id, cluster_index, cluster_count, is_binary
+    unit_value, cluster_index, cluster_count, is_binary
 ) as case
     when
         bool_and(is_binary and unit_value in (0, 1))
@@ -16,15 +16,5 @@ create or replace macro mean_interval(
             count(unit_value),
             getvariable('confidence')
         )
-    else ratio_bounds(
-        list(unit_value::double order by unit_id)
-        filter (where unit_value is not null),
-        list(1::double order by unit_id) filter (where unit_value is not null),
-        list(cluster_index order by unit_id) filter (where unit_value is not null),
-        any_value(cluster_count),
-        getvariable('draws'),
-        getvariable('seed'),
-        getvariable('confidence'),
-        getvariable('bootstrap')
-    )
+    else ratio_interval(unit_value, 1, cluster_index, cluster_count)
 end

@@ -6,10 +6,10 @@
 -- source: docs/metrics.md 4 and 5
 -- notes: units without a value are counted as dropped.
 create or replace macro median_estimate(
-    unit_value, undefined_reason, unit_id, cluster_index, cluster_count
+    unit_value, undefined_reason, cluster_index, cluster_count
 ) as as_estimate(
     median(unit_value),
-    median_interval(unit_value, unit_id, cluster_index, cluster_count),
+    median_interval(unit_value, cluster_index, cluster_count),
     count(unit_value),
     count(*) - count(unit_value),
     undefined_reason

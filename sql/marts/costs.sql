@@ -1,6 +1,6 @@
 -- view: costs
 -- grain: stream_id, purpose
--- inputs: int_attempts, stg_models_responded
+-- inputs: int_attempts, int_calls_summed
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   purpose varchar: who used the model; all is the sum
@@ -26,26 +26,6 @@ with purposes as (
         attempts.attempt_state,
         unnest(['agent', 'user_simulator', 'grader_and_judge']) as purpose
     from int_attempts as attempts
-),
-
-calls as (
-    select
-        stream_id,
-        case role
-            when 'grader' then 'grader_and_judge'
-            when 'judge' then 'grader_and_judge'
-            else role
-        end as purpose,
-        count(*) as n_calls,
-        sum(input_tokens)::bigint as input_tokens,
-        sum(output_tokens)::bigint as output_tokens,
-        sum(cached_input_tokens)::bigint as cached_input_tokens,
-        count(*) = count(cost_usd) as has_every_price,
-        sum(cost_usd order by call_id) as cost_usd,
-        sum(latency_ms order by call_id) / 1000 as model_seconds
-    from stg_models_responded
-    where trial_id is not null
-    group by all
 )
 
 select
@@ -60,11 +40,11 @@ select
     coalesce(calls.cached_input_tokens, 0) as cached_input_tokens,
     case
         when calls.stream_id is null then 0
-        when calls.has_every_price then calls.cost_usd
+        else calls.cost_usd
     end as cost_usd,
     coalesce(calls.model_seconds, 0) as model_seconds
 from purposes
-left join calls
+left join int_calls_summed as calls
     on
         purposes.stream_id = calls.stream_id
         and purposes.purpose = calls.purpose

@@ -1,7 +1,7 @@
 -- view: exclusions
 -- grain: benchmark, kind
--- inputs: ambiguity_classes, injections, int_experiments, int_trials_evaluated,
---     int_trials_screened, pass_at_k, stg_trials_started, trials
+-- inputs: ambiguity_classes, int_attempts_started, int_experiments, int_injections,
+--     int_trials_evaluated, int_trials_measured, int_trials_screened, pass_at_k
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: what is left out or to be read with care
@@ -16,7 +16,7 @@ with screened as (
         screened.exclusion as kind,
         count(*) as n
     from int_trials_screened as screened
-    inner join trials on screened.trial_id = trials.trial_id
+    inner join int_trials_measured as trials on screened.trial_id = trials.trial_id
     where screened.exclusion is not null
     group by trials.benchmark, screened.exclusion
 ),
@@ -52,7 +52,7 @@ variants_met as (
     select distinct
         trials.benchmark,
         trials.variant_digest
-    from trials
+    from int_trials_measured as trials
     inner join int_trials_screened as screened
         on trials.trial_id = screened.trial_id
     where
@@ -99,7 +99,7 @@ collapsed as (
         injections.benchmark,
         'collapsed_units' as kind,
         count(distinct concat_ws('|', injections.agent, injections.variant_id)) as n
-    from injections
+    from int_injections as injections
     inner join int_trials_evaluated
         on injections.trial_id = int_trials_evaluated.trial_id
     where injections.is_collapsed
@@ -110,7 +110,7 @@ started as (
     select
         run_id,
         count(distinct trial_id) as n_started
-    from stg_trials_started
+    from int_attempts_started
     group by run_id
 ),
 

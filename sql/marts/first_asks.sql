@@ -1,6 +1,6 @@
 -- view: first_asks
 -- grain: trial_id
--- inputs: trials
+-- inputs: int_trials_measured
 -- outputs:
 --   trial_id varchar: the trial
 --   benchmark varchar: name of the benchmark
@@ -29,5 +29,5 @@ select
     action_count,
     first_ask_action,
     first_ask_pct
-from trials
+from int_trials_measured
 where trial_state = 'valid' and question_count > 0

@@ -1,6 +1,6 @@
 -- view: injections
 -- grain: trial_id
--- inputs: stg_clarifications_injected, trials
+-- inputs: int_injections, stg_clarifications_injected
 -- outputs:
 --   trial_id varchar: the trial
 --   stream_id varchar: the attempt, or run, in the event stream
@@ -28,71 +28,26 @@
 -- notes: valid trials of the injected conditions. is_collapsed: another p of the unit
 --     has the same target, so the conditions do not differ. Target and flag are null
 --     without a budget.
-with messages as (
-    select
-        stream_id,
-        injection_status,
-        target_action,
-        after_action,
-        skip_reason,
-        segment_ids
-    from stg_clarifications_injected
-),
-
-injected as (
-    select
-        trials.trial_id,
-        trials.stream_id,
-        trials.benchmark,
-        trials.agent,
-        trials.task_id,
-        trials.variant_id,
-        trials.condition,
-        trials.trial_index,
-        trials.inject_percent,
-        trials.budget_actions,
-        greatest(1, trials.budget_actions * trials.inject_percent // 100)
-            as computed_target_action,
-        messages.injection_status,
-        messages.target_action,
-        messages.after_action,
-        messages.skip_reason,
-        messages.segment_ids,
-        trials.is_injected,
-        trials.action_count
-    from trials
-    left join messages on trials.stream_id = messages.stream_id
-    where trials.trial_state = 'valid' and trials.inject_percent is not null
-)
-
 select
-    trial_id,
-    stream_id,
-    benchmark,
-    agent,
-    task_id,
-    variant_id,
-    condition,
-    trial_index,
-    inject_percent,
-    budget_actions,
-    case when budget_actions is not null then computed_target_action end
-        as computed_target_action,
-    injection_status,
-    target_action,
-    after_action,
-    skip_reason,
-    segment_ids,
-    is_injected,
-    action_count,
-    case
-        when budget_actions is not null
-            then len(
-                list_filter(
-                    [10, 30, 50, 70, 90],
-                    lambda p: greatest(1, budget_actions * p // 100)
-                    = computed_target_action
-                )
-            ) > 1
-    end as is_collapsed
-from injected
+    injected.trial_id,
+    injected.stream_id,
+    injected.benchmark,
+    injected.agent,
+    injected.task_id,
+    injected.variant_id,
+    injected.condition,
+    injected.trial_index,
+    injected.inject_percent,
+    injected.budget_actions,
+    injected.computed_target_action,
+    messages.injection_status,
+    messages.target_action,
+    messages.after_action,
+    messages.skip_reason,
+    messages.segment_ids,
+    injected.is_injected,
+    injected.action_count,
+    injected.is_collapsed
+from int_injections as injected
+left join stg_clarifications_injected as messages
+    on injected.stream_id = messages.stream_id

@@ -1,6 +1,7 @@
 -- view: questions
 -- grain: stream_id, question_id
--- inputs: int_action_counts, int_questions_placed, int_trials, stg_questions_answered
+-- inputs: int_action_counts, int_questions_placed, int_trials, stg_questions_answered,
+--     stg_questions_asked
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   question_id varchar: id of the question in its stream
@@ -23,8 +24,8 @@
 select
     placed.stream_id,
     placed.question_id,
-    placed.trial_id,
-    placed.attempt,
+    asked.trial_id,
+    asked.attempt,
     int_trials.stream_id is not null as is_counted,
     row_number() over (
         partition by placed.stream_id order by placed.sequence
@@ -32,8 +33,8 @@ select
     placed.action_index,
     100.0 * placed.action_index / nullif(int_action_counts.action_count, 0)
         as timing_pct,
-    placed.question,
-    placed.context,
+    asked.question,
+    asked.context,
     answered.answer,
     answered.simulator,
     list_transform(
@@ -45,6 +46,10 @@ select
         lambda segment: segment.segment_id
     ) as volunteered_segment_ids
 from int_questions_placed as placed
+inner join stg_questions_asked as asked
+    on
+        placed.stream_id = asked.stream_id
+        and placed.sequence = asked.sequence
 left join stg_questions_answered as answered
     on
         placed.stream_id = answered.stream_id

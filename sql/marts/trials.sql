@@ -1,8 +1,6 @@
 -- view: trials
 -- grain: trial_id
--- inputs: int_action_counts, int_agents, int_experiments, int_grades,
---     int_question_counts, int_tasks, int_trials, stg_clarifications_injected,
---     stg_trials_finished, stg_trials_started
+-- inputs: int_trials_measured, stg_trials_started
 -- outputs:
 --   trial_id varchar: the trial
 --   trial_state varchar: valid, missing or running
@@ -56,110 +54,51 @@
 -- notes: every trial that was ever started. What a trial did is null unless it is
 --     valid. checkpoint_progress is the benchmark's final score where it gives one. The
 --     seed is no part of the settings.
-with measured as (
-    select
-        stream_id,
-        ended_by,
-        is_success,
-        final_score / nullif(final_total, 0) as final_progress
-    from stg_trials_finished
-),
-
-injected as (
-    select
-        stream_id,
-        bool_or(injection_status = 'injected') as is_injected,
-        max(after_action) as injected_after_action
-    from stg_clarifications_injected
-    group by stream_id
-)
-
 select
-    int_trials.trial_id,
-    int_trials.trial_state,
-    int_trials.stream_id,
-    started.experiment_id,
-    started.run_id,
-    started.started_at_us,
-    started.benchmark,
-    started.task_id,
-    started.task_digest,
-    int_tasks.domain,
-    started.variant_id,
-    started.variant_digest,
-    int_agents.agent,
-    int_agents.agent_name,
-    started.agent_digest,
+    measured.trial_id,
+    measured.trial_state,
+    measured.stream_id,
+    measured.experiment_id,
+    measured.run_id,
+    measured.started_at_us,
+    measured.benchmark,
+    measured.task_id,
+    measured.task_digest,
+    measured.domain,
+    measured.variant_id,
+    measured.variant_digest,
+    measured.agent,
+    measured.agent_name,
+    measured.agent_digest,
     started.model,
     started.strategy,
     started.persona,
-    started.condition,
-    started.prompt_state,
-    started.channel,
-    started.user_simulator,
-    started.trial_index,
+    measured.condition,
+    measured.prompt_state,
+    measured.channel,
+    measured.user_simulator,
+    measured.trial_index,
     started.seed,
-    started.role,
-    started.oracle_scope,
-    md5(
-        concat_ws(
-            '|',
-            started.grader,
-            started.limits_json,
-            json_merge_patch(started.parameters_json, '{"seed": null}'),
-            started.prompts_digest,
-            started.ask_notice,
-            started.user_simulator,
-            started.oracle_scope
-        )
-    ) as settings_digest,
-    int_experiments.trials_per_cell,
-    started.inject_percent,
-    started.budget_actions,
+    measured.role,
+    measured.oracle_scope,
+    measured.settings_digest,
+    measured.trials_per_cell,
+    measured.inject_percent,
+    measured.budget_actions,
     started.inject_after_action,
     measured.ended_by,
     measured.is_success,
-    int_grades.terminal_state,
-    int_grades.scores,
-    coalesce(measured.final_progress, int_grades.points_progress)
-        as checkpoint_progress,
-    case
-        when int_trials.stream_id is not null
-            then coalesce(int_action_counts.action_count, 0)
-    end as action_count,
-    case
-        when int_trials.stream_id is not null
-            then coalesce(int_question_counts.question_count, 0)
-    end as question_count,
-    int_question_counts.first_ask_action,
-    100.0
-    * int_question_counts.first_ask_action
-    / nullif(int_action_counts.action_count, 0) as first_ask_pct,
-    case
-        when int_trials.stream_id is not null and started.inject_percent is not null
-            then coalesce(injected.is_injected, false)
-    end as is_injected,
-    injected.injected_after_action,
-    int_trials.attempts,
-    int_trials.failed_attempts
-from int_trials
+    measured.terminal_state,
+    measured.scores,
+    measured.checkpoint_progress,
+    measured.action_count,
+    measured.question_count,
+    measured.first_ask_action,
+    measured.first_ask_pct,
+    measured.is_injected,
+    measured.injected_after_action,
+    measured.attempts,
+    measured.failed_attempts
+from int_trials_measured as measured
 inner join stg_trials_started as started
-    on int_trials.keys_stream_id = started.stream_id
-inner join int_agents
-    on
-        started.agent = int_agents.agent_name
-        and started.agent_digest = int_agents.agent_digest
-left join int_tasks
-    on started.task_digest = int_tasks.task_digest
-left join int_experiments
-    on started.experiment_id = int_experiments.experiment_id
-left join measured
-    on int_trials.stream_id = measured.stream_id
-left join int_grades
-    on int_trials.stream_id = int_grades.stream_id
-left join int_action_counts
-    on int_trials.stream_id = int_action_counts.stream_id
-left join int_question_counts
-    on int_trials.stream_id = int_question_counts.stream_id
-left join injected
-    on int_trials.stream_id = injected.stream_id
+    on measured.keys_stream_id = started.stream_id

@@ -1,6 +1,6 @@
 -- view: wasted_actions
 -- grain: trial_id, action_index
--- inputs: int_action_keys, int_oracle_supply, int_oracle_traces
+-- inputs: int_action_keys, int_oracle_supply, int_oracle_traces, stg_actions_started
 -- outputs:
 --   trial_id varchar: the trial
 --   action_index bigint: number of the action in its attempt, from 1
@@ -11,7 +11,7 @@
 --   variant_id varchar: id of the variant; null for a task's own trials
 --   condition varchar: condition of the trials
 --   action_name varchar: tool name; empty for a turn of text
---   action_key varchar: what makes two actions equal
+--   action_key uhugeint: what makes two actions equal
 --   number_among_equals bigint: how many equal actions came so far, itself too
 --   supply bigint: how many counterparts there are
 --   is_wasted boolean: no counterpart left; null without full trials
@@ -31,16 +31,18 @@ with pre_injection as (
         traces.oracle_variant_id,
         traces.has_oracle,
         keys.action_index,
-        keys.action_name,
+        actions.action_name,
         keys.action_key,
         row_number() over (
             partition by traces.trial_id, keys.action_key order by keys.action_index
         ) as number_among_equals
     from int_oracle_traces as traces
     inner join int_action_keys as keys
+        on traces.trial_id = keys.trial_id
+    inner join stg_actions_started as actions
         on
-            traces.trial_id = keys.trial_id
-            and traces.last_pre_injection_action >= keys.action_index
+            traces.stream_id = actions.stream_id
+            and keys.action_index = actions.action_index
 )
 
 select

@@ -1,6 +1,7 @@
 -- view: wasted_trials
 -- grain: trial_id
--- inputs: int_oracle_traces, int_pre_injection_calls, wasted_actions
+-- inputs: int_action_keys, int_oracle_supply, int_oracle_traces,
+--     int_pre_injection_calls
 -- outputs:
 --   trial_id varchar: the trial
 --   benchmark varchar: name of the benchmark
@@ -15,17 +16,38 @@
 --   reason varchar: why something is null
 --   pre_injection_tokens bigint: tokens before the message
 --   pre_injection_cost_usd double: USD before the message; null if a price is unknown
--- equation: wasted_ratio = wasted / pre-injection actions
+-- equation: wasted = sum over keys of max(0, actions - supply), which are the actions
+--     that wasted_actions marks; wasted_ratio = wasted / pre-injection actions
 -- source: docs/metrics.md 4, wasted compute
 -- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial a
 --     null ratio and count (no_oracle_trace).
-with counted as (
+with tallied as (
     select
         trial_id,
-        count(*) as pre_injection_actions,
-        count(*) filter (where is_wasted) as wasted_actions
-    from wasted_actions
-    group by trial_id
+        action_key,
+        count(*) as n_actions
+    from int_action_keys
+    group by trial_id, action_key
+),
+
+counted as (
+    select
+        traces.trial_id,
+        sum(tallied.n_actions)::bigint as pre_injection_actions,
+        sum(
+            greatest(tallied.n_actions - coalesce(supply.supply, 0), 0)
+        )::bigint as wasted_actions
+    from int_oracle_traces as traces
+    inner join tallied
+        on traces.trial_id = tallied.trial_id
+    left join int_oracle_supply as supply
+        on
+            traces.benchmark = supply.benchmark
+            and traces.agent = supply.agent
+            and traces.task_id = supply.task_id
+            and traces.oracle_variant_id is not distinct from supply.variant_id
+            and tallied.action_key = supply.action_key
+    group by traces.trial_id
 )
 
 select

@@ -4,6 +4,7 @@
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   sequence bigint: number of the event in its stream, from 0
+--   recorded_at_us bigint: UTC, microseconds since the epoch
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
 --   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
@@ -21,6 +22,7 @@
 select
     stream_id,
     sequence,
+    recorded_at_us,
     trial_id,
     attempt,
     trial_finished.ended_by,

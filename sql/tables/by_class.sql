@@ -32,7 +32,7 @@ with levels as (
         condition,
         measure,
         mean_estimate(
-            unit_value, reason, variant_id, cluster_index, cluster_count, is_binary
+            unit_value, reason, cluster_index, cluster_count, is_binary
         ) as estimate,
         sum_once(cell_id, case when unit_value is not null then n_trials end)
             as n_trials,
@@ -53,7 +53,7 @@ gains as (
         'ask_user' as condition,
         'pass_at_k_gain' as measure,
         mean_estimate(
-            gain, reason, variant_id, cluster_index, cluster_count, false
+            gain, reason, cluster_index, cluster_count, false
         ) as estimate,
         coalesce(
             sum(n_trials) filter (where gain is not null), 0

@@ -65,7 +65,6 @@ ask_rates as (
             100 * n_asking_trials,
             n_trials,
             'no_valid_trials',
-            unit_id,
             cluster_index,
             cluster_count
         ) as estimate,
@@ -85,7 +84,6 @@ successes as (
             100 * n_success,
             n_trials,
             'no_valid_trials',
-            unit_id,
             cluster_index,
             cluster_count
         ) as estimate,

@@ -28,7 +28,7 @@ with levels as (
         condition,
         measure,
         mean_estimate(
-            unit_value, reason, unit_id, cluster_index, cluster_count, is_binary
+            unit_value, reason, cluster_index, cluster_count, is_binary
         ) as estimate,
         coalesce(
             sum(n_trials) filter (where unit_value is not null), 0
@@ -48,7 +48,7 @@ gains as (
         'ask_user' as condition,
         measure || '_gain' as measure,
         mean_estimate(
-            gain, reason, variant_id, cluster_index, cluster_count, false
+            gain, reason, cluster_index, cluster_count, false
         ) as estimate,
         coalesce(
             sum(n_trials) filter (where gain is not null), 0

@@ -1,6 +1,7 @@
 -- view: trial_counts_and_cost
 -- grain: benchmark, agent, role, condition, purpose
--- inputs: int_trial_costs, int_trial_times, int_trials_screened, trials
+-- inputs: int_attempts, int_calls_summed, int_tool_times, int_trials,
+--     int_trials_measured, int_trials_screened
 -- outputs:
 --   benchmark varchar: name of the benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
@@ -49,21 +50,23 @@ with trials_counted as (
         trials.role,
         trials.condition,
         trials.task_id,
-        concat_ws(
-            '|',
-            trials.benchmark,
-            trials.agent,
-            trials.role,
-            trials.condition,
-            trials.task_digest,
-            trials.variant_digest
+        md5_number(
+            concat_ws(
+                '|',
+                trials.benchmark,
+                trials.agent,
+                trials.role,
+                trials.condition,
+                trials.task_digest,
+                trials.variant_digest
+            )
         ) as cell_id,
         trials.trial_state,
         trials.trials_per_cell,
         trials.attempts,
         trials.failed_attempts,
         coalesce(screened.exclusion <> 'superseded', true) as is_current
-    from trials
+    from int_trials_measured as trials
     inner join int_trials_screened as screened
         on trials.trial_id = screened.trial_id
     where coalesce(screened.exclusion <> 'other_experiment', true)
@@ -90,28 +93,91 @@ cells as (
     group by cell_id
 ),
 
+attempts_placed as (
+    select
+        attempts.stream_id,
+        counted.cell_id,
+        int_trials.stream_id is not null as is_counted,
+        int_trials.stream_id is null and attempts.attempt_state <> 'running'
+            as is_failed,
+        attempts.duration_ms
+    from trials_counted as counted
+    inner join int_attempts as attempts
+        on counted.trial_id = attempts.trial_id
+    left join int_trials
+        on attempts.stream_id = int_trials.stream_id
+),
+
+calls as (
+    select
+        placed.cell_id,
+        coalesce(calls.purpose, 'all') as purpose,
+        sum(calls.n_calls) filter (where placed.is_counted) as n_calls,
+        sum(calls.input_tokens) filter (where placed.is_counted) as input_tokens,
+        sum(calls.output_tokens) filter (where placed.is_counted) as output_tokens,
+        bool_and(calls.cost_usd is not null) filter (where placed.is_counted)
+            as has_every_price,
+        exact_sum(case when placed.is_counted then calls.cost_usd end) as cost_usd,
+        sum(calls.input_tokens + calls.output_tokens)
+        filter (where placed.is_failed) as failed_tokens,
+        bool_and(calls.cost_usd is not null) filter (where placed.is_failed)
+            as has_every_failed_price,
+        exact_sum(case when placed.is_failed then calls.cost_usd end)
+            as failed_cost_usd,
+        exact_sum(case when placed.is_counted then calls.model_seconds end)
+            as model_seconds
+    from attempts_placed as placed
+    inner join int_calls_summed as calls
+        on placed.stream_id = calls.stream_id
+    group by
+        grouping sets ((placed.cell_id, calls.purpose), (placed.cell_id))
+),
+
+times as (
+    select
+        placed.cell_id,
+        exact_sum(case when placed.is_counted then tools.tool_seconds end)
+            as tool_seconds,
+        exact_sum(case when placed.is_counted then placed.duration_ms end) / 1000
+            as wall_seconds,
+        exact_sum(case when not placed.is_counted then placed.duration_ms end) / 1000
+            as failed_wall_seconds
+    from attempts_placed as placed
+    left join int_tool_times as tools
+        on placed.stream_id = tools.stream_id
+    group by placed.cell_id
+),
+
+purposes as (
+    select
+        cell_id,
+        unnest(['agent', 'user_simulator', 'grader_and_judge', 'all']) as purpose
+    from cells
+),
+
 cell_costs as (
     select
-        counted.cell_id,
-        costs.purpose,
-        sum(costs.n_calls)::bigint as n_calls,
-        sum(costs.input_tokens)::bigint as input_tokens,
-        sum(costs.output_tokens)::bigint as output_tokens,
-        count(*) filter (where counted.trial_state = 'valid')
-        = count(costs.cost_usd) filter (where counted.trial_state = 'valid')
-            as has_every_price,
-        coalesce(sum(costs.cost_usd order by counted.trial_id), 0) as cost_usd,
-        sum(costs.failed_tokens)::bigint as failed_tokens,
-        count(*) = count(costs.failed_cost_usd) as has_every_failed_price,
-        coalesce(sum(costs.failed_cost_usd), 0) as failed_cost_usd,
-        sum(costs.model_seconds) as model_seconds,
-        sum(times.tool_seconds) as tool_seconds,
-        coalesce(sum(times.wall_seconds), 0) as wall_seconds,
-        sum(times.failed_wall_seconds) as failed_wall_seconds
-    from trials_counted as counted
-    inner join int_trial_costs as costs on counted.trial_id = costs.trial_id
-    inner join int_trial_times as times on counted.trial_id = times.trial_id
-    group by counted.cell_id, costs.purpose
+        purposes.cell_id,
+        purposes.purpose,
+        coalesce(calls.n_calls, 0)::bigint as n_calls,
+        coalesce(calls.input_tokens, 0)::bigint as input_tokens,
+        coalesce(calls.output_tokens, 0)::bigint as output_tokens,
+        coalesce(calls.has_every_price, true) as has_every_price,
+        coalesce(calls.cost_usd, 0) as cost_usd,
+        coalesce(calls.failed_tokens, 0)::bigint as failed_tokens,
+        coalesce(calls.has_every_failed_price, true) as has_every_failed_price,
+        coalesce(calls.failed_cost_usd, 0) as failed_cost_usd,
+        coalesce(calls.model_seconds, 0) as model_seconds,
+        coalesce(times.tool_seconds, 0) as tool_seconds,
+        coalesce(times.wall_seconds, 0) as wall_seconds,
+        coalesce(times.failed_wall_seconds, 0) as failed_wall_seconds
+    from purposes
+    left join calls
+        on
+            purposes.cell_id = calls.cell_id
+            and purposes.purpose = calls.purpose
+    left join times
+        on purposes.cell_id = times.cell_id
 ),
 
 tasks as (
@@ -167,7 +233,7 @@ grouped as (
         coalesce(role, 'all') as role,
         coalesce(condition, 'all') as condition,
         purpose,
-        count(distinct cell_id) as n_cells,
+        count(*) as n_cells,
         sum(n_planned)::bigint as n_planned,
         sum(n_trials)::bigint as n_trials,
         sum(n_planned - n_trials - n_running)::bigint as n_missing,
@@ -177,13 +243,12 @@ grouped as (
         sum(output_tokens)::bigint as output_tokens,
         case
             when bool_and(has_every_price)
-                then round(sum(cost_usd order by cell_id), 6)
+                then round(exact_sum(cost_usd), 6)
         end as cost_usd,
         ratio_estimate(
             case when n_valid is not null then input_tokens + output_tokens end,
             n_valid,
             'no_valid_trials',
-            cell_id,
             cluster_index,
             cluster_count
         ) as tokens,
@@ -191,7 +256,6 @@ grouped as (
             case when n_valid is not null and has_every_price then cost_usd end,
             n_valid,
             'no_valid_trials',
-            cell_id,
             cluster_index,
             cluster_count
         ) as cost,
@@ -201,12 +265,14 @@ grouped as (
         sum(failed_tokens)::bigint as failed_tokens,
         case
             when bool_and(has_every_failed_price)
-                then round(sum(failed_cost_usd), 6)
+                then round(exact_sum(failed_cost_usd), 6)
         end as failed_cost_usd,
-        round(sum(model_seconds), 3) as model_seconds,
-        case when purpose = 'all' then round(sum(tool_seconds), 3) end as tool_seconds,
-        case when purpose = 'all' then round(sum(wall_seconds), 3) end as wall_seconds,
-        case when purpose = 'all' then round(sum(failed_wall_seconds), 3) end
+        round(exact_sum(model_seconds), 3) as model_seconds,
+        case when purpose = 'all' then round(exact_sum(tool_seconds), 3) end
+            as tool_seconds,
+        case when purpose = 'all' then round(exact_sum(wall_seconds), 3) end
+            as wall_seconds,
+        case when purpose = 'all' then round(exact_sum(failed_wall_seconds), 3) end
             as failed_wall_seconds
     from joined
     group by

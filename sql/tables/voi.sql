@@ -80,7 +80,7 @@ estimated as (
         agent,
         condition,
         mean_estimate(
-            unit_value, reason, unit_id, cluster_index, cluster_count, is_binary
+            unit_value, reason, cluster_index, cluster_count, is_binary
         ) as estimate,
         sum_once(cell_id, case when unit_value is not null then n_trials end)
             as n_trials,

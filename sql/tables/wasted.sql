@@ -49,7 +49,7 @@ estimated as (
         condition,
         measure,
         mean_estimate(
-            unit_value, reason, unit_id, cluster_index, cluster_count, false
+            unit_value, reason, cluster_index, cluster_count, false
         ) as estimate,
         coalesce(
             sum(n_trials) filter (where unit_value is not null), 0

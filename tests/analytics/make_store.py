@@ -137,6 +137,7 @@ class Store:
         agent: str = "a",
         is_success: bool | None = None,
         attempt: int = 1,
+        host: str = "",
         ends: str = "finished",
         budget: int | None = None,
         injected_after: int | None = None,
@@ -154,6 +155,7 @@ class Store:
             agent: Its name.
             is_success: All points reached, if None.
             attempt: Its number, from 1.
+            host: What the stream's name ends with, where several hosts share a store.
             ends: finished, failed, running or interrupted.
             budget: B of an injected trial.
             injected_after: The action after which the message went in; None: the trial ended before.
@@ -197,7 +199,7 @@ class Store:
         }
         identity = {name: value for name, value in keys.items() if name not in ("run_id", "budget_actions")}
         trial_id = short_digest(identity)
-        stream = f"{trial_id}-{attempt}"
+        stream = f"{trial_id}-{attempt}{host}"
         self.add(stream, TrialStarted(**keys), trial_id, attempt)
         if ends in ("running", "interrupted"):
             if ends == "running":

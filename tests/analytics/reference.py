@@ -13,6 +13,9 @@ class Attempt:
     """The records of one stream, sorted."""
 
     start: object
+    number: int
+    stream_id: str
+    last_us: int = 0
     events: list = field(default_factory=list)
 
     def of(self, kind):
@@ -45,19 +48,22 @@ def trials_of(envelopes, live):
         if name == "TaskRegistered":
             tasks[envelope.event.task_digest] = envelope.event.task
         if name == "TrialStarted":
-            attempts[envelope.trial_id][envelope.attempt] = (envelope.stream_id, Attempt(envelope.event))
+            started = Attempt(envelope.event, envelope.attempt, envelope.stream_id)
+            attempts[envelope.trial_id][envelope.stream_id] = started
         if envelope.trial_id is not None:
-            attempts[envelope.trial_id][envelope.attempt][1].events.append(envelope.event)
-    return {trial_id: _trial(numbered, tasks, live) for trial_id, numbered in attempts.items()}
+            attempt = attempts[envelope.trial_id][envelope.stream_id]
+            attempt.events.append(envelope.event)
+            attempt.last_us = envelope.recorded_at_us
+    return {trial_id: _trial(list(streams.values()), tasks, live) for trial_id, streams in attempts.items()}
 
 
-def _trial(numbered, tasks, live):
-    valid = [number for number, (_, attempt) in numbered.items() if _is_valid(attempt, tasks)]
+def _trial(attempts, tasks, live):
+    valid = [attempt for attempt in attempts if _is_valid(attempt, tasks)]
     if not valid:
-        is_running = any(stream in live for stream, _ in numbered.values())
-        keys = numbered[max(numbered)][1].start
+        is_running = any(attempt.stream_id in live for attempt in attempts)
+        keys = max(attempts, key=lambda each: (each.number, each.stream_id)).start
         return Trial(keys, "running" if is_running else "missing", None, [], 0, None, [], None, None, None)
-    attempt = numbered[max(valid)][1]
+    attempt = max(valid, key=lambda each: (each.number, each.last_us, each.stream_id))
     actions = attempt.of("ActionStarted")
     asked = attempt.of("QuestionAsked")
     results = {event.checkpoint_id: event for event in attempt.of("CheckpointScored") if event.is_primary}

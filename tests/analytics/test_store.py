@@ -11,7 +11,9 @@ import pytest
 from analytics.store import connect
 from analytics.tables import TABLES, comparable, table
 from recorder.schema import event_schema, to_table
+from recorder.trial_index import load_trial_index
 from tests.analytics.make_store import Store
+from tests.analytics.reference import trials_of
 from tests.analytics.test_views import busy_store
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +80,20 @@ def test_an_interrupted_run_ends_in_the_same_tables():
             store.trial("v", "underspecified", index, attempt=3 if is_interrupted else 1, actions=["read a"])
         tables.append(rows_of(store.snapshot()))
     assert tables[0] == tables[1]
+
+
+def test_of_two_attempts_of_one_number_the_one_that_finished_last_counts():
+    """Two hosts of a shared store may both run attempt 1; readers, the runner and the reference take the same one."""
+    store = Store(trials=1)
+    store.task("t", (1.0,))
+    for host, score, actions in (("-w2", 0.0, ["read a"]), ("-w1", 1.0, ["read a", "read b"])):
+        trial_id = store.trial("t", "full", 0, host=host, scores=[score], actions=actions)
+    connection = connect(store.snapshot())
+    counted = connection.execute("select stream_id, is_success, action_count from trials").fetchall()
+    connection.close()
+    assert counted == [(f"{trial_id}-1-w1", True, 2)]
+    assert load_trial_index(store.snapshot(), "e").finished[trial_id].action_count == 2
+    assert len(trials_of(store.envelopes, store.live)[trial_id].actions) == 2
 
 
 def test_no_extension_is_fetched():

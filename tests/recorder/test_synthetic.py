@@ -13,7 +13,8 @@ from analytics.tables import TABLES, table
 from recorder.errors import StoreError
 from recorder.events import TrialFailed, TrialFinished, TrialStarted
 from recorder.reader import read_envelopes
-from recorder.synthetic import Design, make_store
+from recorder.synthetic.design import Design
+from recorder.synthetic.making import make_store
 from recorder.values import CONDITIONS, DIMENSIONS
 from recorder.verify import verify
 from runners.models.history import rebuild_requests

@@ -1,0 +1,16 @@
+-- view: int_tool_times
+-- grain: stream_id
+-- inputs: stg_actions_finished
+-- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   tool_seconds double: time of actions
+--   index_digest hugeint: multiset_digest of the numbers of the finished actions
+-- equation: tool time = sum of the actions' durations, the questions' among them
+-- source: docs/metrics.md 8
+-- notes: an attempt without finished actions has no row.
+select
+    stream_id,
+    exact_sum(duration_ms) / 1000 as tool_seconds,
+    multiset_digest(action_index) as index_digest
+from stg_actions_finished
+group by stream_id
