@@ -1,4 +1,4 @@
-"""The functions that the queries call: intervals, and the arguments of an action in a comparable form."""
+"""The functions that the queries call: intervals, tests, and the arguments of an action in a comparable form."""
 
 from functools import partial
 from typing import Any
@@ -7,8 +7,17 @@ import duckdb
 import msgspec
 from duckdb import list_type, struct_type
 from duckdb.func import SPECIAL
-from duckdb.sqltypes import BIGINT, DOUBLE, VARCHAR
+from duckdb.sqltypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 
+from analytics.hypotheses import rank_agreement, sign_flips
+from analytics.power import (
+    Pool,
+    Spread,
+    pass_noise_floor,
+    pass_trials_needed,
+    progress_noise_floor,
+    progress_trials_needed,
+)
 from analytics.statistics import Interval, Settings, median_interval, ratio_interval, wilson
 from recorder.canonical import canonical_json
 
@@ -25,6 +34,13 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
     define("wilson_bounds", _wilson, [BIGINT, BIGINT, DOUBLE])
     define("ratio_bounds", _ratio, [doubles, doubles, integers, *settings])
     define("median_bounds", _median, [doubles, integers, *settings])
+    tested = struct_type({"p_value": DOUBLE, "n": BIGINT, "method": VARCHAR})
+    agreement = struct_type({"tau": DOUBLE, "p_value": DOUBLE, "n": BIGINT, "n_ties": BIGINT})
+    define("sign_flips", _sign_flips, [doubles, integers, BIGINT, BIGINT, BOOLEAN], return_type=tested)
+    define("rank_agreement", _rank_agreement, [doubles, doubles], return_type=agreement)
+    seen = struct_type({"noise_floor": DOUBLE, "trials_needed": BIGINT})
+    define("pass_power", _pass_power, [integers, integers, integers, BIGINT, DOUBLE, DOUBLE, DOUBLE], return_type=seen)
+    define("progress_power", _progress_power, [integers, integers, doubles, DOUBLE, DOUBLE, DOUBLE], return_type=seen)
     connection.create_function("trimmed_arguments", trimmed_arguments, [VARCHAR], VARCHAR)
 
 
@@ -82,6 +98,50 @@ def _median(
     if values is None or clusters is None:
         return None  # a cell without any value
     return _row(median_interval(values, clusters, Settings(cluster_count, draws, seed, confidence, method)))
+
+
+def _sign_flips(
+    differences: list[float] | None, clusters: list[int] | None, draws: int, seed: int, is_two_sided: bool
+) -> dict[str, Any] | None:
+    if differences is None or clusters is None:
+        return None  # a cell without any value
+    found = sign_flips(differences, clusters, draws=draws, seed=seed, is_two_sided=is_two_sided)
+    return None if found is None else found._asdict()
+
+
+def _rank_agreement(left: list[float] | None, right: list[float] | None) -> dict[str, Any] | None:
+    return rank_agreement(left or (), right or ())._asdict()
+
+
+def _pass_power(
+    left: list[int] | None,
+    right: list[int] | None,
+    successes: list[int] | None,
+    k: int,
+    gain: float,
+    level: float,
+    power: float,
+) -> dict[str, Any] | None:
+    if left is None or right is None or successes is None:
+        return None  # a cell without any value
+    units = [Pool(*unit) for unit in zip(left, right, successes, strict=True)]
+    needed = pass_trials_needed(units, k, gain, level=level, power=power)
+    return {"noise_floor": pass_noise_floor(units, k), "trials_needed": needed}
+
+
+def _progress_power(
+    left: list[int] | None,
+    right: list[int] | None,
+    variances: list[float] | None,
+    gain: float,
+    level: float,
+    power: float,
+) -> dict[str, Any] | None:
+    if left is None or right is None or variances is None:
+        return None  # a cell without any value
+    units = [Spread(*unit) for unit in zip(left, right, variances, strict=True)]
+    needed = progress_trials_needed(units, gain, level=level, power=power)
+    return {"noise_floor": progress_noise_floor(units), "trials_needed": needed}
 
 
 def _row(interval: Interval | None) -> dict[str, Any] | None:

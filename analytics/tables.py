@@ -61,6 +61,12 @@ _SPECS = (
         parameters=("per",),
     ),
     TableSpec(
+        name="gain_tests",
+        title="Gains from asking: tests, noise floor, and the trials that a gain needs",
+        keys=("split", "level", "benchmark", "agent", "measure"),
+        parameters=("k", "per", "permutations", "confidence", "power", "wanted_gain_pp"),
+    ),
+    TableSpec(
         name="voi",
         title="Value of the information by the time of its injection",
         keys=("benchmark", "dimension", "agent", "condition", "measure"),
@@ -119,6 +125,8 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
     "ambiguity_class": ("outcome-critical", "divergent", "benign"),
     "measure": _MEASURES,
     "task_id": ("all",),
+    "split": ("overall", "ambiguity_class", "dimension"),
+    "level": ("all", "outcome-critical", "divergent", "benign", *DIMENSIONS),
     "purpose": ("agent", "user_simulator", "grader_and_judge", "all"),
 }
 

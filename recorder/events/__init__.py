@@ -5,7 +5,9 @@ import msgspec
 from recorder.events._base import Event
 from recorder.events.action import ActionFinished, ActionStarted
 from recorder.events.grading import ArtifactStored, CheckpointScored
+from recorder.events.importing import ImportRecorded, Skipped, Understood
 from recorder.events.injection import ClarificationInjected
+from recorder.events.judging import JudgedFlag, NewTaskJudged, QuestionJudged
 from recorder.events.model import ModelCalled, ModelFailed, ModelResponded, RepliedToolCall
 from recorder.events.question import QuestionAnswered, QuestionAsked, RevealedSegment
 from recorder.events.run import OracleBudgetSet, Package, RunFinished, RunStarted
@@ -31,6 +33,9 @@ AnyEvent = (
     | ClarificationInjected
     | CheckpointScored
     | ArtifactStored
+    | ImportRecorded
+    | QuestionJudged
+    | NewTaskJudged
 )
 
 EVENT_TYPES: tuple[type[Event], ...] = AnyEvent.__args__
@@ -69,21 +74,27 @@ __all__ = [
     "ClarificationInjected",
     "Envelope",
     "Event",
+    "ImportRecorded",
+    "JudgedFlag",
     "ModelCalled",
     "ModelFailed",
     "ModelResponded",
+    "NewTaskJudged",
     "OracleBudgetSet",
     "Package",
     "QuestionAnswered",
     "QuestionAsked",
+    "QuestionJudged",
     "RepliedToolCall",
     "RevealedSegment",
     "RunFinished",
     "RunStarted",
+    "Skipped",
     "TaskRegistered",
     "TrialFailed",
     "TrialFinished",
     "TrialStarted",
+    "Understood",
     "VariantGenerated",
     "type_name",
 ]

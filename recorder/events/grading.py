@@ -4,7 +4,10 @@ from recorder.events._base import Event
 
 
 class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
-    """``score`` of ``total`` points for one checkpoint; a later re-grading adds results, never replaces them."""
+    """``score`` of ``total`` points for one checkpoint; a later re-grading adds results, never replaces them.
+
+    ``graded_stream_id`` is the attempt where the result stands in another stream, as that of a re-grading does.
+    """
 
     checkpoint_id: str
     label: str
@@ -14,6 +17,7 @@ class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
     grader: str
     grading_id: str
     is_primary: bool = True
+    graded_stream_id: str | None = None
 
 
 class ArtifactStored(Event, frozen=True, tag="artifact_stored"):

@@ -9,7 +9,10 @@ EndedBy = Literal["submitted", "turn_limit", "cost_limit", "time_limit", "gave_u
 
 
 class TrialStarted(Event, frozen=True, tag="trial_started"):
-    """First event of an attempt: every key of the trial, as planned. Limits and parameters are canonical JSON."""
+    """First event of an attempt: every key of the trial, as planned. Limits and parameters are canonical JSON.
+
+    ``origin`` is ``recorded``, or the format that the trial was imported from.
+    """
 
     run_id: str
     benchmark: str
@@ -41,6 +44,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     inject_percent: int | None = None
     budget_actions: int | None = None
     inject_after_action: int | None = None
+    origin: str = "recorded"
 
 
 class TrialFinished(Event, frozen=True, tag="trial_finished"):

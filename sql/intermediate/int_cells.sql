@@ -23,6 +23,7 @@
 --   n_success bigint: successes among them, c
 --   n_settings bigint: different settings in the cell
 --   checkpoint_progress double: share of the points reached, 0 to 1
+--   progress_variance double: of the measured trials, population variance
 --   n_asking_trials bigint: measured trials with a question
 --   n_questions bigint: questions
 -- equation: n_missing = planned - valid - running, where planned is the recorded number
@@ -120,6 +121,8 @@ select
     max(n_settings) as n_settings,
     list_avg(flatten(list(progress_values order by subcell_id)))
         as checkpoint_progress,
+    list_var_pop(flatten(list(progress_values order by subcell_id)))
+        as progress_variance,
     sum(n_asking_trials)::bigint as n_asking_trials,
     sum(n_questions)::bigint as n_questions
 from subcells
