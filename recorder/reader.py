@@ -17,6 +17,7 @@ from recorder.digest import CLOSING
 from recorder.errors import DamagedStore, StoreError
 from recorder.events import Envelope
 from recorder.journal import is_live, read_journal
+from recorder.pull import pull
 from recorder.schema import from_row, to_table
 from recorder.segments import Segment, list_segments
 from recorder.store import Store
@@ -44,15 +45,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 def at_rest(store: Store, look: Callable[[], T]) -> T:
     """Return what a look at a store's files gives, repeated while files vanish under it: sealed or compacted away.
 
+    Before each look a working copy of a shared store is brought up to date.
+
     Raises:
-        StoreError: The store never holds still.
+        StoreError: The store never holds still, or the place of a shared one cannot be reached.
     """
     for _ in range(_MOST_LOOKS):
         try:
+            if store.remote is not None:
+                pull(store, store.remote)
             return look()
         except FileNotFoundError:
             continue
-    raise StoreError(f"{store.root} changed {_MOST_LOOKS} times while it was being read; try again")
+    raise StoreError(f"{store.name} changed {_MOST_LOOKS} times while it was being read; try again")
 
 
 def read_snapshot(root: Path) -> Snapshot:

@@ -6,7 +6,6 @@ child process, so neither disturbs the event loop.
 """
 
 import asyncio
-import hashlib
 import secrets
 import threading
 import time
@@ -19,14 +18,14 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from recorder.digest import CLOSING, with_digest
 from recorder.errors import RecordingFailed
-from recorder.events import AnyEvent, Envelope
-from recorder.frames import record
+from recorder.events import Envelope
 from recorder.journal import JournalFile, new_header
+from recorder.publisher import Publisher
 from recorder.redaction import Redactor, map_text
 from recorder.seal_child import Sealing, start_child
 from recorder.store import JournalName, Store, check_experiment_id
+from recorder.stream import Stream
 
 ROTATE_BYTES = 64 << 20
 ROTATE_SECONDS = 3600.0
@@ -72,12 +71,14 @@ class Recorder:
         self._rotate_bytes = rotate_bytes
         self._encoder = msgspec.msgpack.Encoder()
         self._pending: list[bytes] = []
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[int]] = []
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
         self._is_closing = False
+        self._is_rotation_asked = False
         self._failure: RecordingFailed | None = None
-        self._start_sealing = start_sealing
+        self.publisher = Publisher(store, self._ask_rotation) if store.address else None
+        self._start_sealing = start_sealing if self.publisher is None else self.publisher.start
         self._sealings: list[tuple[JournalName, Sealing]] = []
         self._unsealed: set[JournalName] = set()
         self._journal = self._open_journal(1)
@@ -94,19 +95,26 @@ class Recorder:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._shut_down)
 
-    def stream(self, stream_id: str, *, trial_id: str | None = None, attempt: int | None = None) -> "Stream":
-        """Begin a new stream: a trial's attempt, or a run."""
+    def stream(self, stream_id: str, *, trial_id: str | None = None, attempt: int | None = None) -> Stream:
+        """Begin a new stream."""
         return Stream(self, stream_id, trial_id, attempt)
 
-    def _submit(self, records: Sequence[bytes]) -> asyncio.Future[None]:
+    def attempt(self, trial_id: str, number: int) -> Stream:
+        """Begin the stream of a trial's attempt."""
+        stream_id = self.store.attempt_stream(trial_id, number, self.writer_id)
+        return self.stream(stream_id, trial_id=trial_id, attempt=number)
+
+    def submit(self, records: Sequence[bytes]) -> asyncio.Future[int]:
         """Hand records to the commit thread, for one commit; return what is done when they are durable, or cannot be.
+
+        Its result is the number of their journal.
 
         Raises:
             RecordingFailed: An earlier commit failed.
         """
         if self._failure is not None:
             raise self._failure
-        waiter: asyncio.Future[None] = self._loop.create_future()
+        waiter: asyncio.Future[int] = self._loop.create_future()
         with self._lock:
             self._pending += records
             self._waiters.append(waiter)
@@ -114,7 +122,8 @@ class Recorder:
                 self._wake.notify()
         return waiter
 
-    def _encode(self, envelope: Envelope) -> bytes:
+    def encode(self, envelope: Envelope) -> bytes:
+        """Return the bytes of an envelope, without secrets."""
         try:
             payload = self._encoder.encode(envelope)
         except UnicodeEncodeError:  # a lone surrogate, which a model may write in JSON, is not UTF-8
@@ -136,15 +145,23 @@ class Recorder:
         """
         while True:
             with self._wake:
-                while not self._waiters and not self._is_closing:
+                while not self._waiters and not self._is_closing and not self._is_rotation_asked:
                     self._wake.wait()
-                if not self._waiters:
+                if not self._waiters and self._is_closing:
                     return
+                self._is_rotation_asked = False
                 records, self._pending = self._pending, []
                 waiters, self._waiters = self._waiters, []
-            self._attempt_to(partial(self._journal.append, records))
-            self._loop.call_soon_threadsafe(_wake_all, waiters, self._failure)
+            if waiters:
+                self._attempt_to(partial(self._journal.append, records))
+                self._loop.call_soon_threadsafe(_wake_all, waiters, self._journal.name.number, self._failure)
             self._attempt_to(self._rotate_if_due)
+
+    def _ask_rotation(self) -> None:
+        """Let the commit thread look whether the journal is to be closed; from any thread."""
+        with self._wake:
+            self._is_rotation_asked = True
+            self._wake.notify()
 
     def _attempt_to(self, step: Callable[[], None]) -> None:
         """Do a step unless an earlier one failed; what fails is told to everybody who waits from now on."""
@@ -155,10 +172,13 @@ class Recorder:
                 self._failure = error
             except Exception as error:  # noqa: BLE001 - a fault of ours must not leave the writers waiting for ever
                 self._failure = RecordingFailed(f"the recorder failed by a fault of its own: {error!r}")
+            if self._failure is not None and self.publisher is not None:
+                self.publisher.fail(self._failure)
 
     def _rotate_if_due(self) -> None:
         is_due = self._journal.size >= self._rotate_bytes or time.monotonic() - self._opened_at > ROTATE_SECONDS
-        if not is_due:
+        is_awaited = self.publisher is not None and self.publisher.is_due(self._journal.name.number)
+        if not is_due and not is_awaited:
             return
         following = self._open_journal(self._journal.name.number + 1)
         try:
@@ -187,6 +207,9 @@ class Recorder:
         for name, sealing in self._sealings:
             if sealing.wait() == 0:
                 self._unsealed.remove(name)
+        if self.publisher is not None:
+            self.publisher.close()
+            self._failure = self._failure or self.publisher.failure
         if self._failure is not None:
             raise self._failure
         if self._unsealed:
@@ -196,60 +219,12 @@ class Recorder:
             )
 
 
-class Stream:
-    """One stream of events: numbered from 0 without a gap, chained into one SHA-256 in its closing event."""
-
-    def __init__(self, recorder: Recorder, stream_id: str, trial_id: str | None, attempt: int | None) -> None:
-        self.stream_id = stream_id
-        self._recorder = recorder
-        self._trial_id = trial_id
-        self._attempt = attempt
-        self._sequence = 0
-        self._chain = hashlib.sha256()
-        self._began_ns = recorder.clock.monotonic_ns()
-
-    @property
-    def elapsed_ms(self) -> float:
-        """Milliseconds since the stream began, to the microsecond."""
-        return round((self._recorder.clock.monotonic_ns() - self._began_ns) / 1e6, 3)
-
-    async def append(self, *events: AnyEvent) -> None:
-        """Record events in order; returns when all of them are durable. A death leaves all of them or none.
-
-        Raises:
-            RecordingFailed: They are not; the run must stop.
-        """
-        if events:
-            await self._recorder._submit([record(self._encoded(event)) for event in events])
-
-    def _encoded(self, event: AnyEvent) -> bytes:
-        recorder = self._recorder
-        envelope = Envelope(
-            stream_id=self.stream_id,
-            sequence=self._sequence,
-            recorded_at_us=recorder.clock.wall_us(),
-            elapsed_ns=recorder.clock.monotonic_ns() - self._began_ns,
-            writer_id=recorder.writer_id,
-            experiment_id=recorder.experiment_id,
-            trial_id=self._trial_id,
-            attempt=self._attempt,
-            event=event,
-        )
-        payload = recorder._encode(envelope)
-        self._chain.update(payload)
-        if isinstance(event, CLOSING):
-            stored = msgspec.msgpack.decode(payload, type=Envelope)  # without secrets
-            payload = recorder._encode(with_digest(stored, self._chain.hexdigest()))
-        self._sequence += 1
-        return payload
-
-
-def _wake_all(waiters: Iterable[asyncio.Future[None]], failure: RecordingFailed | None) -> None:
+def _wake_all(waiters: Iterable[asyncio.Future[int]], number: int, failure: RecordingFailed | None) -> None:
     for waiter in waiters:
         if waiter.done():  # its task was cancelled meanwhile; the event is durable all the same
             continue
         if failure is None:
-            waiter.set_result(None)
+            waiter.set_result(number)
         else:
             waiter.set_exception(failure)
 

@@ -50,6 +50,7 @@ def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None
 
     Raises:
         DamagedStore: A journal is damaged in the middle; it and everything else is left as it is.
+        StoreError: The place of a shared store cannot be reached; what is not published stays.
         OSError: The disk refuses.
     """
     if is_dry_run:
@@ -61,7 +62,10 @@ def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None
 
 
 def _recovered(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> Iterator[Recovered]:
+    busy: set[str] = set()
     for name, path in store.journals().items():
+        if store.address is not None and name.writer_id in busy:
+            continue  # a child of a dead writer still publishes an earlier journal: no host may see this one before it
         try:
             descriptor = os.open(path, (os.O_RDONLY if is_dry_run else os.O_RDWR | os.O_APPEND) | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -70,6 +74,8 @@ def _recovered(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> 
             if try_lock(descriptor, is_shared=is_dry_run) and path.exists():
                 report = _recover_one(store, name, path, descriptor, experiment_id, is_dry_run=is_dry_run)
                 yield from (report,) if report else ()
+            else:
+                busy.add(name.writer_id)
         finally:
             os.close(descriptor)
 

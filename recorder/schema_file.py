@@ -3,10 +3,12 @@
 from recorder.disk import publish
 from recorder.store import Store
 
+SCHEMA_FILE = "events/experiment=_schema/schema.parquet"
+
 
 def write_schema_file(store: Store) -> None:
     """Write the file into a partition of its own, so that readers with hive partitions take it, unless it is there."""
-    path = store.events_dir / "experiment=_schema" / "schema.parquet"
+    path = store.root / SCHEMA_FILE
     if path.exists():
         return
     import pyarrow as pa

@@ -2,22 +2,24 @@
 
 A recorder lets a child process do it (:mod:`recorder.seal_child`), because building Arrow columns would block its event
 loop; recovery calls :func:`seal` itself. At every instant either the journal or the segment holds the events: the
-journal is removed when the segment is durable under its name.
+journal is removed when the segment is durable under its name, on a shared store also in the place that all hosts see.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 
+from recorder.blobs import publish_blob
 from recorder.errors import DamagedStore
-from recorder.events import EVENT_TYPES, Envelope, type_name
+from recorder.events import EVENT_TYPES, ArtifactStored, Envelope, type_name
 from recorder.journal import JournalContent, read_journal
 from recorder.schema import ENVELOPE_FIELDS, event_schema, to_table
 from recorder.segment_writer import ROWS_PER_GROUP, write_segment
 from recorder.store import JournalName, Store
 
+_ARTIFACT = type_name(ArtifactStored)
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)
 
 
@@ -44,6 +46,7 @@ def seal(store: Store, path: Path) -> Path | None:
 
     Raises:
         DamagedStore: The journal is damaged, or was not closed in order; it is left as it is.
+        StoreError: The segment cannot be published; the journal is left as it is.
         OSError: The segment cannot be written; the journal is left as it is.
     """
     content = read_journal(path, path.read_bytes())
@@ -59,6 +62,8 @@ def _write(store: Store, content: JournalContent) -> Path:
     name = JournalName(content.header.writer_id, content.header.number)
     keys = [_key_decoder.decode(payload) for payload in content.payloads]
     order = sorted(range(len(keys)), key=lambda row: (keys[row].stream_id, keys[row].sequence))
+    if store.remote is not None:
+        _publish_blobs(store, (content.payloads[row] for row in order if keys[row].event.type == _ARTIFACT))
     return write_segment(
         store,
         content.header.experiment_id,
@@ -67,6 +72,13 @@ def _write(store: Store, content: JournalContent) -> Path:
         tables=_tables(content.payloads, order),
         covers=(name,),
     )
+
+
+def _publish_blobs(store: Store, payloads: Iterable[bytes]) -> None:
+    """Publish the artifacts that events name, before the events are."""
+    events = [_envelope_decoder.decode(payload).event for payload in payloads]
+    for sha256 in dict.fromkeys(event.sha256 for event in events if isinstance(event, ArtifactStored)):
+        publish_blob(store, sha256)
 
 
 def _schema_of(types: set[str]) -> pa.Schema:

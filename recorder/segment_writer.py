@@ -31,6 +31,8 @@ def write_segment(
 ) -> Path:
     """Write one segment and its stream index; it appears complete and durable, or not at all.
 
+    On a shared store it is published first: what has its name here is what every host sees.
+
     Args:
         store: Where to.
         experiment_id: Whose events they are.
@@ -40,7 +42,8 @@ def write_segment(
         covers: The journals whose events these are.
 
     Raises:
-        OSError: It could not be written; nothing is left of it.
+        StoreError: It could not be published; nothing is left of it.
+        OSError: It could not be written; nothing is left of it here.
     """
     sink = pa.BufferOutputStream()
     keys: list[pa.Table] = []
@@ -53,8 +56,11 @@ def write_segment(
     path = store.events_dir / f"experiment={experiment_id}" / f"{name}-{rows.num_rows}.parquet"
     store.disk.make_directory(path.parent)
     store.disk.sync_directory(store.events_dir)
+    content = sink.getvalue().to_pybytes()
+    if store.remote is not None:
+        store.remote.put(path.relative_to(store.root).as_posix(), content)
     write_index(store, path, rows)
-    publish(store.disk, path, sink.getvalue().to_pybytes())
+    publish(store.disk, path, content)
     return path
 
 

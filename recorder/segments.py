@@ -4,6 +4,7 @@ A segment sealed from a journal covers that journal and has its name. A compacte
 segments it was merged from; their names are in its metadata, so that it appears together with what it replaces.
 """
 
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from recorder.errors import DamagedStore
 from recorder.store import JournalName, Store
 
 COVERS_KEY = b"lhaw_record.covers"
+GRACE_S = 3600.0
+"""For how long a replaced segment stays, for readers that have listed it already."""
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -75,15 +78,34 @@ def choose(segments: Iterable[Segment]) -> Segments:
     return Segments(tuple(order), tuple(superseded))
 
 
-def describe(path: Path) -> Segment:
+def expired(segments: Segments, grace_s: float = GRACE_S) -> list[Segment]:
+    """Return superseded segments whose replacement is here for at least ``grace_s`` seconds, by the times of files.
+
+    Raises:
+        FileNotFoundError: A replacement vanished: list again.
+    """
+    holders = {name: segment for segment in segments.chosen for name in segment.covers}
+    now_s = time.time()
+    return [
+        segment
+        for segment in segments.superseded
+        if all(now_s - holders[name].path.stat().st_mtime >= grace_s for name in segment.covers)
+    ]
+
+
+def describe(path: Path, place: Path | None = None) -> Segment:
     """Return what a segment's name and, where it was compacted, its metadata say of it.
+
+    Args:
+        path: Its path.
+        place: Where its bytes lie, if it does not have its name yet.
 
     Raises:
         FileNotFoundError: It is gone.
         DamagedStore: It cannot be read.
     """
     name, _, records = path.stem.rpartition("-")
-    covers = _covers(path) if name.startswith("c") else (JournalName.parse(name),)
+    covers = _covers(place or path) if name.startswith("c") else (JournalName.parse(name),)
     return Segment(path, path.parent.name.removeprefix("experiment="), int(records), covers)
 
 

@@ -8,12 +8,17 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from recorder.disk import Disk, publish
 from recorder.errors import StoreError
+
+if TYPE_CHECKING:
+    from recorder.shared import Remote
 
 FORMAT = 1
 MARKER = "store.json"
@@ -42,6 +47,8 @@ class JournalName(msgspec.Struct, frozen=True, order=True):
 class Store:
     """The paths of one store. Opening for reading writes nothing, so a read-only copy can be queried.
 
+    ``address`` says what the directory is a working copy of; None for a store of its own.
+
     Args:
         root: The store's directory.
         disk: How files are changed.
@@ -58,17 +65,34 @@ class Store:
         self.blobs_dir = root / "blobs"
         self.locks_dir = root / "locks"
         self.index_dir = root / "index"
-        marker = root / MARKER
+        path = root / MARKER
         try:
-            found = json.loads(marker.read_bytes())["format"]
+            said = json.loads(path.read_bytes())
+            found = said["format"]
         except FileNotFoundError:
-            raise StoreError(f"{root} is no store: {marker} is missing; 'lhaw-record run' makes one") from None
+            raise StoreError(f"{root} is no store: {path} is missing; 'lhaw-record run' makes one") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f'{marker} is damaged ({error}); restore it as {{"format": {FORMAT}}}') from error
+            raise StoreError(f'{path} is damaged ({error}); restore it as {{"format": {FORMAT}}}') from error
         if found != FORMAT:
             raise StoreError(
                 f"{root} has store format {found}, this version reads {FORMAT}; use the lhaw-record that wrote it"
             )
+        self.address: str | None = said.get("address")
+        self._is_remote_side = bool(said.get("is_shared"))
+
+    @property
+    def name(self) -> str:
+        """What a person calls the store: its address, or its directory."""
+        return self.address or str(self.root)
+
+    @cached_property
+    def remote(self) -> "Remote | None":
+        """The place that all hosts see; None for a store of its own."""
+        if self.address is None:
+            return None
+        from recorder.shared import Remote
+
+        return Remote(self.address)
 
     @classmethod
     def create(cls, root: Path, disk: Disk | None = None) -> "Store":
@@ -90,15 +114,25 @@ class Store:
                     raise StoreError(
                         f"{root} is not empty and no store (it holds {strangers[0]!r}); name an empty directory"
                     )
-                publish(disk, root / MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
+                publish(disk, root / MARKER, marker())
             store = cls(root, disk)
+            if store._is_remote_side:
+                raise StoreError(f"{root} is shared by several hosts; name it as shared:{root.resolve()}")
             for name in FOLDERS:
                 disk.make_directory(root / name)
             write_schema_file(store)
             disk.sync_directory(root)
         except OSError as error:
             raise StoreError(f"cannot make a store at {root}: {error}") from error
+        if store.remote is not None:
+            from recorder.pull import make_remote
+
+            make_remote(store, store.remote)
         return store
+
+    def attempt_stream(self, trial_id: str, attempt: int, writer_id: str) -> str:
+        """Return the id of an attempt's stream. Two hosts of a shared store may both run attempt 1 of a trial."""
+        return f"{trial_id}-{attempt}" + (f"-{writer_id}" if self.address else "")
 
     def journal_path(self, name: JournalName) -> Path:
         """Return the path of a journal."""
@@ -115,7 +149,7 @@ class Store:
     def segment_paths(self) -> list[Path]:
         """Return the Parquet files of sealed events that are there now, in order of their names."""
         paths = self.events_dir.glob("experiment=*/*.parquet")
-        return sorted(path for path in paths if _SEGMENT.fullmatch(path.name))
+        return sorted(path for path in paths if is_segment(path))
 
     @contextmanager
     def hold_experiment(self, experiment_id: str) -> Iterator[None]:
@@ -124,21 +158,24 @@ class Store:
         Raises:
             StoreError: Another run holds it; the message says who, where and since when.
         """
-        path = self.locks_dir / f"{experiment_id}.lock"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
+        with self._opened_lock(f"{experiment_id}.lock") as descriptor:
             if not try_lock(descriptor):
                 holder = os.read(descriptor, 4096).decode(errors="replace") or "an unnamed process"
                 raise StoreError(
-                    f"experiment {experiment_id!r} in {self.root} is being run by {holder.strip()}; "
+                    f"experiment {experiment_id!r} in {self.name} is being run by {holder.strip()}; "
                     "wait for it or stop it, then run the same command again"
                 )
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}\n".encode(), 0)
             yield
-        finally:
-            os.close(descriptor)
+
+    @contextmanager
+    def hold_pull(self) -> Iterator[None]:
+        """Hold the lock of whoever fetches segments into this working copy; waits until it is free."""
+        with self._opened_lock(".pull") as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
 
     @contextmanager
     def hold_compaction(self) -> Iterator[bool]:
@@ -160,6 +197,28 @@ class Store:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def is_segment(path: Path) -> bool:
+    """Whether a file is named as a segment."""
+    return bool(_SEGMENT.fullmatch(path.name))
+
+
+def marker(**more: object) -> bytes:
+    """Return the bytes of a marker: the format, and what else is to be said of a store."""
+    return json.dumps({"format": FORMAT, **more}).encode() + b"\n"
+
+
+def make_working_copy(root: Path, address: str) -> None:
+    """Make the directory that stands for a shared store on this host, where it is missing.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if not (root / MARKER).exists():
+        for name in FOLDERS:
+            (root / name).mkdir(parents=True, exist_ok=True)
+        publish(Disk(), root / MARKER, marker(address=address))
 
 
 def check_experiment_id(experiment_id: str) -> str:

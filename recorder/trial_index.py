@@ -4,15 +4,29 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from recorder.events import OracleBudgetSet, TaskRegistered, TrialFailed, TrialFinished, VariantGenerated, type_name
+from recorder.events import (
+    Envelope,
+    OracleBudgetSet,
+    TaskRegistered,
+    TrialFailed,
+    TrialFinished,
+    VariantGenerated,
+    type_name,
+)
 from recorder.reader import Snapshot
 from recorder.schema import from_row
 
+_Rank = tuple[int, int, str]
 _INDEXED = (TrialFinished, TrialFailed, OracleBudgetSet, TaskRegistered, VariantGenerated)
 
 
 class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempt that counts: the highest-numbered valid one. ``cost_usd`` None when a price was unknown."""
+    """The attempt that counts: the highest-numbered valid one. ``cost_usd`` None when a price was unknown.
+
+    Two hosts of a shared store may each have a valid attempt of one number. Of these the one that began last counts, by
+    the clocks of the hosts, then by the id of its stream: for every host, and for the views, the same one. When it began
+    says nothing about how it went, and what a host publishes late began early and changes no number.
+    """
 
     trial_id: str
     attempt: int
@@ -33,7 +47,11 @@ class FailedTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """What an experiment has so far. ``spent_usd`` is the known cost of every ended attempt, failed ones included."""
+    """What an experiment has so far.
+
+    ``budgets`` are in the order of their setting; ``spent_usd`` is the known cost of every ended attempt, failed ones
+    included.
+    """
 
     finished: dict[str, FinishedTrial]
     failed: dict[str, FailedTrial]
@@ -50,22 +68,24 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
         snapshot: A look at the store; run recovery first, so that no attempt is left open.
         experiment_id: The experiment.
     """
-    finished: dict[str, FinishedTrial] = {}
+    finished: dict[str, tuple[_Rank, FinishedTrial]] = {}
     failures: dict[str, list[tuple[int, TrialFailed]]] = {}
     last_attempt: dict[str, int] = {}
     budgets: list[OracleBudgetSet] = []
     registered: set[str] = set()
     spent_usd = 0.0
-    for envelope in (from_row(row) for row in _rows(snapshot, experiment_id)):
+    for envelope in sorted((from_row(row) for row in _rows(snapshot, experiment_id)), key=_place):
         event, trial_id, attempt = envelope.event, envelope.trial_id or "", envelope.attempt or 0
         if isinstance(event, TrialFinished | TrialFailed):
             last_attempt[trial_id] = max(attempt, last_attempt.get(trial_id, 0))
             spent_usd += event.cost_usd or 0.0
         if isinstance(event, TrialFinished):
-            if trial_id not in finished or attempt > finished[trial_id].attempt:
-                finished[trial_id] = FinishedTrial(
+            rank = attempt, envelope.began_at_us, envelope.stream_id
+            if trial_id not in finished or rank > finished[trial_id][0]:
+                ended = FinishedTrial(
                     trial_id=trial_id, attempt=attempt, action_count=event.action_count, cost_usd=event.cost_usd
                 )
+                finished[trial_id] = rank, ended
         elif isinstance(event, TrialFailed):
             failures.setdefault(trial_id, []).append((attempt, event))
         elif isinstance(event, OracleBudgetSet):
@@ -75,13 +95,18 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
         elif isinstance(event, VariantGenerated):
             registered.add(event.variant_digest)
     return TrialIndex(
-        finished=finished,
+        finished={trial_id: ended for trial_id, (_, ended) in finished.items()},
         failed={trial_id: _last(trial_id, found) for trial_id, found in failures.items() if trial_id not in finished},
         last_attempt=last_attempt,
         budgets=tuple(budgets),
         registered=frozenset(registered),
         spent_usd=spent_usd,
     )
+
+
+def _place(envelope: Envelope) -> tuple[int, str, int]:
+    """Where an event stands in the order of all streams: by its time, and the same for every host."""
+    return envelope.recorded_at_us, envelope.stream_id, envelope.sequence
 
 
 def _last(trial_id: str, failures: list[tuple[int, TrialFailed]]) -> FailedTrial:

@@ -1,10 +1,12 @@
 """The commands that run things: ``run`` an experiment, serve ``ask-user``, look at ``mcp-atlas`` rows."""
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog="example: lhaw-record run experiments/demo.toml --store stores/demo",
     )
     run.add_argument("experiment", type=Path, help="the experiment file (TOML)")
-    run.add_argument("--store", type=Path, help="where events go (default: stores/NAME, NAME from the file)")
+    run.add_argument(
+        "--store", type=store_address, help="where events go: a directory or a shared address (default: stores/NAME)"
+    )
     run.add_argument("--dry-run", action="store_true", help="show the plan only")
     run.add_argument("--concurrency", type=int, help="trials at a time, instead of the file's")
     run.add_argument("--format", choices=FORMATS, default="table", help="of the plan (default: %(default)s)")
@@ -31,7 +35,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Print one attempt of a trial: every message as the model saw it, answers, injection and grades.",
         epilog="example: lhaw-record show stores/demo 1f0c...-1",
     )
-    show.add_argument("store", type=Path, help="the store's directory")
+    show.add_argument("store", type=store_address, help="the store's directory or shared address")
     show.add_argument("stream", help="TRIAL_ID-ATTEMPT, as in the column stream_id; its first characters will do")
     show.set_defaults(function=show_command)
     _add_ask_user(commands)
@@ -86,11 +90,12 @@ def run_command(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
-        _say(f"{root}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
+        _say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     with Progress(sys.stderr) as progress:
         reporter = Reporter(
             recovered=progress.recovered,
+            others=progress.others,
             sandbox=progress.sandbox,
             change=progress.change,
             stopping=progress.stopping,
@@ -101,13 +106,14 @@ def run_command(options: argparse.Namespace) -> int:
 
 def _conclude(summary: "RunSummary", experiment: Path, root: Path) -> int:
     """Say how the run ended and how to go on."""
-    again = f"lhaw-record run {experiment} --store {root}"
-    _say(f"{root}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
+    place = place_of(root)
+    again = f"lhaw-record run {experiment} --store {shlex.quote(place)}"
+    _say(f"{place}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
     for outcome in summary.failures[:5]:
         failure = outcome.failure
         assert failure is not None
-        place = f"{outcome.trial.agent.name}, {outcome.trial.condition}, {outcome.trial.task.task_id}"
-        _say(f"  failed at {failure.boundary} ({failure.error_kind}) in {place}: {failure.message.splitlines()[0]}")
+        trial = f"{outcome.trial.agent.name}, {outcome.trial.condition}, {outcome.trial.task.task_id}"
+        _say(f"  failed at {failure.boundary} ({failure.error_kind}) in {trial}: {failure.message.splitlines()[0]}")
     if summary.outcome == "interrupted":
         _say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
         return 130

@@ -26,8 +26,9 @@ DEFAULT_PARAMETERS = {"temperature": 0, "max_tokens": 4096}
 
 
 class TrialKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is measured; two trials with equal keys are one trial."""
+    """Everything that is measured, and in which experiment; two trials with equal keys are one trial."""
 
+    experiment: str
     benchmark: str
     benchmark_version: str
     task_digest: str
@@ -124,14 +125,15 @@ def make_plan(experiment: Experiment, benchmark: Benchmark, prompts: Prompts, si
 def budgets_of(plan: Plan, index: TrialIndex) -> dict[Unit, int]:
     """Return the budget of every unit that has one, from the stored ``oracle_budget_set`` events.
 
-    A budget counts only while the trials that gave it are those of the plan: a changed task is measured anew.
+    A budget counts only while the trials that gave it are those of the plan: a changed task is measured anew. Where two
+    hosts set one at once, the first counts.
     """
     oracles = {unit: {trial.trial_id for trial in trials} for unit, trials in plan.oracle_trials().items()}
-    found = {}
+    found: dict[Unit, int] = {}
     for event in index.budgets:
         unit = Unit(event.agent_digest, event.scope, event.unit_id)
         if set(event.trial_ids) <= oracles.get(unit, set()):
-            found[unit] = event.budget_actions
+            found.setdefault(unit, event.budget_actions)
     return found
 
 
@@ -190,6 +192,7 @@ def _trials_of(
     prompt_state, channel = prompt_state_and_channel(condition)
     identity = agent_digest(agent)
     common: dict[str, Any] = {
+        "experiment": experiment.name,
         "benchmark": benchmark.name,
         "benchmark_version": benchmark.version,
         "prompt_state": prompt_state,

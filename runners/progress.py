@@ -5,6 +5,7 @@ from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from recorder.open_runs import OpenRun
 from recorder.recovery import Recovered
 from runners.scheduler import Scheduler
 
@@ -46,6 +47,14 @@ class Progress:
         streams = sum(len(report.closed_streams) for report in reports)
         if reports:
             self._line(f"recovered {len(reports)} journals of an earlier run; {streams} open streams were closed")
+
+    def others(self, runs: list[OpenRun]) -> None:
+        """Warn of other hosts that may be running the same trials now."""
+        for run in runs:
+            self._line(
+                f"another host may be running this experiment: {run.stream_id} has not ended and published something "
+                f"{run.silent_s / 60:.0f} min ago. If it lives, trials are run and paid twice, and one of each counts"
+            )
 
     def sandbox(self, kind: str) -> None:
         """Say where the agents work."""

@@ -15,12 +15,16 @@ import msgspec
 
 from recorder.canonical import digest
 from recorder.compaction import compact
+from recorder.errors import StoreError
 from recorder.events import Package, RunFinished, RunStarted, TaskRegistered, VariantGenerated
+from recorder.open_runs import OpenRun, open_runs
+from recorder.pull import has_store
 from recorder.reader import read_snapshot
-from recorder.recorder import Recorder, Stream
+from recorder.recorder import Recorder
 from recorder.recovery import Recovered, recover
 from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store
+from recorder.stream import Stream
 from recorder.trial_index import TrialIndex, load_trial_index
 from runners.benchmarks import open_benchmark
 from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
@@ -76,14 +80,18 @@ def _naming(path: Path) -> Iterator[None]:
 
 def stored_index(prepared: Prepared, root: Path) -> TrialIndex:
     """Return what a store has of an experiment; an index of nothing when there is no store yet."""
-    if not (root / "store.json").exists():
+    if not has_store(root):
         return TrialIndex(finished={}, failed={}, last_attempt={}, budgets=(), registered=frozenset(), spent_usd=0.0)
     return load_trial_index(read_snapshot(root), prepared.experiment.name)
 
 
 class Reporter(msgspec.Struct, frozen=True):
-    """How a run shows itself: what was recovered, the sandbox, every change, and that it waits for running trials."""
+    """How a run shows itself.
 
+    What was recovered, who else may be at it, the sandbox, every change, and that it waits for running trials.
+    """
+
+    others: Callable[[list[OpenRun]], None] = lambda _: None
     recovered: Callable[[list[Recovered]], None] = lambda _: None
     sandbox: Callable[[str], None] = lambda _: None
     change: Callable[[Scheduler], None] = lambda _: None
@@ -106,7 +114,10 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
     store = Store.create(root)
     with store.hold_experiment(experiment.name):
         reporter.recovered(recover(store, experiment_id=experiment.name))
-        index = load_trial_index(read_snapshot(root), experiment.name)
+        snapshot = read_snapshot(root)
+        index = load_trial_index(snapshot, experiment.name)
+        if store.address is not None:  # the lock is this host's; who runs it elsewhere can only be warned of
+            reporter.others(open_runs(snapshot, experiment.name))
         redactor = Redactor(secrets_of(os.environ) | keys_of(experiment))
         async with Recorder(store, experiment.name, redactor=redactor) as recorder:
             run_id = f"{experiment.name}-{secrets.token_hex(6)}"
@@ -136,7 +147,7 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
             finally:
                 await services.close()
             await stream.append(_finished(run_id, summary))
-        with suppress(OSError):  # small segments stay whole and readable; the next run merges them
+        with suppress(OSError, StoreError):  # small segments stay whole and readable; the next run merges them
             await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment.name))
     return summary
 

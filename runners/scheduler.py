@@ -12,7 +12,7 @@ from typing import Protocol
 import anyio
 import msgspec
 
-from recorder.recorder import Stream
+from recorder.stream import Stream
 from recorder.trial_index import FinishedTrial, TrialIndex
 from runners.experiment import Experiment
 from runners.plan import Plan, PlannedTrial, Unit, budgets_of, settle_budget

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
+from recorder.address import place_of
 from recorder.errors import StoreError
 from recorder.events import (
     AnyEvent,
@@ -35,7 +36,7 @@ def show(root: Path, prefix: str, out: TextIO) -> int:
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
     if len(found) != 1 and prefix not in found:
         few = ", ".join(sorted(found)[:5]) or "none"
-        raise StoreError(f"{len(found)} streams of {root} begin with {prefix!r} ({few}); give more of the id")
+        raise StoreError(f"{len(found)} streams of {place_of(root)} begin with {prefix!r} ({few}); give more of the id")
     events = [envelope.event for envelope in read_envelopes(root, prefix if prefix in found else found[0])]
     out.writelines(f"{line}\n" for event in events for line in _facts(event) if isinstance(event, TrialStarted))
     problem = ""

@@ -16,7 +16,8 @@ from recorder.blobs import store_blob
 from recorder.canonical import canonical_json
 from recorder.errors import RecorderError
 from recorder.events import ArtifactStored, CheckpointScored, TrialFailed, TrialFinished, TrialStarted
-from recorder.recorder import Recorder, Stream
+from recorder.recorder import Recorder
+from recorder.stream import Stream
 from runners.agent import Ending, NativeAgent, PlannedInjection
 from runners.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings, Grade
 from runners.errors import BoundaryError, GraderError, SandboxBoundaryError, ungrouped
@@ -80,7 +81,7 @@ class TrialRunner:
         Raises:
             RecorderError: An event could not be recorded; the whole run must stop.
         """
-        stream = self.recorder.stream(f"{trial.trial_id}-{attempt}", trial_id=trial.trial_id, attempt=attempt)
+        stream = self.recorder.attempt(trial.trial_id, attempt)
         attempted = _Attempt(self, trial, stream, budget_actions)
         await stream.append(attempted.started())
         closing: TrialFinished | TrialFailed

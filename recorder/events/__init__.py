@@ -63,6 +63,11 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int | None = None
     version: int = 1
 
+    @property
+    def began_at_us(self) -> int:
+        """When its stream began, by the clock of the writer."""
+        return self.recorded_at_us - self.elapsed_ns // 1000
+
 
 __all__ = [
     "EVENT_TYPES",

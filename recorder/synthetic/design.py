@@ -127,6 +127,7 @@ class Design:
     ) -> Trial:
         prompt_state, channel = prompt_state_and_channel(condition)
         key = {
+            "experiment": self.name,
             "benchmark": self.name,
             "benchmark_version": VERSION,
             "task_digest": task.digest,

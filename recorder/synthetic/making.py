@@ -16,9 +16,10 @@ from anyio.streams.text import TextReceiveStream
 from recorder.canonical import canonical_json, digest
 from recorder.errors import RecordingFailed, StoreError
 from recorder.events import AnyEvent, RunFinished, RunStarted, TaskRegistered, VariantGenerated
-from recorder.recorder import Recorder, Stream
+from recorder.recorder import Recorder
 from recorder.recovery import recover
 from recorder.store import Store, check_experiment_id
+from recorder.stream import Stream
 from recorder.synthetic.design import Design
 from recorder.synthetic.trials import budget_of
 

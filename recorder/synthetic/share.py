@@ -82,7 +82,7 @@ class Share:
     async def _write_some(self, recorder: Recorder, trials: Iterator[tuple[Trial, int | None]]) -> None:
         for trial, budget_actions in trials:
             for number, events in attempts_of(self._design, trial, self._run_id, budget_actions):
-                stream = recorder.stream(f"{trial.trial_id}-{number}", trial_id=trial.trial_id, attempt=number)
+                stream = recorder.attempt(trial.trial_id, number)
                 await stream.append(*events)
                 self._written_events += len(events)
             self._written_trials += 1

@@ -7,11 +7,13 @@
 --   summed_cost_usd double: sum of the calls, USD
 -- equation: trial_finished.cost_usd = sum over the attempt's replies, to 6 places
 -- source: docs/metrics.md 8
--- notes: an unknown price makes both null. Returns the attempts that break it.
+-- notes: an unknown price makes both null. An attempt without any call, as an import
+--     without a conversation, may have no cost. Returns the attempts that break it.
 with summed as (
     select
         attempts.stream_id,
         attempts.recorded_cost_usd,
+        count(calls.stream_id) > 0 as has_calls,
         case
             when bool_and(calls.stream_id is null or calls.cost_usd is not null)
                 then coalesce(exact_sum(calls.cost_usd), 0)
@@ -29,5 +31,8 @@ select
     summed_cost_usd
 from summed
 where
-    (recorded_cost_usd is null) <> (summed_cost_usd is null)
+    (
+        (recorded_cost_usd is null) <> (summed_cost_usd is null)
+        and (has_calls or recorded_cost_usd is not null)
+    )
     or abs(recorded_cost_usd - summed_cost_usd) > 0.000001

@@ -14,7 +14,8 @@
 --     action or later, within the trial
 -- source: docs/metrics.md 4, injection action
 -- notes: valid trials of the injected conditions; a skipped injection has no place.
---     Returns the trials that break it, those without a recorded injection too.
+--     Returns the trials that break it, those without a recorded injection too. An
+--     import may lack the budget; then there is nothing to compare the target with.
 select
     trial_id,
     budget_actions,
@@ -27,7 +28,8 @@ select
 from int_injections
 where
     injection_status is null
-    or target_action is distinct from computed_target_action
+    or target_action <> computed_target_action
+    or (target_action is null and computed_target_action is not null)
     or (
         injection_status = 'injected'
         and (

@@ -11,7 +11,9 @@
 -- equation: desk, tac: success iff all points are reached; mcp_atlas: success iff the
 --     mean of the claims' scores, rounded to 3 places, is >= 0.75
 -- source: docs/metrics.md 1, success
--- notes: valid trials of these benchmarks. Returns those that break it.
+-- notes: valid trials of these benchmarks. Where the benchmark gives a final score, its
+--     points count: a scoring strategy may stand between them and the checkpoints.
+--     Returns those that break it.
 with totals as (
     select
         task_digest,
@@ -30,7 +32,7 @@ graded as (
         case
             when trials.benchmark = 'mcp_atlas'
                 then round(list_avg(trials.scores), 3) >= 0.75
-            else list_sum(trials.scores) >= list_sum(totals.totals)
+            else trials.checkpoint_progress >= 1
         end as has_enough_points
     from int_trials_measured as trials
     inner join totals

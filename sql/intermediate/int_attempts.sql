@@ -8,7 +8,7 @@
 --   attempt integer: number of the attempt, from 1
 --   attempt_state varchar: valid, ungraded, failed, running or interrupted
 --   duration_ms double: milliseconds
---   finished_at_us bigint: UTC, microseconds since the epoch
+--   began_at_us bigint: UTC, microseconds since the epoch; null unless it finished
 --   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
 --   is_success boolean: success as the benchmark defines it
 --   final_progress double: share of the points as the benchmark gives it
@@ -43,7 +43,7 @@ ended as (
         live_streams.stream_id is not null as is_live,
         coalesce(graded.has_every_checkpoint, false) as is_graded,
         coalesce(finished.duration_ms, failed.duration_ms) as duration_ms,
-        finished.recorded_at_us as finished_at_us,
+        finished.recorded_at_us - finished.elapsed_ns // 1000 as began_at_us,
         finished.ended_by,
         finished.is_success,
         finished.final_score / nullif(finished.final_total, 0) as final_progress,
@@ -72,7 +72,7 @@ select
         else 'interrupted'
     end as attempt_state,
     duration_ms,
-    finished_at_us,
+    began_at_us,
     ended_by,
     is_success,
     final_progress,

@@ -10,13 +10,13 @@
 --   failed_attempts bigint: attempts that ended and do not count
 -- equation: none
 -- source: docs/metrics.md 1: the highest-numbered valid attempt counts; of equal
---     numbers, which hosts of a shared store can give, the one that finished last
+--     numbers, which hosts of a shared store can give, the one that began last
 -- notes: `stream_id` is the attempt that counts, null where none is valid;
 --     `keys_stream_id` is that one, else the latest, and gives the keys of the trial.
 with summarised as (
     select
         trial_id,
-        arg_max(stream_id, (attempt, finished_at_us, stream_id))
+        arg_max(stream_id, (attempt, began_at_us, stream_id))
         filter (where attempt_state = 'valid') as stream_id,
         arg_max(stream_id, (attempt, stream_id)) as latest_stream_id,
         bool_or(attempt_state = 'running') as has_running,

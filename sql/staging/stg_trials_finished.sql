@@ -5,6 +5,7 @@
 --   stream_id varchar: the attempt, or run, in the event stream
 --   sequence bigint: number of the event in its stream, from 0
 --   recorded_at_us bigint: UTC, microseconds since the epoch
+--   elapsed_ns bigint: since the stream began, nanoseconds
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
 --   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
@@ -23,6 +24,7 @@ select
     stream_id,
     sequence,
     recorded_at_us,
+    elapsed_ns,
     trial_id,
     attempt,
     trial_finished.ended_by,

@@ -15,7 +15,7 @@ class Attempt:
     start: object
     number: int
     stream_id: str
-    last_us: int = 0
+    began_us: int = 0
     events: list = field(default_factory=list)
 
     def of(self, kind):
@@ -53,7 +53,7 @@ def trials_of(envelopes, live):
         if envelope.trial_id is not None:
             attempt = attempts[envelope.trial_id][envelope.stream_id]
             attempt.events.append(envelope.event)
-            attempt.last_us = envelope.recorded_at_us
+            attempt.began_us = envelope.began_at_us
     return {trial_id: _trial(list(streams.values()), tasks, live) for trial_id, streams in attempts.items()}
 
 
@@ -63,7 +63,7 @@ def _trial(attempts, tasks, live):
         is_running = any(attempt.stream_id in live for attempt in attempts)
         keys = max(attempts, key=lambda each: (each.number, each.stream_id)).start
         return Trial(keys, "running" if is_running else "missing", None, [], 0, None, [], None, None, None)
-    attempt = max(valid, key=lambda each: (each.number, each.last_us, each.stream_id))
+    attempt = max(valid, key=lambda each: (each.number, each.began_us, each.stream_id))
     actions = attempt.of("ActionStarted")
     asked = attempt.of("QuestionAsked")
     results = {event.checkpoint_id: event for event in attempt.of("CheckpointScored") if event.is_primary}

@@ -97,7 +97,7 @@ FAULTS = {
     ),
     "questions_need_the_channel": changed(TrialStarted, lambda event: event.channel == "ask_user", channel="none"),
     "budgets_are_rounded_means": changed(OracleBudgetSet, budget_actions=3),
-    "budgets_are_set_once": lambda store: store.budget("t", (2,), 2),
+    "budgets_are_set_once": lambda store: store.budget("t", (3,), 3),
     "budgets_count_full_trials": changed(OracleBudgetSet, action_counts=(3,), budget_actions=3),
     "injections_follow_the_budget": changed(TrialStarted, lambda event: event.inject_percent == 90, budget_actions=20),
     "injections_use_the_set_budget": changed(OracleBudgetSet, budget_actions=5),

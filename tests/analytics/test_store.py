@@ -82,7 +82,7 @@ def test_an_interrupted_run_ends_in_the_same_tables():
     assert tables[0] == tables[1]
 
 
-def test_of_two_attempts_of_one_number_the_one_that_finished_last_counts():
+def test_of_two_attempts_of_one_number_the_one_that_began_last_counts():
     """Two hosts of a shared store may both run attempt 1; readers, the runner and the reference take the same one."""
     store = Store(trials=1)
     store.task("t", (1.0,))

@@ -27,7 +27,7 @@ MACHINE = {"recorded_at_us": 0, "elapsed_ns": 0, "writer_id": ""}
 def made(tmp_path_factory):
     """A small synthetic store, written by one process."""
     root = tmp_path_factory.mktemp("made")
-    return root, make_store(root, Design(7, EVENTS))
+    return root, make_store(root, Design(9, EVENTS))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_what_is_recorded_is_what_was_planned(made):
     root, said = made
     assert said.events == pytest.approx(EVENTS, rel=0.15)
     states = dict(rows(root, "select trial_state, count(*) from trials group by all"))
-    assert states == {"valid": Design(7, EVENTS).trial_count} == {"valid": said.trials}
+    assert states == {"valid": Design(9, EVENTS).trial_count} == {"valid": said.trials}
     assert rows(root, "select count(*) from trials where failed_attempts = 1") != [(0,)]
 
 
@@ -117,7 +117,7 @@ def test_a_failed_attempt_is_followed_by_a_valid_one(streams):
 
 def test_equal_seeds_give_equal_events_whatever_the_writers(made, tmp_path):
     """Two processes write the events that one writes, apart from times, writers and digests; another seed does not."""
-    make_store(tmp_path / "two", Design(7, EVENTS), writers=2)
+    make_store(tmp_path / "two", Design(9, EVENTS), writers=2)
     make_store(tmp_path / "other", Design(8, EVENTS))
     first = comparable(made[0])
     assert first == comparable(tmp_path / "two")

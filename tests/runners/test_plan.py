@@ -48,12 +48,11 @@ def test_with_variant_scope_every_variant_has_its_own_oracles():
     [
         {"concurrency": 9},
         {"budget": BudgetSpec(max_cost_usd=1.0)},
-        {"name": "other"},
         {"agents": (AgentSpec(name="renamed", model="scripted/balanced", api_base="http://x"), experiment().agents[1])},
     ],
 )
 def test_what_is_not_measured_is_not_in_the_identity(change):
-    """Concurrency, budgets, the experiment's name, an agent's name and address leave every trial what it was."""
+    """Concurrency, budgets, an agent's name and address leave every trial what it was."""
     assert ids_of(experiment(**change)) == ids_of(experiment())
 
 
@@ -64,13 +63,17 @@ def test_what_is_not_measured_is_not_in_the_identity(change):
         {"ask_notice": "paper", "conditions": ("full_ask_user",)},
         {"oracle_scope": "variant"},
         {"seeds": (7, 8, 9)},
+        {"name": "other"},
         {"agents": (AgentSpec(name="a", model="scripted/balanced", strategy="react"),)},
         {"agents": (AgentSpec(name="a", model="scripted/balanced", persona="executive"),)},
         {"agents": (AgentSpec(name="a", model="scripted/balanced", parameters={"temperature": 1}),)},
     ],
 )
 def test_what_is_measured_is_in_the_identity(change):
-    """Limits, notices, scope, seeds, strategy, persona and parameters make other trials."""
+    """Limits, notices, scope, seeds, strategy, persona, parameters and the experiment's name make other trials.
+
+    The name, so that the streams of two experiments in one store are never taken for one.
+    """
     before = ids_of(experiment(conditions=change.get("conditions", experiment().conditions)))
     assert not ids_of(experiment(**change)) & before
 

@@ -1,0 +1,181 @@
+"""Exporting: events as JSON Lines, each stream whole and in order, artifacts between them, and an end that counts.
+
+The lines, first to last:
+    {"export": {"format": 1}}
+    {"stream_id": …, "sequence": 0, …, "event": {"type": …, …}}     an event, as in a journal
+    {"blob": {"sha256": …, "base64": …}}                            before the stream that names it first
+    {"end": {"events": 2, "streams": 1, "blobs": 1, "sha256": …}}   the sum is over all bytes before this line
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from recorder.blobs import load_blob
+from recorder.errors import DamagedStore, StoreError
+from recorder.events import ArtifactStored, Envelope
+from recorder.store import Store
+from recorder.whole_streams import Selection, whole_streams
+
+FORMAT = 1
+_CODECS = {".zst": "zstd", ".gz": "gzip"}
+
+_encoder = msgspec.json.Encoder()
+
+
+class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the first line says."""
+
+    format: int
+
+
+class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"content": "base64"}):
+    """The bytes of an artifact, and their SHA-256."""
+
+    sha256: str
+    content: bytes
+
+
+class End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the last line says; ``sha256`` is over all bytes before that line."""
+
+    events: int
+    streams: int
+    blobs: int
+    sha256: str
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A line that is no event; one field is set."""
+
+    export: Header | None = None
+    blob: Blob | None = None
+    end: End | None = None
+
+
+def contents(
+    store: Store,
+    selection: Selection | None = None,
+    *,
+    has_blobs: bool = True,
+    on_progress: Callable[[int, int | None], None] = lambda done, total: None,
+) -> Iterator[Blob | list[Envelope]]:
+    """Yield the streams of a store as they are now, and before each the artifacts that it is the first to name.
+
+    Args:
+        store: The store.
+        selection: Which streams; all if None.
+        has_blobs: Whether artifacts are yielded too.
+        on_progress: Called with the number of events that were read and that of all where it is known.
+
+    Raises:
+        StoreError: A file vanished meanwhile, or a newer version wrote events.
+        DamagedStore: A file cannot be read, a stream has a gap, or an artifact is missing.
+    """
+    named: set[str] = set()
+    for stream in whole_streams(store, selection, on_progress):
+        for each in stream if has_blobs else ():
+            if isinstance(each.event, ArtifactStored) and each.event.sha256 not in named:
+                named.add(each.event.sha256)
+                yield Blob(each.event.sha256, _artifact(store, each.event.sha256))
+        yield stream
+
+
+def write_export(source: Iterable[Blob | list[Envelope]], out: IO[bytes]) -> End:
+    """Write an export and return what its last line says.
+
+    Args:
+        source: The :func:`contents` of a store.
+        out: Where to.
+
+    Raises:
+        RecorderError: The source cannot be read.
+        OSError: It cannot be written.
+    """
+    digest = hashlib.sha256()
+    events = streams = blobs = 0
+
+    def write(encoded: bytes) -> None:
+        digest.update(encoded + b"\n")
+        out.write(encoded + b"\n")
+
+    write(_encoder.encode(Line(export=Header(FORMAT))))
+    for each in source:
+        if isinstance(each, Blob):
+            write(_encoder.encode(Line(blob=each)))
+            blobs += 1
+        else:
+            for envelope in each:
+                write(event_line(envelope))
+            events, streams = events + len(each), streams + 1
+    end = End(events, streams, blobs, digest.hexdigest())
+    out.write(_encoder.encode(Line(end=end)) + b"\n")
+    return end
+
+
+def event_line(envelope: Envelope) -> bytes:
+    """Return the line of an event, without its end.
+
+    Raises:
+        DamagedStore: It holds a number that JSON cannot write.
+    """
+    encoded = _encoder.encode(envelope)
+    if b":null" in encoded and not _is_faithful(encoded, envelope):
+        raise DamagedStore(
+            f"event {envelope.sequence} of stream {envelope.stream_id} holds a number that is not finite, which JSON "
+            "cannot write; leave this stream out"
+        )
+    return encoded
+
+
+def _is_faithful(encoded: bytes, envelope: Envelope) -> bool:
+    try:
+        return msgspec.json.decode(encoded, type=Envelope) == envelope
+    except msgspec.ValidationError:
+        return False
+
+
+@contextmanager
+def export_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name when it is complete, compressed as the name says (.zst, .gz).
+
+    Raises:
+        StoreError: It cannot be written; nothing is left of it.
+    """
+    import pyarrow as pa
+
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        with pa.output_stream(str(temporary), compression=_CODECS.get(path.suffix)) as out:
+            yield out
+        descriptor = os.open(temporary, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.rename(path)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path} ({error.strerror or error}); nothing is left of it. Name another place with -o"
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _artifact(store: Store, sha256: str) -> bytes:
+    try:
+        content = load_blob(store, sha256)
+    except FileNotFoundError:
+        content = b""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DamagedStore(
+            f"artifact {sha256} is missing in {store.blobs_dir} or has other bytes than its name says; restore it, or "
+            "leave artifacts out with --no-blobs"
+        )
+    return content

@@ -1,0 +1,131 @@
+"""Reading an export back: its streams and artifacts one after another, every line as this version would write it."""
+
+import gzip
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from recorder.errors import DamagedStore, StoreError
+from recorder.events import Envelope
+from recorder.export import FORMAT, Blob, End, Header, Line, event_line
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_EVENT_START = b'{"stream_id":'
+
+_event_decoder = msgspec.json.Decoder(Envelope)
+_line_decoder = msgspec.json.Decoder(Line)
+
+
+def read_export(lines: Iterable[bytes], name: str) -> Iterator[Blob | list[Envelope]]:
+    """Yield the artifacts and the streams of an export, in its order.
+
+    Args:
+        lines: Its lines.
+        name: What to call it in messages.
+
+    Raises:
+        StoreError: It is no export, or one of a newer version.
+        DamagedStore: It ends early or was changed.
+    """
+    for key, found in groupby(_contents(lines, name), key=_stream_of):
+        if key is None:
+            yield from (each for each in found if isinstance(each, Blob))
+        else:
+            yield [each for each in found if isinstance(each, Envelope)]
+
+
+def _stream_of(content: Blob | Envelope) -> tuple[str, str] | None:
+    return None if isinstance(content, Blob) else (content.experiment_id, content.stream_id)
+
+
+def _contents(lines: Iterable[bytes], name: str) -> Iterator[Blob | Envelope]:
+    """Every artifact and event; the first and the last line are checked on the way."""
+    digest = hashlib.sha256()
+    counts = Counter[type]()
+    end: End | None = None
+    for number, line in enumerate(lines, 1):
+        place = f"{name}, line {number}"
+        if end is not None:
+            raise DamagedStore(f"{place} follows the last line of an export; import two exports one after the other")
+        if not line.endswith(b"\n"):
+            raise DamagedStore(f"{place} ends early; export it again")
+        found = _decoded(line, place, is_first=number == 1)
+        counts[type(found)] += 1
+        if isinstance(found, End):
+            end = found
+        else:
+            digest.update(line)
+            if not isinstance(found, Header):
+                yield found
+    if end is None:
+        raise DamagedStore(f"{name} ends early, its last line is missing; export it again")
+    if (end.events, end.blobs, end.sha256) != (counts[Envelope], counts[Blob], digest.hexdigest()):
+        raise DamagedStore(f"{name} is not as it was written: its last line counts or sums otherwise; export it again")
+
+
+@contextmanager
+def export_lines(source: Path | BinaryIO) -> Iterator[Iterable[bytes]]:
+    """Open an export, compressed with zstd or gzip or not at all.
+
+    Raises:
+        StoreError: It cannot be opened.
+        DamagedStore: It cannot be decompressed to its end.
+    """
+    if not isinstance(source, Path):
+        yield _decompressed(source, "standard input")
+        return
+    try:
+        file = source.open("rb")
+    except OSError as error:
+        raise StoreError(f"cannot read {source}: {error.strerror}; name a file that 'log export' wrote") from error
+    with file:
+        yield _decompressed(file, str(source))
+
+
+def _decompressed(file: BinaryIO, name: str) -> Iterator[bytes]:
+    start = file.peek(len(_ZSTD)) if isinstance(file, io.BufferedReader) else b""
+    try:
+        if start.startswith(_ZSTD):
+            import pyarrow as pa
+
+            yield from io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
+        elif start.startswith(_GZIP):
+            with gzip.open(file) as lines:
+                yield from lines
+        else:
+            yield from file
+    except (OSError, EOFError) as error:
+        raise DamagedStore(f"{name} cannot be read to its end ({error}); export it again") from error
+
+
+def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | End | Header:
+    """The content of a line, which has to be as this version would write it: nothing in it may get lost."""
+    content = line.removesuffix(b"\n")
+    try:
+        if is_first or not content.startswith(_EVENT_START):
+            return _marker(_line_decoder.decode(content), is_first=is_first)
+        envelope = _event_decoder.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        what = "the first line of an export" if is_first else "a line of an export that this version knows"
+        raise StoreError(f"{place} is not {what} ({error}); 'lhaw-record log export' writes them") from error
+    if event_line(envelope) != content:
+        raise DamagedStore(f"{place} was changed, or has fields of a newer version, which this one would lose")
+    return envelope
+
+
+def _marker(line: Line, *, is_first: bool) -> Blob | End | Header:
+    """What a line says that is no event."""
+    found = line.export if is_first else line.blob or line.end
+    if found is None or (isinstance(found, Header) and found.format != FORMAT):
+        raise msgspec.ValidationError(f"expected an export of format {FORMAT}")
+    if isinstance(found, Blob) and hashlib.sha256(found.content).hexdigest() != found.sha256:
+        raise msgspec.ValidationError(f"artifact {found.sha256} has other bytes than its name says")
+    return found

@@ -1,0 +1,169 @@
+"""Importing: whole streams go through the journal and the sealing of a store, as if they were recorded here.
+
+What the store has already is skipped; a stream of the same name with other events is a conflict and changes nothing;
+one without its end is left out, because the next attempt of its trial would get its name.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+
+import msgspec
+
+from recorder.blobs import load_blob, store_blob
+from recorder.digest import CLOSING, covered
+from recorder.errors import DamagedStore
+from recorder.events import ArtifactStored, Envelope
+from recorder.export import Blob
+from recorder.import_writer import ImportWriter
+from recorder.store import Store, check_experiment_id
+from recorder.stream_ends import stream_ends
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the streams of one experiment; ``conflicts`` and ``open_streams`` name theirs."""
+
+    experiment_id: str
+    streams: int
+    events: int
+    skipped: int
+    open_streams: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    missing_blobs: int
+
+
+class _Experiment:
+    """One experiment of the import: what the store has of it, where it goes, and what became of its streams."""
+
+    def __init__(self, ends: dict[str, str | None], writer: ImportWriter | None) -> None:
+        self.ends = ends
+        self.streams = self.events = self.skipped = self.missing_blobs = 0
+        self.open_streams: list[str] = []
+        self.conflicts: list[str] = []
+        self._writer = writer
+
+    def take(self, stream: list[Envelope]) -> bool:
+        """Import a stream that was checked, unless it is open, here already, or in conflict; returns whether it was."""
+        stream_id, end = stream[0].stream_id, _end(stream)
+        if end is None:
+            self.open_streams.append(stream_id)
+        elif stream_id not in self.ends:
+            self.ends[stream_id] = end
+            self.streams, self.events = self.streams + 1, self.events + len(stream)
+            if self._writer is not None:
+                self._writer.write(stream)
+            return True
+        elif self.ends[stream_id] == end:
+            self.skipped += 1
+        else:
+            self.conflicts.append(stream_id)
+        return False
+
+
+def import_streams(
+    store: Store | None,
+    source: Iterable[Blob | list[Envelope]],
+    *,
+    is_dry_run: bool = False,
+    on_progress: Callable[[int, int | None], None] = lambda done, total: None,
+) -> list[Imported]:
+    """Take streams and artifacts into a store, each stream as a whole or not at all.
+
+    Args:
+        store: The store, made for writing unless it is a dry run; None for one that is not there yet.
+        source: Artifacts, each before the stream that names it, and streams in order.
+        is_dry_run: Only check and count.
+        on_progress: Called with the number of events that were looked at, and None.
+
+    Returns:
+        What became of the streams of each experiment.
+
+    Raises:
+        StoreError: A run holds the lock of an experiment, or the source cannot be read.
+        DamagedStore: A stream is not as it was written; those before it are in the store.
+        RecordingFailed: The disk refuses; streams that were committed before are in the store.
+    """
+    experiments: dict[str, _Experiment] = {}
+    offered: set[str] = set()
+    looked_at = 0
+    with ExitStack() as opened:
+        for each in source:
+            if isinstance(each, Blob):
+                offered.add(each.sha256)
+                if store is not None and not is_dry_run:
+                    store_blob(store, each.content)
+                continue
+            _check(each)
+            experiment_id = each[0].experiment_id
+            if experiment_id not in experiments:
+                check_experiment_id(experiment_id)
+                experiments[experiment_id] = _opened(store, experiment_id, opened, is_dry_run=is_dry_run)
+            experiment = experiments[experiment_id]
+            if experiment.take(each):
+                experiment.missing_blobs += sum(not _has_blob(store, sha256, offered) for sha256 in _blobs_of(each))
+            looked_at += len(each)
+            on_progress(looked_at, None)
+    return [_report(experiment_id, experiment) for experiment_id, experiment in sorted(experiments.items())]
+
+
+def _opened(store: Store | None, experiment_id: str, opened: ExitStack, *, is_dry_run: bool) -> _Experiment:
+    """Look at what the store has of an experiment; for writing, when nobody else can add to it."""
+    if store is None:
+        return _Experiment({}, None)
+    if is_dry_run:
+        return _Experiment(stream_ends(store, experiment_id), None)
+    opened.enter_context(store.hold_experiment(experiment_id))
+    ends = stream_ends(store, experiment_id)
+    return _Experiment(ends, opened.enter_context(ImportWriter(store, experiment_id)))
+
+
+def _check(stream: list[Envelope]) -> None:
+    """Insist on an unbroken stream with the right digest.
+
+    Raises:
+        DamagedStore: It is not.
+    """
+    chain = hashlib.sha256()
+    for sequence, envelope in enumerate(stream):
+        if envelope.sequence != sequence:
+            raise _damaged(stream, f"event {envelope.sequence} stands where {sequence} belongs")
+        if isinstance(envelope.event, CLOSING) and envelope is not stream[-1]:
+            raise _damaged(stream, f"events follow the closing event {sequence}")
+        chain.update(covered(envelope))
+    if _end(stream) not in (None, chain.hexdigest()):
+        raise _damaged(stream, "the digest in its closing event is not that of its events")
+
+
+def _damaged(stream: list[Envelope], problem: str) -> DamagedStore:
+    return DamagedStore(f"stream {stream[0].stream_id} is not as it was recorded: {problem}. Export it again")
+
+
+def _end(stream: list[Envelope]) -> str | None:
+    """The digest in the closing event; None in an open stream."""
+    event = stream[-1].event
+    return event.stream_digest if isinstance(event, CLOSING) else None
+
+
+def _blobs_of(stream: list[Envelope]) -> set[str]:
+    return {each.event.sha256 for each in stream if isinstance(each.event, ArtifactStored)}
+
+
+def _has_blob(store: Store | None, sha256: str, offered: set[str]) -> bool:
+    if sha256 in offered:
+        return True
+    try:
+        return store is not None and load_blob(store, sha256) is not None
+    except FileNotFoundError:
+        return False
+
+
+def _report(experiment_id: str, experiment: _Experiment) -> Imported:
+    return Imported(
+        experiment_id=experiment_id,
+        streams=experiment.streams,
+        events=experiment.events,
+        skipped=experiment.skipped,
+        open_streams=tuple(experiment.open_streams),
+        conflicts=tuple(experiment.conflicts),
+        missing_blobs=experiment.missing_blobs,
+    )

@@ -1,0 +1,217 @@
+"""The remote side of a shared store: whole files by name, in a place that may be out of reach for a while.
+
+A lost connection is tried again with growing pauses until patience is over; what no waiting cures (no such bucket, a
+refused key, a full disk) is an error at once.
+"""
+
+import errno
+import json
+import os
+import random
+import re
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+from recorder.errors import StoreError
+from recorder.places import Place, open_place
+from recorder.store import FORMAT, MARKER, marker
+
+T = TypeVar("T")
+
+PATIENCE_VARIABLE = "LHAW_RECORD_PATIENCE_S"
+PUBLISHING_PATIENCE_S = 600.0
+READING_PATIENCE_S = 20.0
+_MAKERS = "makers"
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 15.0
+_INCURABLE_ERRNOS = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS)
+_INCURABLE_S3 = re.compile(
+    r"AWS Error (ACCESS_DENIED|INCOMPLETE_SIGNATURE|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|INVALID_SIGNATURE|"
+    r"MISSING_AUTHENTICATION_TOKEN|NO_SUCH_BUCKET|OPT_IN_REQUIRED|SIGNATURE_DOES_NOT_MATCH|UNRECOGNIZED_CLIENT)"
+    r"|HTTP status 30[17]"
+)
+_S3_ERROR = re.compile(
+    r"AWS Error (?P<code>\w+) during \w+ operation: (?P<said>.*?)\.?( \(Request ID: .*\))?"
+    r"(; Details: (?P<details>.*))?$",
+    re.DOTALL,
+)
+
+
+class Remote:
+    """The files of a shared store, by their paths below it. Blocking.
+
+    Args:
+        address: Where, as :class:`recorder.address.SharedAddress` writes it.
+        patience_s: For how long a lost connection is tried again.
+        sleep: Waits between two tries.
+    """
+
+    def __init__(
+        self, address: str, *, patience_s: float = READING_PATIENCE_S, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.address = address
+        self.patience_s = patience_s
+        self._sleep = sleep
+        self._is_made = False
+
+    def is_made(self) -> bool:
+        """Whether there is a shared store; looked up until there is one.
+
+        Raises:
+            StoreError: The place holds something else, or a store of a newer version, or cannot be reached.
+        """
+        if self._is_made:
+            return True
+        try:
+            said = json.loads(self.get(MARKER))
+            found, is_shared = said["format"], said.get("is_shared")
+        except FileNotFoundError:
+            return False
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{MARKER} in {self.address} is damaged ({error}); restore it") from error
+        if found != FORMAT:
+            raise StoreError(f"{self.address} has store format {found}, this version reads {FORMAT}")
+        if not is_shared:
+            raise StoreError(f"{self.address} is a store of one host; name another place for a shared one")
+        self._is_made = True
+        return True
+
+    def make(self) -> None:
+        """Make a shared store where there is nothing. Several hosts may do so at once, and all make the same one.
+
+        Raises:
+            StoreError: The place holds something else, or cannot be reached or written.
+        """
+        strangers = {name for name in self.names("") if not name.startswith(f"{_MAKERS}/")}
+        if strangers and not self.has(MARKER):
+            raise StoreError(
+                f"{self.address} is not empty and no store (it holds {min(strangers)!r}); name an empty place"
+            )
+        first = {f"{_MAKERS}/{secrets.token_hex(8)}": b"", MARKER: marker(is_shared=True)}
+        self._write("make", lambda: self._place.make(first))
+
+    @cached_property
+    def makers(self) -> frozenset[str]:
+        """What tells this shared store from every other: names of those that made it at once. None of them ever goes.
+
+        Raises:
+            StoreError: The place cannot be reached.
+        """
+        return frozenset(self.names(_MAKERS))
+
+    def names(self, folder: str) -> set[str]:
+        """Return the paths of all files below a folder, unfinished ones excepted.
+
+        Raises:
+            StoreError: The place cannot be reached.
+        """
+        return self._try("list", lambda: self._place.names(folder))
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there.
+
+        Raises:
+            StoreError: The place cannot be reached.
+        """
+        return self._try("look into", lambda: self._place.has(name))
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file, unless it is there: a name stands for its content. Returns when it is there.
+
+        Raises:
+            StoreError: The place cannot be reached or written; nothing is left under the name.
+        """
+        if not self.has(name):
+            self._write("write to", lambda: self._place.write(name, content))
+
+    def get(self, name: str) -> bytes:
+        """Return the bytes of a file.
+
+        Raises:
+            FileNotFoundError: It is not there.
+            StoreError: The place cannot be reached.
+        """
+        return self._try("read from", lambda: self._place.read(name))
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it is there.
+
+        Raises:
+            StoreError: The place cannot be reached or written.
+        """
+        try:
+            self._try("remove from", lambda: self._place.remove(name))
+        except FileNotFoundError:
+            return
+
+    @cached_property
+    def _place(self) -> Place:
+        """Opened at its first use."""
+        return open_place(self.address)
+
+    def _write(self, what: str, step: Callable[[], None]) -> None:
+        try:
+            self._try(what, step)
+        except FileNotFoundError as error:
+            raise StoreError(f"cannot {what} {self.address}: {error}; is it mounted?") from error
+
+    def _try(self, what: str, step: Callable[[], T]) -> T:
+        """Do a step, again and again while the connection is lost.
+
+        Raises:
+            FileNotFoundError: As the step says.
+            StoreError: It cannot be done, or could not for ``patience_s``.
+        """
+        began_s = time.monotonic()
+        tries = 0
+        while True:
+            try:
+                return step()
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                self._pause(what, error, tries, time.monotonic() - began_s)
+                tries += 1
+
+    def _pause(self, what: str, error: OSError, tries: int, waited_s: float) -> None:
+        """Wait before another try.
+
+        Raises:
+            StoreError: Another try is of no use.
+        """
+        if error.errno in _INCURABLE_ERRNOS or _INCURABLE_S3.search(str(error)):
+            raise StoreError(f"cannot {what} {self.address}: {_said(error)}; mend this, then try again") from error
+        if waited_s >= self.patience_s:
+            raise StoreError(
+                f"cannot {what} {self.address}: no connection for {waited_s:.0f} s ({_said(error)}). Nothing that was "
+                "recorded is lost; try again when it is back"
+            ) from error
+        if tries == 0:
+            text = f"cannot {what} {self.address} now ({_said(error)}); trying again for {self.patience_s:.0f} s"
+            print(f"lhaw-record: {text}", file=sys.stderr, flush=True)  # noqa: T201 - whoever waits wants to know why
+        pause_s = min(_FIRST_PAUSE_S * 2**tries, _LONGEST_PAUSE_S) * random.uniform(0.5, 1.0)  # noqa: S311
+        self._sleep(min(pause_s, self.patience_s - waited_s))
+
+
+def _said(error: OSError) -> str:
+    """What an error says to a person: of an S3 error its code and reason, without the request."""
+    if match := _S3_ERROR.search(str(error)):
+        return f"{match['code']}: {match['details'] or match['said']}"
+    return str(error)
+
+
+def publishing_patience_s() -> float:
+    """Return for how long a run waits for a lost connection before it stops; seconds.
+
+    Raises:
+        StoreError: The variable holds no number.
+    """
+    said = os.environ.get(PATIENCE_VARIABLE)
+    try:
+        return PUBLISHING_PATIENCE_S if said is None else float(said)
+    except ValueError:
+        raise StoreError(f"{PATIENCE_VARIABLE} is {said!r}; set it to a number of seconds") from None

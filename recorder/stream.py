@@ -1,0 +1,67 @@
+"""A stream: the events of one trial's attempt or of one run, on their way into the recorder."""
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recorder.digest import CLOSING, with_digest
+from recorder.events import AnyEvent, Envelope
+from recorder.frames import record
+from recorder.publisher import DECISIONS
+
+if TYPE_CHECKING:
+    from recorder.recorder import Recorder
+
+
+class Stream:
+    """One stream of events: numbered from 0 without a gap, chained into one SHA-256 in its closing event."""
+
+    def __init__(self, recorder: "Recorder", stream_id: str, trial_id: str | None, attempt: int | None) -> None:
+        self.stream_id = stream_id
+        self._recorder = recorder
+        self._trial_id = trial_id
+        self._attempt = attempt
+        self._sequence = 0
+        self._chain = hashlib.sha256()
+        self._began_ns = recorder.clock.monotonic_ns()
+
+    @property
+    def elapsed_ms(self) -> float:
+        """Milliseconds since the stream began, to the microsecond."""
+        return round((self._recorder.clock.monotonic_ns() - self._began_ns) / 1e6, 3)
+
+    async def append(self, *events: AnyEvent) -> None:
+        """Record events in order; returns when all of them are durable. A death leaves all of them or none.
+
+        On a shared store an append with a decision returns when every host can see it.
+
+        Raises:
+            RecordingFailed: They are not; the run must stop.
+        """
+        if events:
+            number = await self._recorder.submit([record(self._encoded(event)) for event in events])
+            publisher = self._recorder.publisher
+            if publisher is not None and any(isinstance(event, DECISIONS) for event in events):
+                await publisher.published(number)
+
+    def _encoded(self, event: AnyEvent) -> bytes:
+        recorder = self._recorder
+        envelope = Envelope(
+            stream_id=self.stream_id,
+            sequence=self._sequence,
+            recorded_at_us=recorder.clock.wall_us(),
+            elapsed_ns=recorder.clock.monotonic_ns() - self._began_ns,
+            writer_id=recorder.writer_id,
+            experiment_id=recorder.experiment_id,
+            trial_id=self._trial_id,
+            attempt=self._attempt,
+            event=event,
+        )
+        payload = recorder.encode(envelope)
+        self._chain.update(payload)
+        if isinstance(event, CLOSING):
+            stored = msgspec.msgpack.decode(payload, type=Envelope)  # without secrets
+            payload = recorder.encode(with_digest(stored, self._chain.hexdigest()))
+        self._sequence += 1
+        return payload

@@ -1,0 +1,88 @@
+"""The ``log`` commands that keep a store in order: close what a dead process left open, merge small segments."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from recorder.address import place_of, store_address
+from recorder.command_errors import clear_errors
+from recorder.output import FORMATS, print_rows
+from recorder.progress import Progress
+
+if TYPE_CHECKING:
+    from recorder.store import Store
+
+RECOVER_COLUMNS = ("journal", "action", "records", "torn_bytes", "closed_streams")
+COMPACT_COLUMNS = ("action", "experiment_id", "segments", "records", "path")
+
+
+def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``recover`` and ``compact`` to ``log``."""
+    recover = verbs.add_parser(
+        "recover",
+        help="close and seal the journals of dead processes",
+        description="Close and seal the journals that dead processes left open. 'run' does this for its experiment.",
+        epilog="example: lhaw-record log recover stores/demo --dry-run",
+    )
+    recover.add_argument("store", type=store_address, help="the store's directory or shared address")
+    recover.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    recover.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
+    recover.set_defaults(function=recover_command)
+
+    compact = verbs.add_parser(
+        "compact",
+        help="merge small segments into larger ones",
+        description="Merge the small segments of each experiment, and remove those that were merged an hour ago or "
+        "earlier. 'run' does this for its experiment. Readers and writers may go on meanwhile.",
+        epilog="example: lhaw-record log compact stores/demo --dry-run",
+    )
+    compact.add_argument("store", type=store_address, help="the store's directory or shared address")
+    compact.add_argument("--experiment", help="only segments of this experiment")
+    compact.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    compact.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
+    compact.set_defaults(function=compact_command)
+
+
+def recover_command(options: argparse.Namespace) -> int:
+    """Close and seal what dead processes left."""
+    import msgspec
+
+    from recorder.recovery import recover
+    from recorder.store import Store
+
+    with clear_errors("recover", options.store):
+        store = Store(options.store) if options.dry_run else _for_writing(options)
+        reports = recover(store, is_dry_run=options.dry_run)
+    rows = [{**msgspec.to_builtins(report), "closed_streams": len(report.closed_streams)} for report in reports]
+    print_rows(rows, RECOVER_COLUMNS, options.format)
+    return 0
+
+
+def compact_command(options: argparse.Namespace) -> int:
+    """Merge small segments; 1 when another process does it."""
+    import msgspec
+
+    from recorder.compaction import compact
+    from recorder.store import Store
+
+    with clear_errors("compact", options.store), Progress("events merged") as progress:
+        store = Store(options.store) if options.dry_run else _for_writing(options)
+        done = compact(store, experiment_id=options.experiment, is_dry_run=options.dry_run, on_progress=progress)
+    if done is None:
+        print(  # noqa: T201 - narration
+            f"lhaw-record: another process is compacting {place_of(options.store)} now and does this work; "
+            "run the same command again when it has ended",
+            file=sys.stderr,
+        )
+        return 1
+    rows = [{**msgspec.structs.asdict(each), "path": str(each.path.relative_to(options.store))} for each in done]
+    print_rows(rows, COMPACT_COLUMNS, options.format)
+    return 0
+
+
+def _for_writing(options: argparse.Namespace) -> "Store":
+    """The store, made for writing; one that is not there is not made."""
+    from recorder.pull import has_store
+    from recorder.store import Store
+
+    return Store.create(options.store) if has_store(options.store) else Store(options.store)

@@ -1,0 +1,122 @@
+"""What verification asks of streams: no gap, nothing after the end, the right digest, every artifact in its bytes."""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from recorder.blobs import load_blob
+from recorder.digest import CLOSING, covered
+from recorder.events import ArtifactStored, Envelope
+from recorder.store import Store
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is not as it was written. ``row`` counts from 0 in the file; None concerns the whole file."""
+
+    file: str
+    row: int | None
+    problem: str
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One event, where it stands, and whose events that file is for."""
+
+    file: Path
+    row: int
+    envelope: Envelope
+    experiment_id: str
+
+
+class _StreamState:
+    """How far a stream has been followed; ``held`` are its later events that came before the earlier ones.
+
+    ``chain`` is None once the stream is closed. Of events that are out of order only the first is a finding.
+    """
+
+    __slots__ = ("chain", "following", "held", "is_disordered")
+
+    def __init__(self) -> None:
+        self.following = 0
+        self.chain: hashlib._Hash | None = hashlib.sha256()
+        self.held: list[Record] | None = None
+        self.is_disordered = False
+
+
+class StreamChecks:
+    """Follows every stream of a store through its files; holds little of a stream that is closed."""
+
+    def __init__(self, store: Store) -> None:
+        self.events = 0
+        self._store = store
+        self._streams: dict[tuple[str, str], _StreamState] = {}
+        self._good_blobs: set[str] = set()
+
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self._streams)
+
+    @property
+    def open_streams(self) -> int:
+        """How many have no closing event."""
+        return sum(state.chain is not None for state in self._streams.values())
+
+    def follow(self, record: Record) -> Iterator[Finding]:
+        """Check an event if it is its stream's turn, else hold it: a stream may lie in several files, in any order."""
+        self.events += 1
+        key = (record.experiment_id, record.envelope.stream_id)
+        state = self._streams.get(key) or self._streams.setdefault(key, _StreamState())
+        if record.envelope.sequence > state.following:
+            state.held = state.held or []
+            state.held.append(record)
+            return
+        yield from self._check(record, state)
+
+    def rest(self) -> Iterator[Finding]:
+        """Check what is held when all files were followed."""
+        for state in self._streams.values():
+            for record in sorted(state.held or (), key=lambda record: record.envelope.sequence):
+                yield from self._check(record, state)
+
+    def _check(self, record: Record, state: _StreamState) -> Iterator[Finding]:
+        for problem in self._problems(record, state):
+            where = f"stream {record.envelope.stream_id}"
+            yield Finding(file=str(record.file), row=record.row, problem=f"{where}: {problem}")
+
+    def _problems(self, record: Record, state: _StreamState) -> Iterator[str]:
+        envelope = record.envelope
+        if envelope.experiment_id != record.experiment_id:
+            yield f"its event is of experiment {envelope.experiment_id}, the file is for {record.experiment_id}"
+        if not state.is_disordered and (state.chain is None or envelope.sequence != state.following):
+            state.is_disordered = True
+            if state.chain is None:
+                yield f"event {envelope.sequence} follows the closing event"
+            else:
+                yield f"event {envelope.sequence} stands where {state.following} belongs"
+        if state.chain is not None:
+            state.chain.update(covered(envelope))
+        if isinstance(envelope.event, CLOSING):
+            if state.chain is not None and envelope.event.stream_digest != state.chain.hexdigest():
+                yield "the digest in the closing event is not that of the stream"
+            state.chain = None
+        if isinstance(envelope.event, ArtifactStored):
+            yield from self._blob_problems(envelope.event)
+        if not all(math.isfinite(each) for each in msgspec.structs.astuple(envelope.event) if isinstance(each, float)):
+            yield f"event {envelope.sequence} holds a number that is not finite"
+        state.following = envelope.sequence + 1
+
+    def _blob_problems(self, event: ArtifactStored) -> Iterator[str]:
+        if event.sha256 in self._good_blobs:
+            return
+        try:
+            content = load_blob(self._store, event.sha256)
+        except FileNotFoundError:
+            yield f"artifact {event.sha256} is not in {self._store.blobs_dir}"
+            return
+        if hashlib.sha256(content).hexdigest() == event.sha256:
+            self._good_blobs.add(event.sha256)
+        else:
+            yield f"artifact {event.sha256} has other bytes than its name says"

@@ -1,0 +1,182 @@
+"""Others read a store without this program, following only docs/log-format.md: polars, and thirty lines of Python."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from recorder.events import type_name
+from recorder.reader import read_envelopes
+from recorder.store import Store
+from recorder.synthetic.design import Design
+from recorder.synthetic.making import make_store
+
+FROZEN = Path(__file__).resolve().parents[1] / "compat" / "store-1"
+
+FORBID = """
+import sys
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("recorder", "analytics", "runners", "lhaw_record"):
+            raise ImportError(name + " is not for a foreign reader")
+sys.meta_path.insert(0, Forbidden())
+"""
+
+POLARS = """
+import glob, json, sys
+import polars
+sealed = [path for path in glob.glob(sys.argv[1] + "/events/experiment=*/*.parquet") if "_schema" not in path]
+events = polars.concat([polars.read_parquet(path, hive_partitioning=False) for path in sealed], how="diagonal_relaxed")
+counts = {row["type"]: row["len"] for row in events.group_by("type").len().to_dicts()}
+values = {}
+for name in counts:
+    first = events.filter(polars.col("type") == name).sort("experiment_id", "stream_id", "sequence").row(0, named=True)
+    others = [other for other in counts if other != name and first[other] is not None]
+    values[name] = {key: first[key] for key in ("stream_id", "sequence")} | {"event": first[name], "others": others}
+json.dump({"counts": counts, "values": values}, sys.stdout)
+"""
+
+JOURNAL = """
+import json, struct, sys, zlib
+import msgspec
+
+def commits(data):
+    assert data[:8] == b"LHAWJRN\\x01"
+    offset, seed = 8, 0
+    while offset + 12 <= len(data):
+        mark, n, crc = struct.unpack_from("<4sII", data, offset)
+        body = data[offset + 12 : offset + 12 + n]
+        sum = zlib.crc32(body, zlib.crc32(struct.pack("<QI", offset, n), seed))
+        if mark != b"\\xc1LHW" or len(body) < n or sum != crc:
+            return
+        seed = seed or crc
+        offset += 12 + n
+        yield body
+
+def records(body):
+    while body:
+        n = int.from_bytes(body[:4], "little")
+        yield msgspec.msgpack.decode(body[4 : 4 + n])
+        body = body[4 + n :]
+
+found = [record for body in commits(open(sys.argv[1], "rb").read()) for record in records(body)]
+header, envelopes = found[0], [record for record in found if "event" in record]
+json.dump({"header": header, "envelopes": envelopes}, sys.stdout)
+"""
+
+INDEX = """
+import json, sys, zlib
+import pyarrow
+import pyarrow.parquet
+data = open(sys.argv[1], "rb").read()
+assert int.from_bytes(data[:4], "little") == zlib.crc32(data[8:]) and data[4:8] == bytes(4)
+index = pyarrow.ipc.open_file(data[8:]).read_all()
+with pyarrow.parquet.ParquetFile(sys.argv[2]) as file:
+    covers = json.loads(file.metadata.metadata[b"lhaw_record.covers"])
+    keys = [key.decode() for key in file.metadata.metadata]
+    streams = file.read(["stream_id"])["stream_id"].to_pylist()
+json.dump({"index": index.to_pydict(), "covers": covers, "keys": keys, "streams": streams}, sys.stdout)
+"""
+
+
+def _foreign(program, *arguments):
+    """Run a program that cannot import this package; return what it printed as JSON."""
+    command = [sys.executable, "-I", "-c", FORBID + textwrap.dedent(program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def synthetic(tmp_path_factory):
+    """A sealed store with whole trials."""
+    root = tmp_path_factory.mktemp("foreign") / "store"
+    make_store(root, Design(3, 1_000))
+    return root
+
+
+def test_polars_reads_the_segments(synthetic):
+    """Counts of every type agree, and of each type the first event has the same values; other columns are null."""
+    for root, is_sealed in ((synthetic, lambda each: True), (FROZEN, lambda each: each.experiment_id != "interrupted")):
+        envelopes = [each for each in read_envelopes(root) if is_sealed(each)]
+        envelopes.sort(key=lambda each: (each.experiment_id, each.stream_id, each.sequence))
+        found = _foreign(POLARS, root)
+        assert found["counts"] == Counter(type_name(type(each.event)) for each in envelopes)
+        for name, first in found["values"].items():
+            ours = next(each for each in envelopes if type_name(type(each.event)) == name)
+            assert (first["stream_id"], first["sequence"], first["others"]) == (ours.stream_id, ours.sequence, [])
+            assert msgspec.convert({"type": name, **_without_nulls(first["event"])}, type(ours.event)) == ours.event
+
+
+def _without_nulls(value):
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def test_a_journal_is_decoded_by_the_page_alone():
+    """Marks, checksums and records as docs/log-format.md describes them: the events that this program reads."""
+    ((_, path),) = Store(FROZEN).journals().items()
+    found = _foreign(JOURNAL, path)
+    ours = [each for each in read_envelopes(FROZEN) if each.experiment_id == "interrupted"]
+    assert found["header"]["experiment_id"] == "interrupted"
+    assert [msgspec.convert(each, type(ours[0])) for each in found["envelopes"]] == ours
+
+
+def test_an_index_and_the_metadata_are_as_the_page_says(synthetic):
+    """The index says where streams stand, and the only key of the metadata says which journals a segment covers."""
+    for root in (synthetic, FROZEN):
+        for path in Store(root).segment_paths():
+            found = _foreign(INDEX, root / "index" / f"{path.stem}.arrow", path)
+            index = found["index"]
+            assert list(index) == ["stream_id", "first_row", "rows", "is_closed"]
+            runs = zip(index["stream_id"], index["rows"], strict=True)
+            assert [stream for stream, rows in runs for _ in range(rows)] == found["streams"]
+            assert found["keys"] == ["lhaw_record.covers"]
+            if path.name.startswith("w"):
+                assert found["covers"] == [path.stem.rpartition("-")[0]]
+
+
+def _rebuilt(events):
+    """The requests of one stream, by the steps on the page; events as plain dictionaries, in order."""
+    results, replies, requests = {}, {}, {}
+    for event in events:
+        if event["type"] == "action_finished":
+            results[event["action_index"]] = event["result"]
+        elif event["type"] == "model_responded":
+            calls = [
+                {"id": each["call_id"], "type": "function",
+                 "function": {"name": each["name"], "arguments": each["arguments_json"]}}
+                for each in event.get("tool_calls", ())
+            ]  # fmt: skip
+            reply = {"role": "assistant", "content": event["text"]} | ({"tool_calls": calls} if calls else {})
+            replies[event["call_id"]] = reply
+        elif event["type"] == "model_called":
+            parent = event.get("parent_call_id")
+            before = [*requests[parent], replies[parent]] if parent in replies else requests.get(parent, [])
+            added = json.loads(event["new_messages_json"])
+            for message in added:
+                if "result_of_action" in message:
+                    message["content"] = results[message.pop("result_of_action")]
+            requests[event["call_id"]] = before[: event["shared_count"]] + added
+            yield event, requests[event["call_id"]]
+
+
+def test_requests_are_rebuilt_by_the_page_alone(synthetic):
+    """Every request of every trial has the number of messages and the digest that were recorded."""
+    streams = {}
+    for envelope in read_envelopes(synthetic):
+        streams.setdefault(envelope.stream_id, []).append(msgspec.to_builtins(envelope.event))
+    rebuilt = [pair for events in streams.values() for pair in _rebuilt(events)]
+    assert any("result_of_action" in event["new_messages_json"] for event, _ in rebuilt)
+    for event, messages in rebuilt:
+        text = json.dumps(messages, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        assert len(messages) == event["message_count"]
+        assert hashlib.sha256(text.encode()).hexdigest()[:32] == event["request_digest"]

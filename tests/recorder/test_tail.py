@@ -1,0 +1,100 @@
+"""``log tail``: the newest events wherever they lie, and with --follow each new one exactly once."""
+
+import random
+
+import pyarrow.parquet as pq
+import pytest
+
+from lhaw_record import main
+from recorder.compaction import compact
+from recorder.reader import read_envelopes
+from recorder.recorder import Recorder
+from recorder.store import Store
+from recorder.tail import Tail
+from tests.crash.workload import InProcess
+from tests.recorder.stores import failed, finished, record_streams, started
+
+
+def _keys(lines):
+    return [(line.stream_id, line.sequence) for line in lines]
+
+
+def _in_time(root, stream_id=None):
+    found = sorted(
+        read_envelopes(root, stream_id), key=lambda each: (each.recorded_at_us, each.stream_id, each.sequence)
+    )
+    return [(each.stream_id, each.sequence) for each in found]
+
+
+async def test_the_last_events_are_those_of_a_full_read(tmp_path):
+    """From many segments, a merged one and an open journal: the same as sorting every event."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", rotate_bytes=5000, start_sealing=InProcess) as recorder:
+        await record_streams(recorder, 5, 12)
+        for _ in range(2):
+            for count in (0, 1, 7, 60, 10_000):
+                assert _keys(Tail(store.root).last(count)) == _in_time(store.root)[max(0, 125 - count) :]
+            assert _keys(Tail(store.root, "s3").last(4)) == _in_time(store.root, "s3")[-4:]
+            compact(store)
+
+
+async def test_only_the_newest_row_groups_are_read(tmp_path, monkeypatch):
+    """Of many segments with older events not one row is read."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", rotate_bytes=5000, start_sealing=InProcess) as recorder:
+        for prefix in "abcdef":
+            await record_streams(recorder, 5, 5, prefix=prefix)
+    read = []
+    whole = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda file, *a, **k: read.append(1) or whole(file, *a, **k))
+    assert len(Tail(store.root).last(3)) == 3
+    assert len(store.segment_paths()) > 8
+    assert len(read) <= 6
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_following_shows_each_event_once(tmp_path, seed):
+    """While streams grow, journals are sealed and segments merged between two looks, nothing is missed or doubled."""
+    chance = random.Random(seed)
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", rotate_bytes=3000, start_sealing=InProcess) as recorder:
+        old = recorder.stream("old", trial_id="t", attempt=1)
+        await old.append(*(started(index) for index in range(5)))
+        tail = Tail(store.root)
+        shown = _keys(tail.last(1000))
+        streams = [old, *(recorder.stream(f"s{number}", trial_id="t", attempt=1) for number in range(3))]
+        for _ in range(40):
+            for _ in range(chance.randrange(12)):
+                stream = chance.choice(streams)
+                await stream.append(started(1), finished(1, "x" * chance.randrange(200)))
+            if chance.random() < 0.2:
+                compact(store, grace_s=3600.0)
+            shown += _keys(tail.new())
+        for stream in streams:
+            await stream.append(failed())
+    shown += _keys(tail.new())
+    assert len(shown) == len(set(shown))
+    assert sorted(shown) == sorted(_in_time(store.root))
+    assert tail.new() == []
+
+
+async def test_one_stream_can_be_followed(tmp_path):
+    """Other streams' events are not shown."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+        stream, other = (recorder.stream(name, trial_id="t", attempt=1) for name in ("mine", "other"))
+        await stream.append(started(1))
+        tail = Tail(store.root, "mine")
+        assert _keys(tail.last(10)) == [("mine", 0)]
+        await other.append(started(1), failed())
+        await stream.append(started(2), failed())
+        assert _keys(tail.new()) == [("mine", 1), ("mine", 2)]
+
+
+async def test_the_command_names_a_stream_that_is_not_there(tmp_path, capsys):
+    """A mistyped stream is an error, not an empty table."""
+    store = Store.create(tmp_path / "store")
+    assert main(["log", "tail", str(store.root), "--stream", "nobody"]) == 1
+    assert "has no stream 'nobody'" in capsys.readouterr().err
+    assert main(["log", "tail", str(store.root), "--format", "json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
