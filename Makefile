@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= stores/demo
 
-.PHONY: demo test setup lint types contracts bench bench-peers mcp-servers clean help
+.PHONY: demo test setup lint types contracts bench bench-peers bench-scale mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -42,6 +42,9 @@ contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run
 	@"$(BIN)/python" -m tests.bench
 
+bench-scale: $(VENV)/.dev-ready  ## time and memory of reading against size, up to 10 million events (most of an hour)
+	@"$(BIN)/python" -m tests.bench.scale
+
 bench-peers: $(VENV)/.dev-ready  ## speed and size beside the peer, inspect_ai (a quarter of an hour)
 	@"$(BIN)/python" -m tests.bench_peers
 
@@ -49,7 +52,7 @@ mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas 
 	@"$(BIN)/python" -m runners.benchmarks.mcp_atlas.install
 
 clean:  ## remove environments and caches, never stores
-	rm -rf "$(VENV)" .envs .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf "$(VENV)" .envs .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 
 # uv where it is there, pip elsewhere; both take the tested versions from constraints.txt.
 define install

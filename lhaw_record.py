@@ -11,9 +11,13 @@ from collections.abc import Sequence
 
 import analytics.commands
 import analytics.errors
+import analytics.export_commands
 import recorder.commands
 import recorder.synthetic.commands
 import runners.commands
+import runners.import_commands
+import runners.judge_commands
+from recorder.address import opened
 from recorder.errors import DamagedStore, RecorderError
 from runners.errors import ExperimentError, RunnerError
 
@@ -28,7 +32,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     runners.commands.add_commands(commands)
+    runners.import_commands.add_commands(commands)
+    runners.judge_commands.add_commands(commands)
     analytics.commands.add_commands(commands)
+    analytics.export_commands.add_commands(commands)
     recorder.commands.add_commands(commands)
     recorder.synthetic.commands.add_commands(commands)
     return parser
@@ -38,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     options = build_parser().parse_args(arguments)
     try:
-        return int(options.function(options))
+        return int(options.function(opened(options)))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -36,7 +36,9 @@ _OF_TABLE = {
         "several percentages give the same action",
     },
 }
-_OF_TABLE["wasted"] = _OF_TABLE["voi"]
+for _name in ("wasted", "kendall", "optimal_window", "commitment", "timing_hypotheses"):
+    _OF_TABLE[_name] = _OF_TABLE["voi"]
+_OF_TABLE["point_of_no_return"] = {**_OF_TABLE["voi"], **_OF_TABLE["by_class"]}
 _UNJUDGED = "unjudged_variants"
 
 

@@ -9,36 +9,37 @@ import duckdb
 
 from analytics import store as stores
 from analytics.errors import AnalyticsError
+from analytics.headers import print_views
 from analytics.parameters import PARAMETERS, Setting, current, parse_settings
 from analytics.views import named_in
 from recorder.output import print_rows
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon
-  .views           the views there are
+  .views [NAME]    the views there are with their columns; only one of them, or one layer, with its name
   .describe NAME   the columns of a view
   .set NAME=VALUE  another reading; .set alone lists the parameters
   .refresh         look at the store again (a run may have gone on)
   .help            this text
   .quit            leave (also Ctrl-D)"""
 
-VIEWS = """\
-select view_name as name, 'view' as kind from duckdb_views() where not internal
-union all
-select table_name, 'computed once' from duckdb_tables() where temporary
-order by name"""
-
 
 def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
-    """Print the rows of one query.
+    """Print the rows of one query, or what ``.views`` prints at the prompt.
 
     Raises:
         AnalyticsError: DuckDB refuses the query; the message is its own.
         StoreError: There is no store.
     """
-    connection = stores.open(store, only=named_in(query))
+    word, _, rest = query.strip().partition(" ")
+    if word.startswith(".") and word != ".views":
+        raise AnalyticsError(f"{word} belongs to the prompt; -c takes a query or .views [NAME]")
+    connection = stores.open(store, only=named_in(query) if word != ".views" else set())
     try:
-        print_query(connection, query, form, out)
+        if word == ".views":
+            print_views(connection, rest.strip(), form, out)
+        else:
+            print_query(connection, query, form, out)
     finally:
         connection.close()
 
@@ -119,7 +120,8 @@ class Prompt:
         if word == ".help":
             self._narrate(HELP)
         elif word == ".views":
-            self._print(VIEWS)
+            print_views(self._connection, rest.strip().rstrip(";"), self._form, sys.stdout)
+            sys.stdout.flush()
         elif word == ".describe":
             name = rest.strip().rstrip(";").replace('"', '""')
             self._print(f'select column_name, column_type from (describe "{name}")')  # noqa: S608 - quoted above

@@ -1,8 +1,9 @@
-"""A table as text for a terminal, as CSV, or as JSON."""
+"""A table as text for a terminal, as CSV, JSON, Markdown or LaTeX."""
 
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
@@ -13,6 +14,11 @@ from analytics.tables import Row, Table
 
 Lines = list[list[str]]
 
+_MARKUP = re.compile(r"[\\|`*]|(?<![^\W_])_|_(?![^\W_])|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|~(?=~)|\](?=[(\[:])")
+_TEX = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "|": r"\textbar{}"}
+_TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}"}
+_TEX |= {"[": "{[}", "]": "{]}", "*": "{*}", "…": r"\ldots{}", "\n": " "}
+_TEX |= {character: "\\" + character for character in "&%$#_{}"}
 _COUNTS = (("units", "n_units"), ("trials", "n_trials"), ("missing", "n_missing"))
 
 
@@ -33,10 +39,7 @@ def to_json(tables: Sequence[Table]) -> str:
 def to_text(table: Table, width: int = 132) -> str:
     """Return a table for people: a block per benchmark, one column per agent where that fits into ``width``."""
     parts = [f"{table.name}: {table.title}\n"]
-    blocks = [(name, list(rows)) for name, rows in groupby(table.rows, key=lambda row: str(row["benchmark"]))]
-    if len(blocks) == 2:
-        blocks = [(name, rows) for name, rows in blocks if name != "all"]  # the sum over one benchmark
-    for benchmark, block in blocks:
+    for benchmark, block in _blocks(table):
         lines = _costs(block) if "purpose" in table.keys else _estimates(table, block, width)
         parts += [f"\n{benchmark}\n", _aligned(lines)]
     if not table.rows:
@@ -46,18 +49,63 @@ def to_text(table: Table, width: int = 132) -> str:
     return "".join(parts)
 
 
+def to_markdown(table: Table) -> str:
+    """Return a table as Markdown: keys, estimates with intervals, counts; the notes as a list below."""
+    head, *lines = _one_per_line(table, list(table.rows), list(table.keys), has_repeats=True)
+    rows = [head, ["---"] * len(head), *lines]
+    title = _markdown(f"{table.name}: {table.title}")
+    parts = [f"## {title}\n", *("| " + " | ".join(map(_markdown, row)) + " |" for row in rows)]
+    return "\n".join([*parts, "", *(f"- {_markdown(note)}" for note in table.notes)]) + "\n"
+
+
+def to_latex(table: Table) -> str:
+    """Return a table for LaTeX with the packages booktabs, longtable and, for quotes, fontenc (T1) and textcomp."""
+    head, *lines = _one_per_line(table, list(table.rows), list(table.keys), has_repeats=True)
+    body = [" & ".join(map(_tex, line)) + r" \\" for line in lines]
+    return "\n".join(
+        [
+            f"% {table.name}",
+            rf"\begin{{longtable}}{{{'l' * len(head)}}}",
+            rf"\caption{{{_tex(table.title)}}}\label{{tab:{table.name}}}\\",
+            r"\toprule",
+            " & ".join(map(_tex, head)) + r" \\",
+            r"\midrule\endhead",
+            *body,
+            r"\bottomrule",
+            r"\end{longtable}",
+            *(rf"\noindent {{\footnotesize {_tex(note)}}}\par" for note in table.notes),
+            "",
+        ]
+    )
+
+
+def _markdown(text: str) -> str:
+    """Text that ends no cell and begins no markup; what GitHub shows as it is, as in a_b or [0.1, 0.2], stays."""
+    return _MARKUP.sub(lambda found: "\\" + found[0], text).replace("\n", " ")
+
+
+def _tex(text: str) -> str:
+    """Text without a command in it; a minus before a number is a real one."""
+    escaped = "".join(_TEX.get(character, character) for character in text)
+    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", escaped)
+
+
 def cell(row: Row) -> str:
     """Return ``0.50 [0.30, 0.70]``; what is undefined is ``-`` or lacks its bounds, with the reason."""
     show = _format(row["measure"])
     if row["value"] is None:
         return f"- {row['reason']}"
+    if row["reason"] == "count":
+        return f"{row['value']:.0f}"
+    if row["reason"] == "no_interval":
+        return show(row["value"])
     if row["low"] is None:
-        return show(row["value"]) if row["reason"] == "count" else f"{show(row['value'])} ({row['reason']})"
+        return f"{show(row['value'])} ({row['reason']})"
     return f"{show(row['value'])} [{show(row['low'])}, {show(row['high'])}]"
 
 
 def _format(measure: str) -> Callable[[float], str]:
-    if measure in ("questions", "most_questions_per_trial") or measure.endswith("_tokens"):
+    if measure.endswith("_tokens"):
         return lambda value: f"{value:.0f}"
     if measure.endswith("_usd"):
         return lambda value: f"{value:.2g}"
@@ -66,12 +114,23 @@ def _format(measure: str) -> Callable[[float], str]:
     return lambda value: f"{value:.2f}"
 
 
+def _blocks(table: Table) -> list[tuple[str, list[Row]]]:
+    """The rows of each benchmark under its name; all in one block where they are pooled."""
+    blocks: dict[str, list[Row]] = {}
+    for row in table.rows:
+        blocks.setdefault(str(row.get("benchmark", "all benchmarks")), []).append(row)
+    if len(blocks) == 2:
+        blocks.pop("all", None)  # the sum over one benchmark
+    return list(blocks.items())
+
+
 def _estimates(table: Table, rows: list[Row], width: int) -> Lines:
     keys = [key for key in table.keys if key != "benchmark"]
-    wide = _by_agent(rows, [key for key in keys if key != "agent"])
-    if max(len(line) for line in _aligned(wide).splitlines()) <= width:
-        return wide
-    return _one_per_line(rows, keys)
+    if "agent" in keys and not table.shown:
+        wide = _by_agent(rows, [key for key in keys if key != "agent"])
+        if max(len(line) for line in _aligned(wide).splitlines()) <= width:
+            return wide
+    return _one_per_line(table, rows, keys)
 
 
 def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
@@ -79,7 +138,7 @@ def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
     agents = list(dict.fromkeys(str(row["agent"]) for row in rows))
     groups: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
-        groups.setdefault(tuple(str(row[key]) for key in keys), {})[str(row["agent"])] = row
+        groups.setdefault(tuple(_key(row[key]) for key in keys), {})[str(row["agent"])] = row
     order = sorted(groups, key=lambda group: _first_seen(rows, keys, group))
     lines = [[*keys, *agents, *(name for name, _ in _COUNTS)]]
     for group in order:
@@ -91,7 +150,7 @@ def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
 
 def _first_seen(rows: list[Row], keys: list[str], group: tuple[str, ...]) -> tuple[int, ...]:
     """Rank each key by its first place in the rows, so that every agent's rows merge in one order."""
-    seen = [list(dict.fromkeys(str(row[key]) for row in rows)) for key in keys]
+    seen = [list(dict.fromkeys(_key(row[key]) for row in rows)) for key in keys]
     return tuple(values.index(part) for values, part in zip(seen, group, strict=True))
 
 
@@ -100,10 +159,27 @@ def _joined(by_agent: dict[str, Row], agents: list[str], column: str) -> str:
     return counts[0] if len(set(counts)) == 1 else "/".join(counts)
 
 
-def _one_per_line(rows: list[Row], keys: list[str]) -> Lines:
-    lines = [[*keys, "value", *(name for name, _ in _COUNTS)]]
-    lines += [[*(str(row[key]) for key in keys), cell(row), *(str(row[c]) for _, c in _COUNTS)] for row in rows]
-    return _without_repeats(lines, len(keys))
+def _one_per_line(table: Table, rows: list[Row], keys: list[str], *, has_repeats: bool = False) -> Lines:
+    counts = [(name, column) for name, column in _COUNTS if column in table.columns]
+    others = [column for column in table.columns if column not in keys] if "value" not in table.columns else []
+    lines = [[*keys, *(others or ["value"]), *table.shown, *(name for name, _ in counts if not others)]]
+    for row in rows:
+        estimate = [cell(row)] if not others else [_shown(row[column]) for column in others]
+        shown = [_shown(row[column]) for column in table.shown]
+        lines.append(
+            [*(_key(row[key]) for key in keys), *estimate, *shown, *(str(row[c]) for _, c in counts if not others)]
+        )
+    return lines if has_repeats else _without_repeats(lines, len(keys))
+
+
+def _key(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "-", True: "yes", False: "no"}[value]
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _costs(rows: list[Row]) -> Lines:

@@ -21,11 +21,12 @@ from recorder.pull import pull
 from recorder.schema import from_row, to_table
 from recorder.segments import Segment, list_segments
 from recorder.store import Store
-from recorder.stream_index import load_index
+from recorder.stream_index import find_stream, load_index
 
 T = TypeVar("T")
 
 _MOST_LOOKS = 100
+_BATCH_ROWS = 4_000
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,11 +154,10 @@ def stream_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
         FileNotFoundError: The segment is gone.
         pyarrow.ArrowException: The segment is damaged.
     """
-    index = load_index(store, segment)
-    place = pc.index(index["stream_id"], stream_id).as_py()
-    if place < 0:
-        return index.slice(0, 0)
-    first, rows = index["first_row"][place].as_py(), index["rows"][place].as_py()
+    place = find_stream(store, segment, stream_id)
+    if place is None:
+        return pa.table({})
+    first, rows = place
     with pq.ParquetFile(segment, memory_map=True) as file:
         groups: list[int] = []
         before = skipped = 0
@@ -167,7 +167,14 @@ def stream_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
                 skipped = before if not groups else skipped
                 groups.append(group)
             before = after
-        return file.read_row_groups(groups).slice(first - skipped, rows)
+        batches: list[pa.RecordBatch] = []
+        wanted = first - skipped + rows
+        for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups):
+            batches.append(batch)
+            wanted -= batch.num_rows
+            if wanted <= 0:
+                break
+        return pa.Table.from_batches(batches).slice(first - skipped, rows)
 
 
 def stream_ids(root: Path) -> frozenset[str]:

@@ -24,8 +24,8 @@ class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt that counts: the highest-numbered valid one. ``cost_usd`` None when a price was unknown.
 
     Two hosts of a shared store may each have a valid attempt of one number. Of these the one that began last counts, by
-    the clocks of the hosts, then by the id of its stream: for every host, and for the views, the same one. When it began
-    says nothing about how it went, and what a host publishes late began early and changes no number.
+    the clocks of the hosts, then by the id of its stream: for every host, and for the views, the same one. When it
+    began says nothing about how it went, and what a host publishes late began early and changes no number.
     """
 
     trial_id: str

@@ -9,13 +9,15 @@
 --   trials_per_cell bigint: planned trials per cell; null if unknown
 -- equation: none
 -- source: docs/log-format.md, run_started
--- notes: an experiment's plan is that of its latest run (ties by run id);
+-- notes: an experiment's plan is that of its latest run (ties by run id); runs of a
+--     command that plans no trials, as judge and grade, are passed over.
 --     trials_per_cell is null where the recorded experiment file does not say.
 with latest as (
     select
         experiment_id,
         arg_max(run_id, (recorded_at_us, run_id)) as run_id
     from stg_runs_started
+    where json_extract_string(config_json, '$.command') is null
     group by experiment_id
 )
 

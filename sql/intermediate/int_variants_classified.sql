@@ -1,6 +1,6 @@
 -- view: int_variants_classified
 -- grain: variant_digest, agent, role
--- inputs: int_variant_outcomes
+-- inputs: int_new_task_verdicts, int_variant_outcomes
 -- outputs:
 --   variant_digest varchar: digest of the variant
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
@@ -19,23 +19,33 @@
 -- equation: first match wins. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0:
 --     outcome-critical; |S| = 1 and c = n: benign; otherwise divergent
 -- source: docs/metrics.md 2, ambiguity class; parameter `reading`
--- notes: no judge is recorded, so c = 0 and |S| = 1 is unjudged and stays
---     outcome-critical. reading = readme makes c = n benign whatever S is. Fewer than
---     the planned trials give null.
+-- notes: c = 0 and |S| = 1 is new_task only where a judge's verdict about just these
+--     trials confirms it; rejected and unjudged it stays outcome-critical. reading =
+--     readme makes c = n benign whatever S is. Fewer than the planned trials give null.
 with judged as (
     select
-        variant_digest,
-        agent,
-        role,
-        benchmark,
-        variant_id,
-        agent_name,
-        n_planned,
-        n_trials,
-        n_success,
-        n_terminal_states,
-        n_trials < n_planned as is_incomplete
-    from int_variant_outcomes
+        outcomes.variant_digest,
+        outcomes.agent,
+        outcomes.role,
+        outcomes.benchmark,
+        outcomes.variant_id,
+        outcomes.agent_name,
+        outcomes.n_planned,
+        outcomes.n_trials,
+        outcomes.n_success,
+        outcomes.n_terminal_states,
+        outcomes.n_trials < outcomes.n_planned as is_incomplete,
+        case
+            when outcomes.n_success = 0 and outcomes.n_terminal_states = 1
+                then coalesce(verdicts.verdict, 'unjudged')
+            else 'not_applicable'
+        end as new_task_verdict
+    from int_variant_outcomes as outcomes
+    left join int_new_task_verdicts as verdicts
+        on
+            outcomes.variant_digest = verdicts.variant_digest
+            and outcomes.agent = verdicts.agent
+            and outcomes.role = verdicts.role
 )
 
 select
@@ -51,6 +61,7 @@ select
     n_terminal_states,
     case
         when is_incomplete then null
+        when new_task_verdict = 'confirmed' then 'new_task'
         when n_success = 0 then 'outcome-critical'
         when
             n_success = n_trials
@@ -58,10 +69,6 @@ select
             then 'benign'
         else 'divergent'
     end as ambiguity_class,
-    case
-        when is_incomplete then null
-        when n_success = 0 and n_terminal_states = 1 then 'unjudged'
-        else 'not_applicable'
-    end as new_task_verdict,
+    case when not is_incomplete then new_task_verdict end as new_task_verdict,
     case when is_incomplete then 'trials_incomplete' end as reason
 from judged

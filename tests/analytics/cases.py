@@ -3,6 +3,10 @@
 A case is a TOML file. ``trials`` has one line per attempt: unit | condition | indexes | scores | actions | options.
 Indexes are ``0`` or ``0-2``, actions are separated by ``;`` (see make_store), scores by blanks, and options are
 ``name=value`` pairs of :meth:`tests.analytics.make_store.Store.trial`.
+
+``judgements`` has one line per judgement or later grading: kind | unit | condition | indexes | agent | by | what. Kinds
+are ``questions`` (flags as ``name=verdict``, the others are no), ``new_task`` (a verdict on all the indexes) and
+``grade`` (scores).
 """
 
 import tomllib
@@ -31,6 +35,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     expect: list[Expectation]
     variants: dict[str, dict[str, str]] = {}
     budgets: dict[str, list[int]] = {}
+    domains: dict[str, str] = {}
+    agents: dict[str, dict[str, str]] = {}
+    judgements: str = ""
     benchmark: str = "desk"
     scope: str = "task"
     planned: int = 3
@@ -44,8 +51,9 @@ def load(path: Path) -> Case:
 def build(case: Case) -> Store:
     """Record the store of a case."""
     store = Store(trials=case.planned, scope=case.scope, benchmark=case.benchmark)
+    store.agents.update(case.agents)
     for task_id, totals in case.tasks.items():
-        store.task(task_id, totals)
+        store.task(task_id, totals, domain=case.domains.get(task_id))
     for variant_id, fields in case.variants.items():
         rest = {name: value for name, value in fields.items() if name not in ("task", "dimensions")}
         store.variant(fields["task"], variant_id, fields.get("dimensions", "goal"), **rest)
@@ -54,7 +62,21 @@ def build(case: Case) -> Store:
             _record(store, line)
     for unit, (budget, *counts) in case.budgets.items():
         store.budget(unit, counts, budget)
+    for line in case.judgements.strip().splitlines():
+        _judge(store, *(part.strip() for part in line.split("|")))
     return store
+
+
+def _judge(store: Store, kind: str, unit: str, condition: str, indexes: str, agent: str, by: str, what: str) -> None:
+    first, _, last = indexes.partition("-")
+    streams = [store.streams[unit, condition, index, agent] for index in range(int(first), int(last or first) + 1)]
+    if kind == "new_task":
+        store.judge_new_task(unit, streams, what, by)
+    for stream in streams:
+        if kind == "questions":
+            store.judge_questions(stream, dict(word.split("=") for word in what.split()), by)
+        elif kind == "grade":
+            store.regrade(unit, stream, [float(score) for score in what.split()], by)
 
 
 def _record(store: Store, line: str) -> None:

@@ -1,14 +1,16 @@
 """Small stores for tests: trials written down in a line, recorded through the recorder's own types.
 
 An action is a text: ``read a.csv`` calls the tool read with the argument ``a.csv``, ``ask_user S1`` asks a question
-whose answer reveals S1, ``say ...`` is a turn of text alone, ``broken read`` a call with broken JSON. ``one + two`` are
-two calls of one reply.
+whose answer reveals S1 (``~S2`` volunteers S2), ``say ...`` is a turn of text alone, ``broken read`` a call with
+broken JSON. ``one + two`` are two calls of one reply.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from recorder.canonical import canonical_json, digest, short_digest
 from recorder.events import (
@@ -18,12 +20,15 @@ from recorder.events import (
     ClarificationInjected,
     Envelope,
     Event,
+    JudgedFlag,
     ModelCalled,
     ModelFailed,
     ModelResponded,
+    NewTaskJudged,
     OracleBudgetSet,
     QuestionAnswered,
     QuestionAsked,
+    QuestionJudged,
     RevealedSegment,
     RunStarted,
     TaskRegistered,
@@ -35,10 +40,13 @@ from recorder.events import (
 from recorder.reader import Snapshot
 from recorder.schema import to_table
 from recorder.values import Checkpoint, Segment, Task, Variant, prompt_state_and_channel
+from runners.judging.flags import JUDGED
 
 
 class Store:
     """Collects events; ``snapshot()`` is what a reader would see.
+
+    ``agents`` holds fields of ``trial_started`` that all trials of an agent have, by its name.
 
     Args:
         trials: Planned trials per cell, as the experiment file says.
@@ -54,6 +62,9 @@ class Store:
         self.experiment = experiment
         self.tasks: dict[str, Task] = {}
         self.variants: dict[str, Variant] = {}
+        self.agents: dict[str, dict[str, Any]] = {}
+        self.streams: dict[tuple[str, str, int, str], str] = {}
+        """The latest attempt of (unit, condition, index, agent)."""
         self._sequences: dict[str, int] = {}
         self._clock = 1_000_000
         self.start_run(trials=trials)
@@ -96,7 +107,18 @@ class Store:
             )
         )
 
-    def task(self, task_id: str, totals: Sequence[float] = (1.0,), *, version: str = "1") -> Task:
+    def rewind(self, stream_id: str) -> None:
+        """Let the next event of a stream take the place of the last one, which the caller has removed."""
+        self._sequences[stream_id] -= 1
+
+    def register(self, task: Task) -> None:
+        """Register a task of a benchmark."""
+        self.tasks[task.task_id] = task
+        self.add(self.run_id, TaskRegistered(task=task, task_digest=task.task_digest))
+
+    def task(
+        self, task_id: str, totals: Sequence[float] = (1.0,), *, version: str = "1", domain: str | None = None
+    ) -> Task:
         """Register a task with one checkpoint per total."""
         checkpoints = tuple(
             Checkpoint(checkpoint_id=f"c{place}", label=f"point {place}", total=total)
@@ -109,15 +131,28 @@ class Store:
             prompt=f"do {task_id}",
             checkpoints=checkpoints,
             environment_digest="0",
+            domain=domain,
         )
-        self.tasks[task_id] = task
-        self.add(self.run_id, TaskRegistered(task=task, task_digest=task.task_digest))
+        self.register(task)
         return task
 
-    def variant(self, task_id: str, variant_id: str, dimensions: str = "goal", **fields: Any) -> Variant:
-        """Register a variant with one removed segment per dimension in the text."""
+    def variant(
+        self, task_id: str, variant_id: str, dimensions: str = "goal", scores: str = "", **fields: Any
+    ) -> Variant:
+        """Register a variant with one removed segment per dimension in the text.
+
+        ``scores`` has criticality/guessability of each: ``1/0 0.5/1``.
+        """
+        pairs = [tuple(map(float, pair.split("/"))) for pair in scores.split()] or [(None, None)] * 9
         segments = tuple(
-            Segment(segment_id=f"S{place}", value=f"value {place}", dimension=name, subdimension="any")
+            Segment(
+                segment_id=f"S{place}",
+                value=f"value {place}",
+                dimension=name,
+                subdimension="any",
+                criticality=pairs[place - 1][0],
+                guessability=pairs[place - 1][1],
+            )
             for place, name in enumerate(dimensions.split(), 1)
         )
         fields = {"prompt": f"do some {task_id}", "origin": "hand_written", **fields}
@@ -195,11 +230,13 @@ class Store:
             "inject_percent": percent,
             "budget_actions": budget if percent else None,
             "inject_after_action": max(1, budget * percent // 100) if percent and budget else None,
+            **self.agents.get(agent, {}),
             **fields,
         }
         identity = {name: value for name, value in keys.items() if name not in ("run_id", "budget_actions")}
         trial_id = short_digest(identity)
         stream = f"{trial_id}-{attempt}{host}"
+        self.streams[unit, condition, index, agent] = stream
         self.add(stream, TrialStarted(**keys), trial_id, attempt)
         if ends in ("running", "interrupted"):
             if ends == "running":
@@ -293,7 +330,10 @@ class Store:
                 answer="this",
                 simulator="exact",
                 latency_ms=1.0,
-                revealed=tuple(RevealedSegment(segment_id=item, is_requested=True) for item in rest.split()),
+                revealed=tuple(
+                    RevealedSegment(segment_id=item.lstrip("~"), is_requested=not item.startswith("~"))
+                    for item in rest.split()
+                ),
             )
             self.add(stream, answer, trial_id, attempt)
         finished = ActionFinished(action_index=place, is_error=kind == "malformed", result="ok", duration_ms=10.0)
@@ -313,6 +353,33 @@ class Store:
             action_counts=counts,
         )
         self.add(self.run_id, event)
+
+    def judge_questions(self, stream: str, verdicts: Mapping[str, str], judge: str = "j") -> None:
+        """Record a judge's flags of an attempt; the flags that are not named are ``no``."""
+        flags = tuple(
+            JudgedFlag(flag=flag, verdict=verdicts.get(flag, "no"), reason=f"{judge} on {flag}") for flag in JUDGED
+        )
+        event = QuestionJudged(judged_stream_id=stream, judge=judge, prompt_digest="p", flags=flags)
+        self.add(self.run_id, event)
+
+    def judge_new_task(self, variant: str, streams: Iterable[str], verdict: str, judge: str = "j") -> None:
+        """Record a judge's verdict on the trials of a variant."""
+        event = NewTaskJudged(
+            variant_digest=self.variants[variant].variant_digest,
+            judged_stream_ids=tuple(streams),
+            verdict=verdict,
+            reason=f"{judge} says {verdict}",
+            judge=judge,
+            prompt_digest="p",
+        )
+        self.add(self.run_id, event)
+
+    def regrade(self, unit: str, stream: str, scores: Sequence[float], grading_id: str = "again") -> None:
+        """Record later results of an attempt, one per checkpoint."""
+        variant = self.variants.get(unit)
+        for checkpoint, score in zip(self.tasks[variant.task_id if variant else unit].checkpoints, scores, strict=True):
+            event = scored(checkpoint, score, is_primary=False, graded_stream_id=stream)
+            self.add(self.run_id, msgspec.structs.replace(event, grading_id=grading_id, grader="g2"))
 
     def snapshot(self, envelopes: list[Envelope] | None = None) -> Snapshot:
         """Return everything so far as a reader would see it."""

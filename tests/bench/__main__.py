@@ -13,7 +13,8 @@ from typing import TextIO
 
 import msgspec
 
-from tests.bench import end_to_end, figures, recording, sealing, tables
+from tests.bench import end_to_end, figures, memory, recording, sealing, tables
+from tests.bench.stores import KEPT, kept_store
 from tests.support.toy_benchmark import Workload
 
 
@@ -23,12 +24,21 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     events_each: int
     journal_bytes: int
+    long_events: int
     workload: Workload
+    table_events: int
 
 
-FULL = Sizes(runs=5, events_each=300, journal_bytes=8 << 20, workload=Workload())
+FULL = Sizes(
+    runs=5, events_each=300, journal_bytes=8 << 20, long_events=1_000_000, workload=Workload(), table_events=500_000
+)
 QUICK = Sizes(
-    runs=1, events_each=8, journal_bytes=200_000, workload=Workload(tasks=1, trials=3, actions=3, concurrency=4)
+    runs=1,
+    events_each=8,
+    journal_bytes=200_000,
+    long_events=40_960,
+    workload=Workload(tasks=1, trials=3, actions=3, concurrency=4),
+    table_events=2_000,
 )
 
 
@@ -40,24 +50,25 @@ def main(arguments: Sequence[str] | None = None, out: TextIO = sys.stdout) -> in
     options = parser.parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.directory) as temporary:
-        report(Path(temporary), QUICK if options.quick else FULL, out)
+        kept = Path(temporary) if options.quick else KEPT
+        report(Path(temporary), kept, QUICK if options.quick else FULL, out)
     return 0
 
 
-def report(directory: Path, sizes: Sizes, out: TextIO) -> None:
-    """Measure in a directory and print the table."""
+def report(directory: Path, kept: Path, sizes: Sizes, out: TextIO) -> None:
+    """Measure in a directory, the tables on a store among those that are kept, and print all figures."""
     began_s = time.monotonic()
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} CPUs, {platform.platform()}", file=out)
     print(f"load average before: {load}; medians of {sizes.runs} run(s); ratios within one run\n", file=out)
     measured = recording.measure(_room(directory, "recording"), runs=sizes.runs, events_each=sizes.events_each)
     measured += sealing.measure(_room(directory, "sealing"), runs=sizes.runs, journal_bytes=sizes.journal_bytes)
-    passages, root = end_to_end.measure(_room(directory, "trials"), runs=sizes.runs, workload=sizes.workload)
-    small_root = directory / "small"
-    end_to_end.record(small_root, QUICK.workload)
-    computed, sentence = tables.measure(root, small_root, runs=sizes.runs)
-    print("\n".join(figures.lines([*measured, *passages, *computed])), file=out)
-    print(f"\n{sentence}\nThe whole measurement took {time.monotonic() - began_s:.0f} s.", file=out)
+    measured += memory.measure(_room(directory, "memory"), runs=min(sizes.runs, 3), events=sizes.long_events)
+    measured += end_to_end.measure(_room(directory, "trials"), runs=sizes.runs, workload=sizes.workload)
+    store = kept_store(kept, sizes.table_events)
+    measured += tables.measure(store, sizes.table_events, runs=sizes.runs)
+    print("\n".join(figures.lines(measured)), file=out)
+    print(f"\nThe whole measurement took {time.monotonic() - began_s:.0f} s.", file=out)
 
 
 def _room(directory: Path, name: str) -> Path:

@@ -24,21 +24,13 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float
 
 
-def record(root: Path, workload: Workload) -> None:
-    """Record one experiment and seal it."""
-    asyncio.run(_recorded(root, workload))
-
-
-def measure(directory: Path, *, runs: int, workload: Workload) -> tuple[list[Figure], Path]:
+def measure(directory: Path, *, runs: int, workload: Workload) -> list[Figure]:
     """Measure whole experiments, and the bytes of the last one's store.
 
     Args:
         directory: An empty directory on a real disk.
         runs: Repetitions; the medians are reported.
         workload: How much there is to do in each.
-
-    Returns:
-        The figures, and the store of the last run, at rest.
     """
     recorded, in_memory = [], []
     for run in range(runs):
@@ -62,7 +54,7 @@ def measure(directory: Path, *, runs: int, workload: Workload) -> tuple[list[Fig
             baseline_name="the same trials, nothing recorded",
         ),
     ]
-    return [*passages, _bytes_figure(root, directory / "plain.parquet")], root
+    return [*passages, _bytes_figure(root, directory / "plain.parquet")]
 
 
 async def _recorded(root: Path, workload: Workload) -> Passage:
@@ -96,9 +88,11 @@ class _Counting:
         self.store = recorder.store if recorder else None
         self.events = 0
 
-    def stream(self, stream_id: str, *, trial_id: str | None = None, attempt: int | None = None) -> "_CountingStream":
-        behind = self._recorder.stream(stream_id, trial_id=trial_id, attempt=attempt) if self._recorder else None
-        return _CountingStream(self, behind)
+    def attempt(self, trial_id: str, number: int) -> "_CountingStream":
+        return _CountingStream(self, self._recorder.attempt(trial_id, number) if self._recorder else None)
+
+    def stream(self, stream_id: str) -> "_CountingStream":
+        return _CountingStream(self, self._recorder.stream(stream_id) if self._recorder else None)
 
 
 class _CountingStream:

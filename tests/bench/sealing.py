@@ -4,8 +4,9 @@ import asyncio
 import time
 from pathlib import Path
 
-from recorder.recorder import Recorder, Stream
+from recorder.recorder import Recorder
 from recorder.store import Store
+from recorder.stream import Stream
 from tests.bench.events import ACTION
 from tests.bench.figures import Figure, Limit, figure
 

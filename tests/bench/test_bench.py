@@ -10,7 +10,15 @@ def test_a_quick_run_measures_everything_and_leaves_nothing_behind(tmp_path):
     """Every figure with a budget is in the table; the directory is empty afterwards. No time is asserted."""
     out = io.StringIO()
     assert main(["--quick", "--directory", str(tmp_path)], out) == 0
-    budgets = ("recorder CPU", "durable events", "acknowledgement p99", "longest block", "end to end", "all tables")
+    budgets = (
+        "recorder CPU",
+        "durable events",
+        "acknowledgement p99",
+        "longest block",
+        "resident memory",
+        "end to end",
+        "all tables",
+    )
     for name in (*budgets, "sealed bytes"):
         assert f"| {name}" in out.getvalue()
     assert list(tmp_path.iterdir()) == []

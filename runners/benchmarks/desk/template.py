@@ -66,9 +66,18 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
             Exception: Whatever a faulty check raises; the caller attributes it to the grader.
         """
         left = Delivered(folder, final_answer)
+        graded = self.grade_delivered(left)
+        return msgspec.structs.replace(graded, artifacts=left.artifacts(self.build(self.parameters)))
+
+    def grade_delivered(self, left: Delivered) -> Grade:
+        """Grade what was left behind, wherever it lies; the grade names no artifacts.
+
+        Raises:
+            Exception: Whatever a faulty check raises; the caller attributes it to the grader.
+        """
         results = tuple(_result(item, left, self.parameters) for item in self.checkpoints)
         is_success = all(result.score >= item.total for result, item in zip(results, self.checkpoints, strict=True))
-        return Grade(results=results, is_success=is_success, artifacts=left.artifacts(self.build(self.parameters)))
+        return Grade(results=results, is_success=is_success)
 
 
 def _result(checkpoint: DeskCheckpoint, left: Delivered, parameters: msgspec.Struct) -> CheckpointResult:

@@ -1,0 +1,84 @@
+"""Export ``trajectories``: the actions of every successful ``full`` trial, by task: how a task can be solved."""
+
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from analytics.exports.actions import actions
+from analytics.exports.exported import Exported, rows_of
+from analytics.store import open as open_store
+
+FORMAT = "lhaw-record/trajectories-1"
+_TRIALS = """
+    select
+        trials.benchmark, trials.task_id, trials.task_digest, trials.trial_id, trials.stream_id, trials.agent,
+        trials.model, trials.trial_index, tasks.prompt, answers.final_answer
+    from trials
+    inner join (
+        select task_digest, any_value(prompt) as prompt
+        from stg_tasks_registered
+        group by task_digest
+    ) as tasks on trials.task_digest = tasks.task_digest
+    left join (
+        select stream_id, trial_finished.final_answer as final_answer
+        from events
+        where type = 'trial_finished'
+    ) as answers on trials.stream_id = answers.stream_id
+    where
+        trials.trial_state = 'valid'
+        and trials.condition = 'full'
+        and trials.is_success
+        and (?::varchar is null or trials.experiment_id = ?)
+    order by trials.benchmark, trials.task_id, trials.task_digest, trials.agent, trials.trial_index, trials.trial_id
+"""
+
+
+def golden_trajectories(store: Path, experiment: str | None = None) -> Exported:
+    """Return the successful trajectories of a store.
+
+    Args:
+        store: The store's directory.
+        experiment: Only trials of this experiment.
+
+    Raises:
+        StoreError: There is no store.
+    """
+    connection = open_store(store, only={"trials", "actions", "stg_tasks_registered"})
+    try:
+        trials = rows_of(connection, _TRIALS, [experiment, experiment])
+        done = actions(connection)
+    finally:
+        connection.close()
+    without = sum(trial["stream_id"] not in done for trial in trials)
+    kept = [trial for trial in trials if trial["stream_id"] in done]
+    tasks = [
+        {
+            "benchmark": key[0],
+            "task_id": key[1],
+            "task_digest": key[2],
+            "prompt": key[3],
+            "trajectories": [_trajectory(trial, done[trial["stream_id"]]) for trial in group],
+        }
+        for key, group in groupby(
+            kept, key=lambda each: (each["benchmark"], each["task_id"], each["task_digest"], each["prompt"])
+        )
+    ]
+    return Exported(
+        document={"format": FORMAT, "tasks": tasks},
+        count=len(kept),
+        what="trajectories",
+        left_out=(f"{without} successful trials without recorded actions",) if without else (),
+    )
+
+
+def _trajectory(trial: Mapping[str, Any], taken: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "trial_id": trial["trial_id"],
+        "agent": trial["agent"],
+        "model": trial["model"],
+        "trial_index": trial["trial_index"],
+        "action_count": len(taken),
+        "actions": taken,
+        "final_answer": trial["final_answer"],
+    }

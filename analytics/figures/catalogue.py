@@ -1,0 +1,146 @@
+"""The figures there are, by name, and drawing one of them from a store."""
+
+from typing import TYPE_CHECKING
+
+from analytics.errors import UnknownName
+from analytics.figures import (
+    agreement,
+    asking,
+    distribution,
+    failures,
+    personas,
+    recovery,
+    segments,
+    value,
+    voi,
+    wasted,
+)
+from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read
+from analytics.figures.style import styled
+from analytics.parameters import current
+
+if TYPE_CHECKING:
+    import duckdb
+    from matplotlib.figure import Figure
+
+_SPECS = (
+    FigureSpec(
+        name="benchmark_distribution",
+        title="What the benchmarks consist of",
+        source="LHAW figure 3",
+        reads=("variant_breakdown",),
+        draw=distribution.benchmark_distribution,
+    ),
+    FigureSpec(
+        name="by_segments_removed",
+        title="Success by the number of removed segments",
+        source="after LHAW table 2",
+        reads=("by_segments_removed",),
+        draw=segments.by_segments_removed,
+    ),
+    FigureSpec(
+        name="failure_modes",
+        title="What goes wrong with questions, by ambiguity class",
+        source="LHAW figure 5",
+        reads=("failure_modes_by_class",),
+        draw=failures.failure_modes,
+    ),
+    FigureSpec(
+        name="persona_by_class",
+        title="Questions per trial by persona and ambiguity class",
+        source="LHAW figure 6",
+        reads=("by_persona",),
+        draw=personas.persona_by_class,
+    ),
+    FigureSpec(
+        name="value_scatter",
+        title="Value with a user to ask against gain per question",
+        source="LHAW figure 4",
+        reads=("overall",),
+        draw=value.value_scatter,
+    ),
+    FigureSpec(
+        name="voi",
+        title="Value of the information by the time of its injection",
+        source="Ask Early figures 3, 6 to 8 and 13",
+        reads=("voi",),
+        draw=voi.voi,
+    ),
+    FigureSpec(
+        name="ask_timing",
+        title="When agents first ask, over the value of the information",
+        source="Ask Early figure 5",
+        reads=("voi", "natural_ask", "optimal_window"),
+        draw=voi.ask_timing,
+    ),
+    FigureSpec(
+        name="wasted",
+        title="Work before the injection that no oracle trial does",
+        source="Ask Early figure 4",
+        reads=("wasted",),
+        draw=wasted.wasted,
+    ),
+    FigureSpec(
+        name="first_asks",
+        title="Where first questions stand",
+        source="Ask Early figure 9",
+        reads=("first_asks", "natural_ask"),
+        draw=asking.first_asks,
+    ),
+    FigureSpec(
+        name="task_ask_rates",
+        title="How often agents ask, by task",
+        source="Ask Early figure 10",
+        reads=("natural_ask",),
+        draw=asking.task_ask_rates,
+    ),
+    FigureSpec(
+        name="kendall",
+        title="Agreement of agents on what matters when",
+        source="Ask Early figure 11",
+        reads=("kendall",),
+        draw=agreement.kendall,
+    ),
+    FigureSpec(
+        name="point_of_no_return",
+        title="Up to when the information still helps",
+        source="Ask Early figure 12",
+        reads=("point_of_no_return",),
+        draw=recovery.point_of_no_return,
+    ),
+)
+_BY_NAME = {spec.name: spec for spec in _SPECS}
+
+FIGURES: tuple[str, ...] = tuple(_BY_NAME)
+"""The names of all figures, in the order in which they are shown."""
+
+
+def spec_of(name: str) -> FigureSpec:
+    """Return what a figure is.
+
+    Raises:
+        UnknownName: There is no such figure.
+    """
+    if name not in _BY_NAME:
+        raise UnknownName(f"there is no figure {name!r}; known: {', '.join(FIGURES)}")
+    return _BY_NAME[name]
+
+
+def draw(connection: "duckdb.DuckDBPyConnection", name: str) -> "Figure":
+    """Return a figure of a store; where there is nothing to draw, a picture that says why.
+
+    Args:
+        connection: From :func:`analytics.store.open`.
+        name: One of ``FIGURES``.
+
+    Raises:
+        UnknownName: There is no such figure.
+    """
+    spec = spec_of(name)
+    rows: dict[str, list[Row]] = {view: read(connection, view) for view in spec.reads}
+    rows["parameters"] = [dict(current(connection))]
+    with styled():
+        try:
+            return spec.draw(spec, rows)
+        except NothingToDraw as reason:
+            return blank(spec, str(reason))

@@ -1,0 +1,72 @@
+"""What a benchmark consists of: its tasks and variants, their ambiguity classes, and what was removed from them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, Rows
+from analytics.figures.series import CLASSES, pick, values_of
+from analytics.figures.style import INK, canvas, legend, look, named, note
+from recorder.values import DIMENSIONS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH = 0.8
+
+
+def benchmark_distribution(spec: FigureSpec, rows: Rows) -> "Figure":
+    """Draw numbers of variants and tasks, of variants by class, and of variants by dimension, per benchmark."""
+    breakdown = rows["variant_breakdown"]
+    name = "evaluated" if any(row["variant_set"] == "evaluated" and row["value"] for row in breakdown) else "registered"
+    found = [row for row in pick(breakdown, variant_set=name) if row["value"]]
+    if not found:
+        raise NothingToDraw("no variants in this store")
+    benchmarks = values_of(found, "benchmark")
+    figure, (panels,) = canvas(1, 3, title=spec.title, size=(10.5, 3.4))
+    totals = pick(found, dimensions="all", ambiguity_class="all")
+    _bars(panels[0], totals, "measure", ["variants", "tasks"], benchmarks)
+    by_class = pick(found, dimensions="all", measure="variants")
+    _bars(panels[1], by_class, "ambiguity_class", values_of(by_class, "ambiguity_class", CLASSES), benchmarks)
+    by_dimension = pick(found, ambiguity_class="all", measure="variants_in_dimension")
+    handles = _bars(
+        panels[2], by_dimension, "dimensions", values_of(by_dimension, "dimensions", DIMENSIONS), benchmarks
+    )
+    heads = ("variants and tasks", "ambiguity class", "dimension of what was removed")
+    for axes, head in zip(panels, heads, strict=True):
+        axes.set_title(head, pad=15)
+        note(axes, f"{name} variants")
+    panels[0].set_ylabel("number")
+    legend(figure, handles)
+    return figure
+
+
+def _bars(
+    axes: "Axes", rows: Sequence[Row], column: str, groups: Sequence[str], benchmarks: Sequence[str]
+) -> list[object]:
+    """Draw a group of bars per value of a column, a bar per benchmark, its number above it."""
+    width = min(0.5, _WIDTH / len(benchmarks))
+    handles = []
+    for place, benchmark in enumerate(benchmarks):
+        numbers = {str(row[column]): row["value"] for row in pick(rows, benchmark=benchmark)}
+        middles = [group + (place - (len(benchmarks) - 1) / 2) * width for group in range(len(groups))]
+        heights = [numbers.get(group, 0) for group in groups]
+        colour = look(place)["color"]
+        bars = axes.bar(middles, heights, width=width * 0.92, color=colour, label=named(benchmark))
+        handles.append(bars)
+        for middle, height in zip(middles, heights, strict=True):
+            if height:
+                axes.annotate(
+                    f"{height:.0f}",
+                    (middle, height),
+                    (0, 2),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=6.5 if len(benchmarks) > 2 else 7.5,
+                    color=INK,
+                )
+    axes.set_xticks(range(len(groups)), [named(group, 16) for group in groups], fontsize=7.5)
+    axes.margins(y=0.12)
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    axes.locator_params(axis="y", integer=True)
+    return list(handles)

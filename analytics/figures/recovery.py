@@ -1,0 +1,80 @@
+"""Up to when the information still helps: the latest injection with a significant gain, and the gains behind it."""
+
+from typing import TYPE_CHECKING, Any
+
+from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, Rows
+from analytics.figures.series import CLASSES, has_value, line, pass_name, pick, span, values_of
+from analytics.figures.style import PAPER, QUIET, canvas, legend, look, note
+from recorder.values import DIMENSIONS, INJECT_PERCENTAGES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BAR = 0.26
+
+
+def point_of_no_return(spec: FigureSpec, rows: Rows) -> "Figure":
+    """Draw the points by dimension and class, and beside them the gain over time; filled marks are significant."""
+    gains = [row for row in pick(rows["point_of_no_return"], measure="injection_gain") if has_value(row)]
+    points = pick(rows["point_of_no_return"], measure="point_of_no_return_pct")
+    if not gains:
+        raise NothingToDraw("no injected trials of classified variants in this store")
+    dimensions, classes = values_of(gains, "dimension", DIMENSIONS), values_of(gains, "ambiguity_class", CLASSES)
+    columns = 1 + len(dimensions)
+    figure, (panels,) = canvas(1, columns, title=spec.title, size=(2.2 + 2.25 * columns, 3.3))
+    handles: dict[str, Any] = {}
+    _points(panels[0], points, dimensions, classes)
+    for dimension, axes in zip(dimensions, panels[1:], strict=True):
+        cell = pick(gains, dimension=dimension)
+        for place, name in enumerate(classes):
+            _gains(axes, pick(cell, ambiguity_class=name), name, place - (len(classes) - 1) / 2, look(place), handles)
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.set_title(dimension, pad=15)
+        note(axes, f"n = {span(row['n_units'] for row in cell)} units; filled: significant")
+        axes.set_xlim(0, 100)
+        axes.set_xticks(INJECT_PERCENTAGES)
+        axes.set_ylim(-1.05, 1.05)
+        axes.set_xlabel("injected at (%)")
+    panels[1].set_ylabel(f"gain in {pass_name(rows)}")
+    legend(figure, list(handles.values()))
+    return figure
+
+
+def _points(axes: "Axes", points: list[Row], dimensions: list[str], classes: list[str]) -> None:
+    for place, name in enumerate(classes):
+        offset = ((len(classes) - 1) / 2 - place) * _BAR
+        for group, dimension in enumerate(reversed(dimensions)):
+            for row in pick(points, dimension=dimension, ambiguity_class=name):
+                if has_value(row):
+                    axes.barh(group + offset, row["value"], height=_BAR * 0.9, color=look(place)["color"])
+                else:
+                    reason = str(row["reason"]).replace("_", " ")
+                    axes.text(1, group + offset, reason, fontsize=6.5, color=QUIET, va="center")
+    axes.set_yticks(range(len(dimensions)), list(reversed(dimensions)))
+    axes.set_ylim(-0.6, len(dimensions) - 0.4)
+    axes.set_xlim(0, 100)
+    axes.set_xticks(INJECT_PERCENTAGES)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x")
+    axes.set_title("point of no return", pad=15)
+    note(axes, "latest injection with a significant gain")
+    axes.set_xlabel("injected at (%)")
+
+
+def _gains(
+    axes: "Axes", rows: list[Row], name: str, shift: float, drawn: dict[str, Any], handles: dict[str, Any]
+) -> None:
+    rows = sorted(rows, key=lambda row: int(row["timing"]))
+    if not rows:
+        return
+    places = [int(row["timing"]) + 2.5 * shift for row in rows]
+    handles[name] = line(axes, places, rows, label=name, **drawn)
+    hollow = [(place, row["value"]) for place, row in zip(places, rows, strict=True) if not row["is_significant"]]
+    axes.plot(
+        [place for place, _ in hollow],
+        [value for _, value in hollow],
+        linestyle="none",
+        zorder=5,
+        **{**drawn, "markerfacecolor": PAPER},
+    )

@@ -1,0 +1,145 @@
+"""The value of information over the time of its injection, alone and with the times at which agents first ask."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, Rows
+from analytics.figures.series import has_value, line, pass_name, pick, span, values_of
+from analytics.figures.style import INK, LINE, QUIET, canvas, legend, look, named, note
+from recorder.values import DIMENSIONS, INJECT_PERCENTAGES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BASELINES = (("full", "full prompt (oracle)", ":"), ("underspecified", "no clarification", "--"))
+
+
+def voi(spec: FigureSpec, rows: Rows) -> "Figure":
+    """Draw a panel per benchmark and dimension: each agent, all pooled, the oracle above and no clarification below."""
+    found = injected(rows["voi"])
+    benchmarks, agents = _benchmarks(found), values_of(found, "agent")
+    dimensions = values_of(found, "dimension", DIMENSIONS)
+    size = (1.2 + 2.3 * len(dimensions), 0.9 + 2.3 * len(benchmarks))
+    figure, grid = canvas(len(benchmarks), len(dimensions), title=spec.title, size=size)
+    handles: dict[str, Any] = {}
+    for benchmark, axes_line in zip(benchmarks, grid, strict=True):
+        for dimension, axes in zip(dimensions, axes_line, strict=True):
+            cell = pick(found, benchmark=benchmark, dimension=dimension)
+            _panel(axes, cell, agents, handles)
+            head = dimension if len(benchmarks) == 1 else f"{named(benchmark, 20)}: {dimension}"
+            heading(axes, head, cell)
+        axes_line[0].set_ylabel(pass_name(rows))
+    for axes in grid[-1]:
+        axes.set_xlabel("injected at (% of the budget)")
+    legend(figure, list(handles.values()))
+    return figure
+
+
+def ask_timing(spec: FigureSpec, rows: Rows) -> "Figure":
+    """Draw the pooled curves with a line where each agent first asks, the optimal window shaded."""
+    found = pick(injected(rows["voi"]), agent="all")
+    asks = [row for row in pick(rows["natural_ask"], task_id="all", measure="first_ask_mean_pct") if has_value(row)]
+    benchmarks, dimensions = _benchmarks(found), values_of(found, "dimension", DIMENSIONS)
+    agents = values_of(asks, "agent")
+    size = (1.2 + 2.3 * len(dimensions), 0.9 + 2.3 * len(benchmarks))
+    figure, grid = canvas(len(benchmarks), len(dimensions), title=spec.title, size=size)
+    handles: dict[str, Any] = {}
+    for benchmark, axes_line in zip(benchmarks, grid, strict=True):
+        for dimension, axes in zip(dimensions, axes_line, strict=True):
+            cell = pick(found, benchmark=benchmark, dimension=dimension)
+            _window(axes, pick(rows["optimal_window"], benchmark=benchmark, dimension=dimension), handles)
+            _panel(axes, cell, [], handles)
+            _first_asks(axes, pick(asks, benchmark=benchmark), agents, handles)
+            head = dimension if len(benchmarks) == 1 else f"{named(benchmark, 20)}: {dimension}"
+            heading(axes, head, cell)
+        axes_line[0].set_ylabel(pass_name(rows))
+    for axes in grid[-1]:
+        axes.set_xlabel("% of the budget; % of the actions")
+    legend(figure, list(handles.values()))
+    return figure
+
+
+def _benchmarks(rows: Sequence[Row]) -> list[str]:
+    """The benchmarks, and all together where the table pools several."""
+    return values_of(rows, "benchmark") + (["all"] if pick(rows, benchmark="all") else [])
+
+
+def injected(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of cells that have an injected value.
+
+    Raises:
+        NothingToDraw: There are none.
+    """
+    if not any(has_value(row) and row["condition"].startswith("inject_") for row in rows):
+        planned = any(row["condition"].startswith("inject_") and row["n_dropped"] for row in rows)
+        raise NothingToDraw(
+            "no unit has the oracle and every injection (see the parameter voi_cases)"
+            if planned
+            else "no injected trials in this store"
+        )
+    return list(rows)
+
+
+def heading(axes: "Axes", title: str, rows: Sequence[Row]) -> None:
+    """Title some axes, with the number of units behind its values."""
+    pooled = pick(rows, agent="all") or list(rows)
+    units = span(row["n_units"] for row in pooled if has_value(row))
+    flat = any(row.get("has_oracle_gap") is False for row in pooled)
+    axes.set_title(title, pad=15)
+    note(axes, f"n = {units} units" + (", no oracle gap" if flat else ""))
+
+
+def _panel(axes: "Axes", cell: Sequence[Row], agents: Sequence[str], handles: dict[str, Any]) -> None:
+    for place, agent in enumerate(agents):
+        _curve(
+            axes,
+            pick(cell, agent=agent),
+            named(agent),
+            handles,
+            {**look(place), "alpha": 0.9},
+            1.5 * (place - len(agents) / 2),
+        )
+    if len(agents) != 1:
+        _curve(axes, pick(cell, agent="all"), "all agents", handles, {"color": INK, "marker": "o", "linewidth": 2.2}, 0)
+    baseline = pick(cell, agent="all") or cell
+    for condition, label, dashes in (
+        ("full", "full prompt (oracle)", ":"),
+        ("underspecified", "no clarification", "--"),
+    ):
+        for row in filter(has_value, pick(baseline, condition=condition)):
+            handles[label] = axes.axhline(row["value"], color=QUIET, linestyle=dashes, linewidth=1.2, label=label)
+    axes.set_xlim(0, 100)
+    axes.set_xticks(INJECT_PERCENTAGES)
+    axes.set_ylim(-0.04, 1.04)
+
+
+def _curve(
+    axes: "Axes", rows: Sequence[Row], label: str, handles: dict[str, Any], drawn: dict[str, Any], shift: float
+) -> None:
+    """Draw one curve; curves stand a little beside each other so that their intervals can be seen."""
+    points = [
+        (int(row["condition"][7:]), row) for row in rows if row["condition"].startswith("inject_") and has_value(row)
+    ]
+    points.sort(key=lambda point: point[0])
+    if points:
+        places = [percent + shift for percent, _ in points]
+        handles[label] = line(axes, places, [row for _, row in points], label=label, **drawn)
+
+
+def _first_asks(axes: "Axes", asks: Sequence[Row], agents: Sequence[str], handles: dict[str, Any]) -> None:
+    for row in filter(has_value, asks):
+        if row["agent"] == "all":
+            continue
+        label = f"{named(row['agent'], 20)} first asks"
+        colour = look(agents.index(row["agent"]))["color"]
+        if row["low"] is not None:
+            axes.axvspan(row["low"], row["high"], color=colour, alpha=0.12, linewidth=0)
+        handles[label] = axes.axvline(row["value"], color=colour, linewidth=1.6, label=label)
+
+
+def _window(axes: "Axes", windows: Sequence[Row], handles: dict[str, Any]) -> None:
+    for row in filter(has_value, pick(windows, agent="all", measure="window_end_pct")):
+        handles["optimal window"] = axes.axvspan(
+            0, row["value"], color=LINE, alpha=0.6, linewidth=0, label="optimal window"
+        )

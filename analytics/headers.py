@@ -1,0 +1,143 @@
+"""What the headers of the SQL files say, for people: every view with its grain, its columns and its source."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from textwrap import wrap
+from typing import TYPE_CHECKING, TextIO
+
+import msgspec
+
+from analytics.errors import UnknownName
+from analytics.views import LAYERS, all_views
+from recorder.output import print_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+COLUMNS = ("view", "layer", "grain", "column", "type", "meaning", "source")
+SHOWN = ("tables", "marts", "intermediate", "staging", "checks")
+"""Layers in the order in which a reader wants them."""
+
+_KEYS = ("view", "grain", "inputs", "outputs", "equation", "source", "notes")
+_RAW = ("events", "live_streams", "open_rows", "sealed_events")
+_LONGEST_TYPE = 40
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column; the unit is in its name or its meaning."""
+
+    name: str
+    sql_type: str
+    meaning: str
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of one SQL file."""
+
+    view: str
+    layer: str
+    grain: str
+    equation: str
+    source: str
+    notes: str
+    columns: tuple[Column, ...]
+
+
+@cache
+def headers() -> tuple[Header, ...]:
+    """Return the header of every view, tables first and checks last, each layer by name."""
+    found = [_header(view.layer, view.query) for view in all_views()]
+    return tuple(sorted(found, key=lambda each: (SHOWN.index(each.layer), each.view)))
+
+
+def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str, out: TextIO) -> None:
+    """Print what views there are: in text a paragraph per view, in csv and json a row per column.
+
+    Args:
+        connection: A store's; what it has beside our views is printed too, as its catalogue knows it.
+        wanted: The name of a view, or of a layer; everything if empty.
+        form: table, csv or json.
+        out: Where to.
+
+    Raises:
+        UnknownName: There is no such view or layer.
+    """
+    every = (*headers(), *_others(connection))
+    chosen = [each for each in every if wanted in ("", each.view, each.layer)]
+    if not chosen:
+        raise UnknownName(
+            f"there is no view and no layer {wanted!r}; .views alone lists all, layers are {', '.join(LAYERS)}"
+        )
+    if form == "table":
+        out.write("\n".join(map(_paragraph, chosen)))
+    else:
+        print_rows([row for each in chosen for row in _rows(each)], COLUMNS, form, out)
+
+
+def _header(layer: str, query: str) -> Header:
+    """Read the comment at the head of a query; a line that begins no key and no column goes on with the last."""
+    texts: dict[str, str] = {}
+    columns: list[list[str]] = []
+    key = ""
+    for line in query.splitlines():
+        if not line.startswith("--"):
+            break
+        if (found := re.match(r"-- (\w+):(.*)", line)) and found[1] in _KEYS:
+            key = found[1]
+            texts[key] = found[2].strip()
+        elif key == "outputs" and (found := re.match(r"--   (\w+) (\S+): (.+)", line)):
+            columns.append([found[1], found[2], found[3]])
+        elif key == "outputs":
+            columns[-1][2] += " " + line.removeprefix("--").strip()
+        else:
+            texts[key] += " " + line.removeprefix("--").strip()
+    kept = {name: texts[name] for name in _KEYS if name not in ("inputs", "outputs")}
+    return Header(layer=layer, columns=tuple(Column(*column) for column in columns), **kept)
+
+
+def _others(connection: "duckdb.DuckDBPyConnection") -> list[Header]:
+    """Views and tables without a file: the events themselves, and what was made at the prompt."""
+    ours = {each.view for each in headers()}
+    columns: dict[str, list[Column]] = {}
+    for view, column, sql_type in connection.execute(
+        "select table_name, column_name, data_type from duckdb_columns() where not internal order by all"
+    ).fetchall():
+        if view not in ours:
+            short = sql_type if len(sql_type) <= _LONGEST_TYPE else sql_type.partition("(")[0] + "(…)"
+            columns.setdefault(view, []).append(Column(column, short, ""))
+    return [
+        Header(
+            view=view,
+            layer="events" if view in _RAW else "made here",
+            grain="",
+            equation="",
+            source="docs/log-format.md" if view in _RAW else "",
+            notes="",
+            columns=tuple(each),
+        )
+        for view, each in columns.items()
+    ]
+
+
+def _paragraph(header: Header) -> str:
+    width = max((len(column.name) for column in header.columns), default=0)
+    types = max((len(column.sql_type) for column in header.columns), default=0)
+    grain = f": a row per {header.grain}" if header.grain else ""
+    lines = wrap(f"{header.view} ({header.layer}){grain}", 120, subsequent_indent="  ")
+    lines += _filled("  equation  ", "" if header.equation == "none" else header.equation)
+    lines += _filled("  source    ", header.source)
+    lines += _filled("  notes     ", header.notes)
+    for column in header.columns:
+        label = f"    {column.name:{width}}  {column.sql_type:{types}}  "
+        lines += _filled(label, column.meaning) or [label.rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _filled(label: str, text: str) -> Sequence[str]:
+    return wrap(text, 120, initial_indent=label, subsequent_indent=" " * len(label))
+
+
+def _rows(header: Header) -> list[dict[str, str]]:
+    shared = {"view": header.view, "layer": header.layer, "grain": header.grain, "source": header.source}
+    return [{**shared, "column": each.name, "type": each.sql_type, "meaning": each.meaning} for each in header.columns]

@@ -1,0 +1,120 @@
+"""The numbers that the papers print, and what each is in our tables: data/published/ holds them, with an index."""
+
+import csv
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from recorder.resources import data_path
+
+AGENT_KEYS = ("agent", "other_agent")
+_ABOUT = ("metric", "table", "column", "factor")
+Key = str | list[str]
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the rows of one printed file are found in one of our tables; the head of index.toml explains."""
+
+    table: str
+    cells: list[dict[str, Any]]
+    columns: dict[str, str] = {}
+    fixed: dict[str, Key] = {}
+    values: dict[str, dict[str, Key]] = {}
+
+
+class Index(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole index: printed files by name, and further names of printed models."""
+
+    files: dict[str, File]
+    models: dict[str, list[str]]
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One printed value: what it is in which of our tables. ``model`` keys hold printed names of models."""
+
+    table: str
+    keys: dict[str, list[str]]
+    metric: str
+    value: str
+    source: str
+    column: str
+    factor: float
+
+
+@cache
+def index() -> Index:
+    """Return what each printed file is in our tables."""
+    return msgspec.convert(tomllib.loads(data_path("published", "index.toml").read_text(encoding="utf-8")), Index)
+
+
+@cache
+def printed_cells(table: str) -> tuple[Cell, ...]:
+    """Return the printed values that have a place in one of our tables, in the order of their files."""
+    return tuple(
+        cell
+        for name, file in index().files.items()
+        for row in read_file(name)
+        for cell in _cells(file, row)
+        if cell.table == table
+    )
+
+
+def read_file(name: str) -> list[dict[str, str]]:
+    """Return the rows of a printed file as texts."""
+    with data_path("published", f"{name}.csv").open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@cache
+def printed_benchmarks() -> frozenset[str]:
+    """Return the benchmarks that have printed values."""
+    tables = {file.table for file in index().files.values()}
+    cells = (cell for table in tables for cell in printed_cells(table))
+    return frozenset(value for cell in cells for value in cell.keys["benchmark"]) - {"all"}
+
+
+@cache
+def printed_models() -> dict[str, str]:
+    """Return the printed names of models by folded name, further names included."""
+    files = index().files
+    columns = {name: [key for key, ours in file.columns.items() if ours in AGENT_KEYS] for name, file in files.items()}
+    models = {row[column] for name, keys in columns.items() if keys for row in read_file(name) for column in keys}
+    further = {folded(name): model for model, names in index().models.items() for name in names}
+    return {**{folded(model): model for model in sorted(models)}, **further}
+
+
+def printed_model(name: str) -> str | None:
+    """Return what a model is printed as; None if it is not."""
+    return printed_models().get(folded(name))
+
+
+def folded(name: str) -> str:
+    """Return a name without case, spaces, dots and dashes, provider and digest."""
+    return re.sub(r"[\W_]", "", name.partition("#")[0].rpartition("/")[2].lower())
+
+
+def _cells(file: File, row: Mapping[str, str]) -> Iterator[Cell]:
+    sizes = [column for column in row if column.startswith("n_") or column == "n"]
+    unused = {column for column, ours in file.columns.items() if not ours}
+    left = [column for column in row if column not in (*sizes, "metric", "value", "source", *unused)]
+    keys = {
+        file.columns.get(column, column): file.values.get(column, {}).get(row[column], row[column]) for column in left
+    }
+    for cell in file.cells:
+        if cell["metric"] != row["metric"]:
+            continue
+        own = {key: value for key, value in cell.items() if key not in _ABOUT}
+        wanted = {**keys, **file.fixed, **own}
+        yield Cell(
+            table=cell.get("table", file.table),
+            keys={key: value if isinstance(value, list) else [value] for key, value in wanted.items()},
+            metric=row["metric"],
+            value=row["value"],
+            source=row["source"],
+            column=cell.get("column", "value"),
+            factor=cell.get("factor", 1),
+        )

@@ -1,0 +1,137 @@
+"""What single trials did, for the page's timelines: in chunks, so that opening one trial unpacks few others."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from analytics.report.texts import cut_sql
+
+if TYPE_CHECKING:
+    import duckdb
+
+CHUNK_TRIALS = 64
+
+# One query per part of a timeline: the first column is the trial's place, the rest is one entry of the part.
+_PARTS = {
+    "attempts": """
+        select shown.place, attempts.attempt, attempts.attempt_state, attempts.stream_id, attempts.ended_by,
+            round(attempts.duration_ms / 1000, 3), failed.boundary, failed.error_kind, {message}, failed.is_retry_owed
+        from shown_trials as shown
+        inner join int_attempts as attempts on shown.trial_id = attempts.trial_id
+        left join stg_trials_failed as failed on attempts.stream_id = failed.stream_id
+        order by shown.place, attempts.attempt, attempts.stream_id
+    """,
+    "actions": """
+        select shown.place, started.action_index, started.kind, started.action_name, {arguments},
+            finished.is_error, {result}, round(finished.duration_ms, 1), started.model_call_id, wasted.is_wasted
+        from shown_trials as shown
+        inner join stg_actions_started as started on shown.stream_id = started.stream_id
+        left join stg_actions_finished as finished
+            on started.stream_id = finished.stream_id and started.action_index = finished.action_index
+        left join wasted_actions as wasted
+            on shown.trial_id = wasted.trial_id and shown.trial_state = 'valid'
+            and started.action_index = wasted.action_index
+        order by shown.place, started.action_index
+    """,
+    "calls": """
+        select shown.place, replies.call_id, replies.role, {reply}, replies.input_tokens, replies.output_tokens,
+            round(replies.cost_usd, 6), round(replies.latency_ms, 1)
+        from shown_trials as shown
+        inner join stg_models_responded as replies on shown.stream_id = replies.stream_id
+        order by shown.place, replies.sequence
+    """,
+    "questions": """
+        select shown.place, asked.action_index, {question}, {context}, {answer}, answered.simulator,
+            list_transform(answered.revealed, lambda each: [each.segment_id, if(each.is_requested, '', 'volunteered')])
+        from shown_trials as shown
+        inner join stg_questions_asked as asked on shown.stream_id = asked.stream_id
+        left join stg_questions_answered as answered
+            on asked.stream_id = answered.stream_id and asked.question_id = answered.question_id
+        order by shown.place, asked.sequence
+    """,
+    "injections": """
+        select shown.place, told.injection_status, told.inject_percent, told.target_action, told.after_action,
+            {told}, told.segment_ids, told.skip_reason
+        from shown_trials as shown
+        inner join stg_clarifications_injected as told on shown.stream_id = told.stream_id
+        order by shown.place, told.sequence
+    """,
+    "checkpoints": """
+        select shown.place, scored.checkpoint_id, {label}, scored.score, scored.total, {details}
+        from shown_trials as shown
+        inner join stg_checkpoints_scored as scored on shown.stream_id = scored.stream_id and scored.is_primary
+        order by shown.place, scored.sequence
+    """,
+    "answers": """
+        select shown.place, {final}
+        from shown_trials as shown
+        inner join stg_trials_finished as finished on shown.stream_id = finished.stream_id
+        where finished.final_answer <> ''
+        order by shown.place
+    """,
+}
+_TEXTS = {
+    "message": "failed.message",
+    "arguments": "started.arguments_json",
+    "result": "finished.result",
+    "reply": "replies.reply_text",
+    "question": "asked.question",
+    "context": "asked.context",
+    "answer": "answered.answer",
+    "told": "told.message",
+    "label": "scored.label",
+    "details": "scored.details",
+    "final": "finished.final_answer",
+}
+
+
+def timelines(connection: "duckdb.DuckDBPyConnection", length: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list; a part without entries is left out.
+
+    Args:
+        connection: One with the temporary table ``shown_trials``.
+        length: Where texts are cut, characters.
+    """
+    texts = {name: cut_sql(column, length) for name, column in _TEXTS.items()}
+    (row,) = connection.execute("select count(*) from shown_trials").fetchall()
+    parts = {name: _entries(connection, query.format(**texts)) for name, query in _PARTS.items()}
+    ahead = {name: next(entries, None) for name, entries in parts.items()}
+    for first in range(0, int(row[0]), CHUNK_TRIALS):
+        chunk: list[dict[str, Any]] = [{} for _ in range(min(CHUNK_TRIALS, int(row[0]) - first))]
+        for name, entries in parts.items():
+            entry = ahead[name]
+            while entry is not None and entry[0] < first + CHUNK_TRIALS:
+                chunk[entry[0] - first].setdefault(name, []).append(entry[1:])
+                entry = next(entries, None)
+            ahead[name] = entry
+        yield chunk
+
+
+def _entries(connection: "duckdb.DuckDBPyConnection", query: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query, kept as Arrow until they are asked for: a connection has one open result at a time."""
+    rows = connection.sql(query).to_arrow_table()
+    return (tuple(row.values()) for batch in rows.to_batches(max_chunksize=4096) for row in batch.to_pylist())
+
+
+def prompts(connection: "duckdb.DuckDBPyConnection", length: int) -> dict[str, Any]:
+    """Return the prompts of the shown tasks and variants by digest, and the segments that a variant lacks."""
+    tasks = connection.execute(
+        f"""
+        select task_digest, any_value({cut_sql("prompt", length)})
+        from stg_tasks_registered semi join shown_trials using (task_digest) group by task_digest order by task_digest
+        """  # noqa: S608 - numbers of ours
+    ).fetchall()
+    variants = connection.execute(
+        f"""
+        select variant_digest, any_value({cut_sql("prompt", length)}), any_value(segments), any_value(severity)
+        from stg_variants_generated semi join shown_trials using (variant_digest)
+        group by variant_digest order by variant_digest
+        """  # noqa: S608 - numbers of ours
+    ).fetchall()
+    return {
+        "tasks": dict(tasks),
+        "variants": {digest: [prompt, _removed(segments), severity] for digest, prompt, segments, severity in variants},
+    }
+
+
+def _removed(segments: Any) -> list[list[str]]:
+    return [[each["segment_id"], each["dimension"], each["subdimension"], each["value"]] for each in segments or ()]

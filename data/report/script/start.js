@@ -1,0 +1,32 @@
+// What happens when the page opens: open tables are filled, the list is drawn, and the address may name a trial.
+
+async function start() {
+  const places = [...document.querySelectorAll("[data-table]")];
+  for (const place of places) {
+    const around = place.closest("details");
+    around.addEventListener("toggle", () => around.open && fillTable(place));
+  }
+  const trials = await unpack("data-trials");
+  const list = new TrialList(trials, (trial) => timeline.show(trial));
+  const timeline = new Timeline(list, trials);
+  const follow = () => location.hash.startsWith("#trial=") && list.openById(location.hash.slice(7));
+  addEventListener("hashchange", follow);
+  follow();
+  performance.mark("list-ready");
+  await unpack("data-tables");
+  await Promise.all(places.filter((place) => place.closest("details").open).map(fillTable));
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((part) => { part.open = true; });
+    places.forEach(fillTable); // its data is unpacked already, so this is done before the page is looked at
+  });
+  document.documentElement.dataset.ready = "true";
+  performance.mark("ready");
+}
+
+start().catch((error) => {
+  const problem = document.getElementById("problem");
+  problem.hidden = false;
+  problem.textContent = typeof DecompressionStream === "undefined"
+    ? "This page needs a browser of 2023 or later: Chrome, Edge, Firefox 113 or Safari 16.4."
+    : `The page could not be shown: ${error}`;
+});

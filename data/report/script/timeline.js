@@ -1,0 +1,193 @@
+// The timeline of one trial: its facts, a strip with an action per block, and everything that happened in order.
+
+class Timeline {
+  constructor(list, trials) {
+    this.list = list;
+    this.trials = trials;
+    this.box = document.getElementById("timeline");
+    this.box.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key === "Escape") this.list.box.focus();
+    else if (event.key === "ArrowRight" && !event.target.closest("pre, .scroll")) this.list.choose(this.list.active + 1, true);
+    else if (event.key === "ArrowLeft" && !event.target.closest("pre, .scroll")) this.list.choose(this.list.active - 1, true);
+    else return;
+    event.preventDefault();
+  }
+
+  async show(trial) {
+    const [chunk, prompts] = await Promise.all([unpack(`data-chunk-${Math.floor(trial / this.trials.chunk)}`), unpack("data-prompts")]);
+    if (trial !== this.list.opened) return; // another one was opened meanwhile
+    const parts = chunk[trial % this.trials.chunk];
+    const at = (name) => this.list.at(name, trial);
+    const title = `${at("variant_id") || at("task_id")}, ${at("condition")}, ${at("agent")} #${at("trial_index")}`;
+    const heading = element("h3", { tabindex: -1, id: "timeline-title" }, title);
+    this.box.setAttribute("aria-labelledby", "timeline-title");
+    this.box.replaceChildren(heading, this.facts(at, parts), ...this.attempts(parts), this.strip(parts), ...this.prompts(at, prompts),
+      this.checkpoints(parts), element("h4", {}, "What happened"), element("ol", { class: "events" }, this.events(parts)));
+    history.replaceState(null, "", `#trial=${at("trial_id")}`);
+    heading.focus({ preventScroll: true });
+    heading.scrollIntoView({ block: "nearest" });
+  }
+
+  facts(at, parts) {
+    const [mark, kind] = MARKS[at("outcome")];
+    const last = parts.attempts[parts.attempts.length - 1];
+    const usd = at("cost_usd");
+    const facts = [
+      ["outcome", element("span", { class: kind }, `${mark} ${at("outcome")}${last[3] ? `, ${last[3].replace("_", " ")}` : ""}`)],
+      ["benchmark", at("benchmark")], ["task", at("task_id")], ["variant", at("variant_id")],
+      ["class", at("ambiguity_class")], ["agent", at("agent")], ["role", at("role")],
+      ["progress", at("checkpoint_progress") === null ? null : `${(100 * at("checkpoint_progress")).toFixed(1)} %`],
+      ["actions", at("action_count")], ["questions", at("question_count")],
+      ["cost", `${usd === null ? "unknown price" : `${usd} USD`}, ${at("tokens") === null ? "no" : at("tokens").toLocaleString("en")} tokens`],
+      ["trial", at("trial_id")],
+    ];
+    return element("dl", { class: "facts" }, facts.flatMap(([name, value]) =>
+      value === null || value === undefined || value === "" ? [] : [element("dt", {}, name), element("dd", {}, value instanceof Node ? value : String(value))]));
+  }
+
+  // Shown where there was more than one, or the only one did not count.
+  attempts(parts) {
+    const shown = parts.attempts.length > 1 ? parts.attempts : parts.attempts.filter((attempt) => attempt[1] !== "valid");
+    if (!shown.length) return [];
+    return [element("h4", {}, "Attempts"), element("ul", {}, shown.map(([number, state, stream, , seconds, boundary, kind, message, isOwed]) =>
+      element("li", {}, `${number}: ${state}`, boundary ? ` at ${boundary} (${kind}): ${message}` : "", seconds === null ? "" : `, ${seconds} s`,
+        isOwed ? ", a retry is owed" : "", `, stream ${stream}`)))];
+  }
+
+  strip(parts) {
+    const actions = parts.actions || [];
+    const after = this.injectedAfter(parts);
+    const blocks = actions.flatMap((action) => {
+      const block = element("span", { class: this.kinds(action).join(" "), title: `${action[0]} ${action[2] || "text"}` });
+      return action[0] === after ? [block, element("span", { class: "told", title: "injection" })] : [block];
+    });
+    if (after === 0) blocks.unshift(element("span", { class: "told", title: "injection" }));
+    const kinds = [["tool", "action"], ["text", "text only"], ["ask", "question"], ["error", "error"], ["wasted", "wasted"], ["told", "injection"]];
+    const seen = kinds.filter(([kind]) => blocks.some((block) => block.classList.contains(kind)));
+    const legend = seen.map(([kind, name]) => element("li", {}, element("span", { class: "strip" }, element("span", { class: kind })), name));
+    const words = `${counted(actions.length, "action")}${after === null ? "" : `, injection after action ${after}`}, `
+      + `${counted(actions.filter((action) => action[8]).length, "wasted action")}`;
+    return element("div", {}, element("div", { class: "strip", role: "img", "aria-label": words }, blocks), element("ul", { class: "legend", "aria-hidden": "true" }, legend));
+  }
+
+  kinds([, kind, name, , isError, , , , isWasted]) {
+    const kinds = [kind === "text" ? "text" : "tool"];
+    if (name === "ask_user") kinds.push("ask");
+    if (isError) kinds.push("error");
+    if (isWasted) kinds.push("wasted");
+    return kinds;
+  }
+
+  injectedAfter(parts) {
+    const told = (parts.injections || []).find(([status]) => status === "injected");
+    return told ? told[3] : null;
+  }
+
+  prompts(at, prompts) {
+    const [prompt, removed] = prompts.variants[at("variant")] || [null, []];
+    const task = prompts.tasks[at("task")];
+    const isFull = at("variant_id") === null || /^full/.test(at("condition"));
+    const shown = [folded(isFull ? "Prompt" : "Prompt as given", (isFull ? task : prompt) || "not recorded", true)];
+    if (!isFull && task) shown.push(folded("Full prompt of the task", task));
+    if (removed.length && !isFull) {
+      shown.push(element("h4", {}, "What was removed"), element("ul", {}, removed.map(([id, dimension, sub, value]) =>
+        element("li", {}, `${id} (${dimension}${sub ? `, ${sub}` : ""}): `, element("q", {}, value)))));
+    }
+    return shown;
+  }
+
+  checkpoints(parts) {
+    if (!parts.checkpoints) return element("p", { class: "aside" }, "Not graded.");
+    const rows = parts.checkpoints.map(([id, label, score, total, details]) => element("tr", {}, element("td", {}, id),
+      element("td", { class: `number ${score >= total ? "success" : "failure"}` }, `${score} of ${total}`), element("td", {}, label), element("td", {}, details)));
+    const head = ["checkpoint", "score", "what", "details"].map((name) => element("th", { scope: "col" }, name));
+    return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Checkpoints" },
+      element("table", {}, element("thead", {}, element("tr", {}, head)), element("tbody", {}, rows)));
+  }
+
+  events(parts) {
+    const after = this.injectedAfter(parts);
+    const told = (parts.injections || []).map((injection) => this.injection(injection));
+    const calls = new Map((parts.calls || []).map((call) => [call[0], call]));
+    const questions = grouped(parts.questions || []);
+    const events = after === 0 ? [...told] : [];
+    let usd = 0;
+    for (const action of parts.actions || []) {
+      const call = calls.get(action[7]);
+      if (call) { // the reply comes before the first action that it asked for
+        usd = call[5] === null || usd === null ? null : usd + call[5];
+        if (call[2] && action[1] !== "text") events.push(this.reply(call));
+        calls.delete(action[7]);
+      }
+      events.push(this.action(action, questions.get(action[0]) || [], call, usd));
+      if (action[0] === after) events.push(...told);
+    }
+    if (after === null) events.push(...told);
+    for (const [text] of parts.answers || []) events.push(element("li", { class: "event" }, element("p", {}, element("span", { class: "flag" }, "final answer")), element("pre", { tabindex: 0 }, text)));
+    return events;
+  }
+
+  reply([, role, text]) {
+    return element("li", { class: "event" }, element("p", {}, element("span", { class: "flag" }, `${role} says`)), element("pre", { tabindex: 0 }, text));
+  }
+
+  action([number, kind, name, args, isError, result, ms, , isWasted], questions, call, usd) {
+    const line = [element("span", { class: "flag" }, `${number} ${kind === "text" ? "turn of text" : name}`)];
+    if (questions.length) line.push(element("span", { class: "flag ask" }, "question"));
+    if (kind === "malformed") line.push(element("span", { class: "flag error" }, "malformed call"));
+    if (isError) line.push(element("span", { class: "flag error" }, "error"));
+    if (isWasted) line.push(element("span", { class: "flag wasted" }, "wasted"));
+    if (isError === null) line.push(element("span", { class: "flag error" }, "never finished"));
+    const costs = [ms === null ? null : `${ms} ms`, call ? `${call[3]} + ${call[4]} tokens` : null, usd === null ? null : `${Number(usd.toFixed(6))} USD so far`];
+    line.push(element("span", { class: "aside" }, costs.filter(Boolean).join(" · ")));
+    const body = questions.length ? questions.flatMap((question) => this.question(question)) : [
+      kind === "text" && call ? element("pre", { tabindex: 0 }, call[2]) : null,
+      args && args !== "{}" ? element("pre", { tabindex: 0 }, argumentLines(args)) : null,
+      result ? folded(`result, ${counted(result.length, "character")}`, result) : null,
+    ];
+    return element("li", { class: `event${questions.length ? " question" : ""}${isWasted ? " wasted" : ""}` }, element("p", {}, line), body);
+  }
+
+  question([, question, context, answer, simulator, revealed]) {
+    const told = (revealed || []).map(([segment, how]) => `${segment}${how ? ` (${how})` : ""}`).join(", ") || "nothing";
+    return [
+      element("pre", { tabindex: 0 }, context ? `${question}\n\ncontext: ${context}` : question),
+      answer === null ? element("p", {}, element("span", { class: "flag error" }, "never answered"))
+        : element("p", {}, element("span", { class: "flag ask" }, `answer by ${simulator}`), element("span", { class: "aside" }, `revealed ${told}`)),
+      answer === null ? null : element("pre", { tabindex: 0 }, answer),
+    ];
+  }
+
+  injection([status, percent, target, after, message, segments, reason]) {
+    const isTold = status === "injected";
+    const words = isTold ? `injection at ${percent} % of the budget, after action ${after} (due after ${target})`
+      : `no injection at ${percent} %: ${String(reason).replace("_", " ")} (due after action ${target})`;
+    return element("li", { class: "event injection" },
+      element("p", {}, element("span", { class: "flag told" }, words), element("span", { class: "aside" }, (segments || []).join(", "))),
+      message ? element("pre", { tabindex: 0 }, message) : null);
+  }
+}
+
+// Arguments one per line, texts with their own line breaks; what is no object, or was cut, as it is.
+function argumentLines(json) {
+  try {
+    const given = JSON.parse(json);
+    if (given === null || typeof given !== "object" || Array.isArray(given)) return json;
+    return Object.entries(given).map(([name, value]) => {
+      const text = typeof value === "string" ? value.trimEnd() : JSON.stringify(value, null, 1);
+      return text.includes("\n") ? `${name}:\n${text}` : `${name}: ${text}`;
+    }).join("\n");
+  } catch {
+    return json;
+  }
+}
+
+function grouped(questions) {
+  const groups = new Map();
+  for (const question of questions) groups.set(question[0], [...(groups.get(question[0]) || []), question]);
+  return groups;
+}

@@ -1,0 +1,51 @@
+"""The names of the timing paper's seven conditions, in every way that they are written, and its injection point."""
+
+import re
+from typing import Any
+
+from recorder.values import CONDITIONS, INJECT_PERCENTAGES
+from runners.imports.fields import as_number, as_text, shown
+
+_NAMES = {
+    "oracle": "full",
+    "no_clarification": "underspecified",
+    "no_inject": "underspecified",
+    "nc": "underspecified",
+    "natural_ask": "ask_user",
+    "natural": "ask_user",
+}
+_INJECT = re.compile(
+    r"inj(?:ect(?:ion|ed)?)?(?:_at)?_?(0?\.\d+|\d+)?(?:_?(?:percent|pct|%))?|(\d+)(?:_?(?:percent|pct|%))"
+)
+
+
+def condition_of_trial(condition: Any, point: Any) -> tuple[str, float | None]:
+    """Return the condition, and the injection point as a number where it is not the percentage said once more.
+
+    Raises:
+        ValueError: The condition is unknown, or the point says another percentage.
+    """
+    name = re.sub(r"[\s-]+", "_", as_text(condition, "condition").strip().lower())
+    name = _NAMES.get(name, name)
+    number = None if point in (None, "") else as_number(str(point).rstrip("% "), "injection_point")
+    match = _INJECT.fullmatch(name)
+    if name in CONDITIONS and not name.startswith("inject_"):
+        return name, None
+    if match is None:
+        raise ValueError(f"unknown condition {shown(condition)}")
+    stated = match[1] or match[2]
+    percent = _percent(float(stated)) if stated else None
+    said = _percent(number) if number is not None else None
+    if percent is None:
+        percent, said = said, None
+    elif number is not None and said in INJECT_PERCENTAGES and 0 < number < 1 and said != percent:
+        raise ValueError(f"condition {shown(condition)} contradicts injection_point {shown(point)}")
+    if percent not in INJECT_PERCENTAGES:
+        raise ValueError(f"condition {shown(condition)} at {shown(point)} is none of {INJECT_PERCENTAGES} percent")
+    is_repeated = number is None or 0 < number < 1 or _percent(number) == percent
+    return f"inject_{percent}", None if is_repeated else number
+
+
+def _percent(number: float) -> int:
+    """A fraction below 1, or a percentage."""
+    return round(number * 100) if 0 < number < 1 else round(number)

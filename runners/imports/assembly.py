@@ -1,0 +1,199 @@
+"""From what was found to streams of events: one for the import, one for each trial, with ids that follow from them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from recorder.canonical import digest, short_digest
+from recorder.events import (
+    AnyEvent,
+    OracleBudgetSet,
+    RunFinished,
+    Skipped,
+    TaskRegistered,
+    TrialFailed,
+    VariantGenerated,
+)
+from recorder.values import Task, Variant
+from runners.imports.course import action_count
+from runners.imports.facts import Finish, ImportFailed, Known, TrialFacts
+from runners.imports.trial_events import agent_digest, trial_events
+from runners.injection import oracle_budget
+
+Unit = tuple[str, str, str, str]
+"""Benchmark, agent digest, scope, and the id of the task or variant."""
+
+
+class ImportedStream(msgspec.Struct, frozen=True, kw_only=True):
+    """The events of one stream; ``trial_id`` None for that of the import itself."""
+
+    stream_id: str
+    trial_id: str | None
+    events: tuple[AnyEvent, ...]
+
+
+class Assembled(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be written: the events that register, and a stream for each trial."""
+
+    registrations: tuple[AnyEvent, ...]
+    trials: tuple[ImportedStream, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def assemble(
+    format_name: str,
+    run_id: str,
+    registered: Iterable[Task | Variant],
+    trials: Sequence[TrialFacts],
+    known: Known,
+) -> Assembled:
+    """Return the streams of an import.
+
+    Args:
+        format_name: The origin of its trials.
+        run_id: The stream of the import itself.
+        registered: Tasks and variants beside those of the trials, in order.
+        trials: The trials, in the order of the files.
+        known: What the store has; a unit's budget never changes.
+
+    Raises:
+        ImportFailed: Two entries describe one trial in different ways.
+    """
+    numbered, skipped = _numbered(_with_prompts(trials, known))
+    budgets = {_budget_unit(event): event.budget_actions for event in known.budgets}
+    new_budgets = _budgets(format_name, numbered, budgets)
+    budgets |= {_budget_unit(event): event.budget_actions for event in new_budgets}
+    streams = [_stream(format_name, run_id, trial, budgets) for trial in numbered]
+    owned = (each for trial in numbered for each in (trial.task, trial.variant) if each is not None)
+    return Assembled(
+        registrations=(*_registrations((*registered, *owned)), *new_budgets),
+        trials=tuple(streams),
+        skipped=skipped,
+    )
+
+
+def finished(run_id: str, trials: Iterable[ImportedStream]) -> RunFinished:
+    """Return the closing event of an import's own stream."""
+    ends = [trial.events[-1] for trial in trials]
+    failed = sum(isinstance(event, TrialFailed) for event in ends)
+    return RunFinished(
+        run_id=run_id,
+        outcome="completed",
+        trials_finished=len(ends) - failed,
+        trials_failed=failed,
+        trials_blocked=0,
+        trials_left=0,
+    )
+
+
+def _with_prompts(trials: Sequence[TrialFacts], known: Known) -> list[TrialFacts]:
+    """Every trial with the full prompt of its task, where another trial or the store has it.
+
+    A trial of a variant does not show it, and a task with another prompt would be another task.
+    """
+    tasks = (*known.tasks.values(), *(trial.task for trial in trials))
+    prompts = {(task.benchmark, task.task_id): task.prompt for task in tasks if task.prompt}
+    return [
+        msgspec.structs.replace(trial, task=msgspec.structs.replace(trial.task, prompt=prompt))
+        if not trial.task.prompt and (prompt := prompts.get((trial.task.benchmark, trial.task.task_id)))
+        else trial
+        for trial in trials
+    ]
+
+
+def _numbered(trials: Sequence[TrialFacts]) -> tuple[list[TrialFacts], tuple[Skipped, ...]]:
+    """Every trial with an index; equal entries count once."""
+    taken: dict[tuple[str | int | None, ...], TrialFacts] = {}
+    seen: set[str] = set()
+    next_index: dict[tuple[str | int | None, ...], int] = defaultdict(int)
+    repeated = 0
+    for trial in trials:
+        cell = (trial.task.benchmark, trial.task.task_id, _variant_id(trial), trial.condition, agent_digest(trial))
+        content = digest([cell, trial.trial_index, msgspec.structs.replace(trial, place="")])
+        if content in seen:
+            repeated += 1
+            continue
+        seen.add(content)
+        index = next_index[cell] if trial.trial_index is None else trial.trial_index
+        next_index[cell] = max(next_index[cell], index + 1)
+        first = taken.setdefault((*cell, index), msgspec.structs.replace(trial, trial_index=index))
+        if first.place != trial.place:
+            raise ImportFailed(
+                f"{first.place} and {trial.place} are one trial ({trial.task.task_id}, {trial.condition}, "
+                f"{trial.agent}, index {index}) with different contents; leave one out"
+            )
+    reason = "the same trial once more, with the same content"
+    return list(taken.values()), ((Skipped(kind="trials", count=repeated, reason=reason),) if repeated else ())
+
+
+def _variant_id(trial: TrialFacts) -> str | None:
+    return trial.variant.variant_id if trial.variant else None
+
+
+def _unit(trial: TrialFacts) -> Unit:
+    is_variant = trial.oracle_scope == "variant" and trial.variant is not None
+    unit_id = _variant_id(trial) if is_variant else trial.task.task_id
+    return trial.task.benchmark, agent_digest(trial), trial.oracle_scope, unit_id or ""
+
+
+def _budget_unit(event: OracleBudgetSet) -> Unit:
+    return event.benchmark, event.agent_digest, event.scope, event.unit_id
+
+
+def _budgets(format_name: str, trials: Sequence[TrialFacts], known: Mapping[Unit, int]) -> list[OracleBudgetSet]:
+    """The budget of every unit with injected trials: the rounded mean length of its valid ``full`` trials."""
+    injected = {_unit(trial) for trial in trials if trial.injected is not None} - set(known)
+    oracles: dict[Unit, list[TrialFacts]] = defaultdict(list)
+    for trial in trials:
+        if trial.condition == "full" and isinstance(trial.end, Finish) and trial.course and _unit(trial) in injected:
+            oracles[_unit(trial)].append(trial)
+    found = []
+    for unit, used in oracles.items():
+        counts = tuple(action_count(trial.course) for trial in used)
+        benchmark, identity, scope, unit_id = unit
+        found.append(
+            OracleBudgetSet(
+                agent=used[0].agent,
+                agent_digest=identity,
+                benchmark=benchmark,
+                scope=scope,
+                unit_id=unit_id,
+                budget_actions=oracle_budget(counts),
+                trial_ids=tuple(_trial_id(format_name, trial) for trial in used),
+                action_counts=counts,
+            )
+        )
+    return found
+
+
+def _registrations(values: Iterable[Task | Variant]) -> list[AnyEvent]:
+    """Tasks and variants in order; one that was registered already is not repeated unless it changed in between."""
+    events: list[AnyEvent] = []
+    latest: dict[tuple[str, ...], Task | Variant] = {}
+    for value in values:
+        identity = value.variant_id if isinstance(value, Variant) else value.task_id
+        key = (type(value).__name__, value.benchmark, identity)
+        if latest.get(key) == value:
+            continue
+        latest[key] = value
+        if isinstance(value, Variant):
+            events.append(VariantGenerated(variant=value, variant_digest=value.variant_digest))
+        else:
+            events.append(TaskRegistered(task=value, task_digest=value.task_digest))
+    return events
+
+
+def _trial_id(format_name: str, trial: TrialFacts) -> str:
+    variant_digest = trial.variant.variant_digest if trial.variant else None
+    keys = (trial.task.task_digest, variant_digest, trial.condition, agent_digest(trial), trial.trial_index)
+    return short_digest([format_name, trial.task.benchmark, *keys])
+
+
+def _stream(format_name: str, run_id: str, trial: TrialFacts, budgets: Mapping[Unit, int]) -> ImportedStream:
+    started, *rest = trial_events(format_name, trial, budgets.get(_unit(trial)) if trial.injected else None)
+    trial_id = _trial_id(format_name, trial)
+    # the run is named by its file, and another file may hold the same trial: the run is no part of the content
+    stream_id = f"{trial_id}-1-{short_digest([started, *rest])[:12]}"
+    events = (msgspec.structs.replace(started, run_id=run_id), *rest)
+    return ImportedStream(stream_id=stream_id, trial_id=trial_id, events=events)

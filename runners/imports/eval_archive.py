@@ -1,0 +1,77 @@
+"""The files inside an ``.eval`` log: a zip archive whose entries are stored, deflated, or compressed with zstd.
+
+Python's zipfile reads zstd entries (method 93) from 3.14 on only, so the bytes of an entry are read here.
+"""
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+from typing import Any
+
+from runners.imports.facts import ImportFailed, Source
+from runners.imports.sources import with_valid_text
+
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_ZSTD = 93
+
+
+class Archive:
+    """An open log.
+
+    Args:
+        source: The file.
+
+    Raises:
+        ImportFailed: It is no zip archive, or its end is missing.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        try:
+            with zipfile.ZipFile(io.BytesIO(source.content)) as archive:
+                self._entries = {entry.filename: entry for entry in archive.infolist()}
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise ImportFailed(
+                f"{source.name} is no whole .eval log ({error}); a log that was broken off is mended by 'inspect log'"
+            ) from error
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its files, in order of the archive."""
+        return list(self._entries)
+
+    def load(self, name: str) -> Any:
+        """Return the content of a JSON file of the archive.
+
+        Raises:
+            ImportFailed: It is damaged, or compressed in another way.
+        """
+        entry = self._entries[name]
+        try:
+            return with_valid_text(json.loads(_checked(self._bytes(entry), entry.CRC)))
+        except (ValueError, OSError, struct.error, zlib.error, RecursionError) as error:
+            raise ImportFailed(f"{self._source.name}: {name} cannot be read ({error}); get the log again") from error
+
+    def _bytes(self, entry: zipfile.ZipInfo) -> bytes:
+        header_end = entry.header_offset + _LOCAL_HEADER.size
+        *_, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(self._source.content[entry.header_offset : header_end])
+        start = header_end + name_bytes + extra_bytes
+        packed = self._source.content[start : start + entry.compress_size]
+        if entry.compress_type == zipfile.ZIP_STORED:
+            return packed
+        if entry.compress_type == zipfile.ZIP_DEFLATED:
+            return zlib.decompress(packed, -zlib.MAX_WBITS)
+        if entry.compress_type == _ZSTD:
+            import pyarrow as pa
+
+            unpacked: bytes = pa.CompressedInputStream(io.BytesIO(packed), "zstd").read()
+            return unpacked
+        raise ValueError(f"compression method {entry.compress_type} is unknown")
+
+
+def _checked(content: bytes, crc: int) -> bytes:
+    if zlib.crc32(content) != crc:
+        raise ValueError("its checksum is wrong")
+    return content

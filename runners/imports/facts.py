@@ -1,0 +1,124 @@
+"""What a parser finds in a foreign file, before it becomes events: tasks, variants, trials, and what it left out."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from recorder.events import AnyEvent, OracleBudgetSet, Skipped
+from recorder.events.trial import Boundary, EndedBy
+from recorder.values import Task, Variant
+from runners.errors import RunnerError
+
+
+class ImportFailed(RunnerError):
+    """A file cannot be imported; the message names the file, the place in it and the next step."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One file of an import: its name without folders, the name of its folder, and its bytes."""
+
+    name: str
+    folder: str
+    content: bytes
+    sha256: str
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line adds to a file that does not say everything about its trials.
+
+    ``instances`` are the rows of a SWE-bench Pro instance file by id.
+    """
+
+    agent: str | None = None
+    condition: str | None = None
+    trial_index: int = 0
+    instances: Mapping[str, Mapping[str, Any]] | None = None
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store knows already: the latest variant of each id, the latest task of each (benchmark, id), budgets.
+
+    ``registered`` are the digests of all registered tasks and variants with every field, labels included.
+    """
+
+    variants: Mapping[str, Variant] = {}
+    tasks: Mapping[tuple[str, str], Task] = {}
+    budgets: tuple[OracleBudgetSet, ...] = ()
+    registered: frozenset[str] = frozenset()
+
+
+class Injected(msgspec.Struct, frozen=True, kw_only=True):
+    """An injection as a source tells of it; ``after_action`` None: the trial ended first.
+
+    ``target_action`` only where the source states it, else it follows from the budget.
+    """
+
+    percent: int
+    message: str
+    after_action: int | None = None
+    target_action: int | None = None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The score of one checkpoint of the trial's task."""
+
+    checkpoint_id: str
+    score: float
+    details: str = ""
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """How a valid trial ended. What is None is unknown."""
+
+    is_success: bool
+    results: tuple[Result, ...]
+    ended_by: EndedBy | None = None
+    final_answer: str | None = None
+    duration_ms: float | None = None
+    final_score: float | None = None
+    final_total: float | None = None
+    cost_usd: float | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended a trial that has no result: missing data."""
+
+    boundary: Boundary
+    error_kind: str
+    message: str
+    duration_ms: float | None = None
+
+
+class TrialFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial of a source. ``place`` says where it stands, for messages; ``course`` is what happened, in order.
+
+    ``trial_index`` None: the source has no number, so it gets its place among the trials of its cell.
+    """
+
+    place: str
+    task: Task
+    condition: str
+    agent: str
+    model: str
+    grader: str
+    end: Finish | Failure
+    variant: Variant | None = None
+    trial_index: int | None = None
+    seed: int | None = None
+    user_simulator: str | None = None
+    oracle_scope: Literal["task", "variant"] = "task"
+    course: tuple[AnyEvent, ...] = ()
+    injected: Injected | None = None
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was found in one file.
+
+    ``registered`` are tasks and variants in the order in which they are to be registered, beside those of the trials.
+    """
+
+    trials: tuple[TrialFacts, ...] = ()
+    registered: tuple[Task | Variant, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    remarks: tuple[str, ...] = ()

@@ -1,0 +1,264 @@
+"""Format ``inspect-eval``: a log of inspect_ai; its samples as trials, its scores as checkpoints.
+
+The log is read as the zip archive of JSON that it is: inspect_ai itself is not needed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recorder.events import Skipped
+from recorder.events.trial import EndedBy
+from recorder.values import CONDITIONS, Checkpoint, Task, Variant
+from runners.imports import unknown
+from runners.imports.course import course_of_turns, is_ask_tool
+from runners.imports.eval_archive import Archive
+from runners.imports.facts import (
+    Failure,
+    Finish,
+    Found,
+    ImportFailed,
+    Injected,
+    Known,
+    Options,
+    Result,
+    Source,
+    TrialFacts,
+)
+from runners.imports.fields import as_count, as_object, as_text, optional_count, shown
+from runners.imports.inspect_turns import duration_ms, turns_of_sample, with_attachments
+from runners.imports.turns import Turn
+
+_WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_LIMITS: dict[str, EndedBy] = {
+    "message": "turn_limit",
+    "turn": "turn_limit",
+    "context": "turn_limit",
+    "time": "time_limit",
+    "working": "time_limit",
+    "token": "cost_limit",
+    "cost": "cost_limit",
+}
+
+
+def parse(source: Source, options: Options, known: Known) -> Found:
+    """Return one trial for each sample and epoch.
+
+    Raises:
+        ImportFailed: It is no such log, or a sample cannot be read.
+    """
+    archive = Archive(source)
+    header = _header(source, archive)
+    described = as_object(header["eval"], "eval")
+    trials: list[TrialFacts] = []
+    skipped: Counter[str] = Counter()
+    for name in archive.names:
+        if not (name.startswith("samples/") and name.endswith(".json")):
+            continue
+        loaded = archive.load(name)
+        sample = with_attachments(loaded, loaded.get("attachments") or {}) if isinstance(loaded, dict) else {}
+        try:
+            trials.append(_trial(f"{source.name}, {name}", sample, header, described, options, known))
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+            skipped[str(error)] += 1
+    return Found(
+        trials=tuple(trials),
+        skipped=tuple(Skipped(kind="samples", count=count, reason=reason) for reason, count in skipped.items()),
+        remarks=(_remark(header, described),),
+    )
+
+
+def _remark(header: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+    version = (described.get("packages") or {}).get("inspect_ai", "unknown")
+    return f"log of {described.get('task')}, status {header.get('status', 'unfinished')}, inspect_ai {version}"
+
+
+def _header(source: Source, archive: Archive) -> Mapping[str, Any]:
+    """The header; a log that has not ended has only its beginning."""
+    for name in ("header.json", "_journal/start.json"):
+        if name in archive.names:
+            header = archive.load(name)
+            if isinstance(header, dict) and isinstance(header.get("eval"), dict):
+                return header
+    raise ImportFailed(f"{source.name} has no header.json with a key eval: no log of inspect_ai in the .eval format")
+
+
+def _trial(
+    place: str,
+    sample: Mapping[str, Any],
+    header: Mapping[str, Any],
+    described: Mapping[str, Any],
+    options: Options,
+    known: Known,
+) -> TrialFacts:
+    """One sample.
+
+    Raises:
+        ValueError: It lacks something, or says what cannot be.
+    """
+    metadata = sample.get("metadata") or {}
+    condition = str(metadata.get("condition") or options.condition or "full")
+    if condition not in CONDITIONS:
+        raise ValueError(f"unknown condition {shown(condition)}")
+    prompt = _prompt(sample.get("input"))
+    variant = None if condition.startswith("full") else _variant(sample, metadata, prompt, described, known)
+    scores = {} if sample.get("error") else _scores(sample.get("scores") or {})
+    model = as_text(described.get("model"), "the model of the log")
+    turns = turns_of_sample(sample)
+    has_channel = condition.endswith("ask_user")
+    if not has_channel and any(is_ask_tool(call.name) for turn in turns for call in turn.reply.tool_calls):
+        raise ValueError("the agent called ask_user; say --condition ask_user")
+    task = Task(
+        benchmark=str(metadata.get("benchmark") or described["task"]),
+        benchmark_version=str(described.get("task_version") or unknown.TEXT),
+        task_id=_task_id(sample, metadata),
+        prompt=prompt if variant is None else "",
+        checkpoints=tuple(Checkpoint(checkpoint_id=name, label=name) for name in sorted(_names(header, scores))),
+        environment_digest="",
+    )
+    return TrialFacts(
+        place=place,
+        task=task,
+        variant=variant,
+        condition=condition,
+        agent=options.agent or model,
+        model=model,
+        grader=", ".join(sorted({name.partition("/")[0] for name in scores})) or unknown.TEXT,
+        trial_index=_trial_index(sample, metadata, described, options),
+        seed=optional_count(metadata.get("seed", _generation(described).get("seed")), "seed"),
+        course=course_of_turns(turns, model=model, has_channel=has_channel),
+        injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
+        end=_end(sample, header, task, scores),
+    )
+
+
+def _task_id(sample: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("task_id") or sample["id"])
+
+
+def _generation(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    return described.get("model_generate_config") or {}
+
+
+def _trial_index(
+    sample: Mapping[str, Any], metadata: Mapping[str, Any], described: Mapping[str, Any], options: Options
+) -> int | None:
+    """The number that the metadata give, epochs inside it; else the epoch, if each task is one sample of the log."""
+    epoch = as_count(sample.get("epoch", 1), "epoch") - 1
+    if metadata.get("trial_index") is not None:
+        epochs = as_count((described.get("config") or {}).get("epochs") or 1, "epochs")
+        return options.trial_index + as_count(metadata["trial_index"], "metadata.trial_index") * epochs + epoch
+    return None if metadata.get("task_id") else options.trial_index + epoch
+
+
+def _prompt(given: Any) -> str:
+    """The text of the sample's input: a text, or the user's messages."""
+    if isinstance(given, str):
+        return given
+    texts = [each.get("content") for each in given or [] if isinstance(each, dict) and each.get("role") == "user"]
+    return "\n\n".join(text for text in texts if isinstance(text, str))
+
+
+def _variant(
+    sample: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    prompt: str,
+    described: Mapping[str, Any],
+    known: Known,
+) -> Variant:
+    """The store's variant of that id; else one with nothing but its prompt."""
+    variant_id = as_text(metadata.get("variant_id"), "metadata.variant_id of a sample without the full prompt")
+    return known.variants.get(variant_id) or Variant(
+        benchmark=str(metadata.get("benchmark") or described["task"]),
+        task_id=_task_id(sample, metadata),
+        variant_id=variant_id,
+        prompt=prompt,
+        segments=(),
+        origin="imported",
+    )
+
+
+def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set[str]:
+    """The checkpoints: the scores of the sample, or those that the log promises where the sample has none."""
+    promised = {str(each.get("name")) for each in header["eval"].get("scorers") or []}
+    return set(scores) or promised
+
+
+def _scores(given: Mapping[str, Any]) -> dict[str, float | None]:
+    """Every score between 0 and 1 by its name; a score of several values gives one for each.
+
+    Raises:
+        ValueError: A score has no place between 0 and 1, so its total is unknown.
+    """
+    found: dict[str, float | None] = {}
+    for name, score in given.items():
+        value = as_object(score, f"score {name}").get("value")
+        parts = {f"{name}/{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+        found |= {part: _score(each, part) for part, each in parts.items()}
+    return found
+
+
+def _score(value: Any, name: str) -> float | None:
+    """A score as a number; None where the scorer gave none."""
+    if isinstance(value, str) and value in _WORDS:
+        return _WORDS[value]
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"score {name} is {shown(value)}: no total is known for it")
+    return float(value)
+
+
+def _end(
+    sample: Mapping[str, Any], header: Mapping[str, Any], task: Task, scores: Mapping[str, float | None]
+) -> Finish | Failure:
+    took_ms = duration_ms(sample)
+    error = sample.get("error")
+    if error:
+        message = str(error.get("message") if isinstance(error, dict) else error)
+        kind = re.match(r"\w+", message)
+        return Failure(
+            boundary="recorder",
+            error_kind=kind[0] if kind else "error",
+            message=message,
+            duration_ms=took_ms,
+        )
+    results = tuple(
+        Result(checkpoint_id=name, score=score) for name, score in sorted(scores.items()) if score is not None
+    )
+    if not results or len(results) < len(task.checkpoints):
+        return Failure(boundary="grader", error_kind="unscored", message="a score is missing", duration_ms=took_ms)
+    limit = sample.get("limit") or {}
+    return Finish(
+        is_success=_headline(header, scores) == 1,
+        results=results,
+        ended_by=_LIMITS.get(str(limit.get("type")), "turn_limit") if limit else None,
+        final_answer=str((sample.get("output") or {}).get("completion") or ""),
+        duration_ms=took_ms,
+    )
+
+
+def _headline(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> float | None:
+    """The score that decides: the log's headline, else its first."""
+    named = ((header.get("results") or {}).get("headline") or {}).get("score")
+    return scores.get(str(named), next(iter(scores.values())))
+
+
+def _injected(condition: str, metadata: Mapping[str, Any], turns: Sequence[Turn]) -> Injected:
+    """The user turn that came after the agent had begun; the target as the sample's metadata state it."""
+    actions, seen = 0, 0
+    found: tuple[int, str] | None = None
+    for turn in turns:
+        later = [message for message in turn.request[seen:] if message.role == "user"]
+        if actions and later and found is None:
+            found = actions, later[0].content
+        seen = len(turn.request) + 1
+        actions += len(turn.reply.tool_calls) or 1
+    target = metadata.get("inject_after_action")
+    return Injected(
+        percent=int(condition.removeprefix("inject_")),
+        message=found[1] if found else "",
+        after_action=found[0] if found else None,
+        target_action=None if target is None else as_count(target, "metadata.inject_after_action"),
+    )

@@ -1,0 +1,116 @@
+"""The turns of one inspect_ai sample: from its model and tool events, else from its messages."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recorder.canonical import canonical_json
+from runners.conversation import Message
+from runners.imports.fields import as_count, as_list, as_number, as_object, optional_count
+from runners.imports.turns import Outcome, Turn, message_of, turns_of
+
+_ATTACHMENT = "attachment://"
+
+
+def with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
+    """Return a value in which every reference to an attachment of the sample is the text itself."""
+    if isinstance(value, str):
+        return attachments.get(value.removeprefix(_ATTACHMENT), value) if value.startswith(_ATTACHMENT) else value
+    if isinstance(value, list):
+        return [with_attachments(item, attachments) for item in value]
+    if isinstance(value, dict):
+        return {key: with_attachments(item, attachments) for key, item in value.items()}
+    return value
+
+
+def turns_of_sample(sample: Mapping[str, Any]) -> list[Turn]:
+    """Return the turns of the agent; calls of graders are left out.
+
+    Raises:
+        ValueError: A message or an event has another form.
+    """
+    events = [as_object(event, "an event") for event in sample.get("events") or []]
+    calls = [event for event in _before_scoring(events) if event.get("event") == "model" and _has_reply(event)]
+    messages = [message_of(as_object(each, "a message")) for each in as_list(sample.get("messages") or [], "messages")]
+    outcomes = _outcomes(events)
+    if not calls:
+        errors = frozenset(call_id for call_id, outcome in outcomes.items() if outcome.is_error)
+        return turns_of(messages, errors)
+    told = {each.tool_call_id: Outcome(text=each.content) for each in messages if each.tool_call_id is not None}
+    return [_turn(event, sample, {**told, **outcomes}) for event in calls]
+
+
+def _before_scoring(events: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The events before the scorers begin."""
+    for event in events:
+        if event.get("event") == "span_begin" and event.get("type") == "scorers":
+            return
+        yield event
+
+
+def _has_reply(event: Mapping[str, Any]) -> bool:
+    return not event.get("error") and bool((event.get("output") or {}).get("choices"))
+
+
+def _outcomes(events: Iterable[Mapping[str, Any]]) -> dict[str, Outcome]:
+    """What came back from each tool call, by its id."""
+    found: dict[str, Outcome] = {}
+    for event in events:
+        if event.get("event") == "tool":
+            error = event.get("error")
+            text = str(error.get("message") or "") if isinstance(error, dict) else _text(event.get("result"))
+            found[str(event.get("id"))] = Outcome(
+                text=text, is_error=bool(error), duration_ms=_milliseconds(event.get("working_time"))
+            )
+    return found
+
+
+def _text(result: Any) -> str:
+    if isinstance(result, str):
+        return result
+    if isinstance(result, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in result):
+        return "\n".join(str(part.get("text") or "") for part in result)
+    return "" if result is None else canonical_json(result).decode()
+
+
+def _turn(event: Mapping[str, Any], sample: Mapping[str, Any], outcomes: Mapping[str, Outcome]) -> Turn:
+    output = as_object(event.get("output"), "the output of a model")
+    choice = as_object(output["choices"][0], "a choice")
+    reply = message_of({**as_object(choice.get("message"), "a reply"), "role": "assistant"})
+    usage = output.get("usage") or {}
+    cost = usage.get("total_cost")
+    return Turn(
+        request=tuple(_request(event, sample)),
+        reply=reply,
+        outcomes=tuple(outcomes.get(call.call_id) for call in reply.tool_calls),
+        finish_reason=str(choice.get("stop_reason") or ""),
+        latency_ms=_milliseconds(event.get("working_time") or output.get("time")),
+        input_tokens=optional_count(usage.get("input_tokens"), "input_tokens"),
+        output_tokens=optional_count(usage.get("output_tokens"), "output_tokens"),
+        cached_input_tokens=as_count(usage.get("input_tokens_cache_read") or 0, "input_tokens_cache_read"),
+        cost_usd=None if cost is None else as_number(cost, "total_cost"),
+    )
+
+
+def _request(event: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Message]:
+    """What the model saw: written out, or as ranges of the sample's pool of messages."""
+    given = event.get("input") or []
+    if not given and event.get("input_refs"):
+        pool = (sample.get("events_data") or {}).get("messages") or []
+        given = [message for start, end in event["input_refs"] for message in pool[start:end]]
+    return [message_of(as_object(each, "a message")) for each in given]
+
+
+def _milliseconds(seconds: Any) -> float | None:
+    return round(seconds * 1000, 3) if isinstance(seconds, int | float) else None
+
+
+def duration_ms(sample: Mapping[str, Any]) -> float | None:
+    """Return how long a sample took, by its own clock, in milliseconds."""
+    if sample.get("total_time") is not None:
+        return _milliseconds(sample["total_time"])
+    try:
+        began, ended = (datetime.fromisoformat(str(sample[key])) for key in ("started_at", "completed_at"))
+    except (KeyError, ValueError):
+        return None
+    return (ended - began).total_seconds() * 1000

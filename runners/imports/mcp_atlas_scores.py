@@ -1,0 +1,222 @@
+"""Format ``mcp-atlas-scores``: rows scored by the MCP-Atlas harness, one claim one checkpoint.
+
+Coverage is the mean of the claim scores in {0, 0.5, 1}, rounded to three places; a row passes at 0.75.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recorder.canonical import short_digest
+from recorder.events import AnyEvent, Skipped
+from recorder.values import Checkpoint, Task, Variant
+from runners.benchmarks.mcp_atlas.cells import parse_claims
+from runners.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of
+from runners.benchmarks.mcp_atlas.rows import CSV_FIELD_LIMIT
+from runners.imports import unknown
+from runners.imports.course import Call, course_of_calls, course_of_turns, is_ask_tool
+from runners.imports.facts import (
+    Failure,
+    Finish,
+    Found,
+    ImportFailed,
+    Known,
+    Options,
+    Result,
+    Source,
+    TrialFacts,
+)
+from runners.imports.fields import as_list, as_number, as_object, as_text, literal_or_json, shown
+from runners.imports.turns import Outcome, Turn, message_of, turns_of
+
+BENCHMARK = "mcp_atlas"
+GRADER = "mcp_atlas/upstream_judge"
+_COVERED = {True: 1.0, "partial": 0.5, False: 0.0}
+_NEEDED = ("task", "prompt", "gtfa_claims", "script_model_response", "coverage_score", "coverage_details_json")
+
+
+def parse(source: Source, options: Options, known: Known) -> Found:
+    """Return one trial for each scored row. The agent is named by ``--agent``, else by ``scored_<label>.csv``.
+
+    Raises:
+        ImportFailed: It is no scored CSV, or it holds underspecified prompts and no condition was named.
+    """
+    trials: list[TrialFacts] = []
+    skipped: Counter[str] = Counter()
+    name = source.name.rpartition(".")[0]
+    agent = options.agent or name.removeprefix("scored_")
+    for number, row in enumerate(_rows(source), 1):
+        place = f"{source.name}, row {number}"
+        condition = _condition(place, row, options)
+        try:
+            trials.append(_trial(place, row, condition, agent, options.trial_index, known))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            skipped[str(error)] += 1
+    return Found(
+        trials=tuple(trials),
+        skipped=tuple(Skipped(kind="rows", count=count, reason=reason) for reason, count in skipped.items()),
+        remarks=("a claim whose judge failed stands in the file as not fulfilled and cannot be told apart",),
+    )
+
+
+def _rows(source: Source) -> list[dict[str, str]]:
+    """The rows, keyed by column names in lower case.
+
+    Raises:
+        ImportFailed: It is no CSV in UTF-8, or has no scores.
+    """
+    previous = csv.field_size_limit(CSV_FIELD_LIMIT)
+    try:
+        reader = csv.DictReader(io.StringIO(source.content.decode("utf-8-sig"), newline=""), strict=True)
+        rows = [{_column(key): value for key, value in row.items()} for row in reader]
+        columns = [_column(column) for column in reader.fieldnames or ()]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ImportFailed(f"{source.name} is no CSV in UTF-8: {error}; get the file again") from error
+    finally:
+        csv.field_size_limit(previous)
+    missing = [column for column in _NEEDED if column not in columns]
+    if missing:
+        raise ImportFailed(
+            f"{source.name} has no column {missing[0]}: no rows scored by MCP-Atlas. Found: {', '.join(columns)[:200]}"
+        )
+    broken = next((number for number, row in enumerate(rows, 1) if "none" in row or None in row.values()), None)
+    if broken is not None:
+        raise ImportFailed(f"{source.name}, row {broken}: the number of cells differs from the header's")
+    return rows
+
+
+def _column(name: str | None) -> str:
+    """A column's name in lower case; ``TRAJECTORY`` is the dataset's reference, ``trajectory`` what the agent did."""
+    return "reference_trajectory" if name == "TRAJECTORY" else str(name).lower()
+
+
+def _condition(place: str, row: Mapping[str, str], options: Options) -> str:
+    is_variant = bool(row.get("original_prompt")) and row["original_prompt"] != row["prompt"]
+    if options.condition is None and is_variant:
+        raise ImportFailed(f"{place} has an underspecified prompt; say --condition underspecified or ask_user")
+    condition = options.condition or "full"
+    if is_variant == condition.startswith("full"):
+        raise ImportFailed(
+            f"{place}: condition {condition} does not fit a row with{'' if is_variant else 'out'} an original_prompt"
+        )
+    return condition
+
+
+def _trial(
+    place: str, row: Mapping[str, str], condition: str, agent: str, trial_index: int, known: Known
+) -> TrialFacts:
+    """One row as a trial.
+
+    Raises:
+        ValueError: A cell contradicts another, or has another form.
+    """
+    claims = parse_claims(row["gtfa_claims"])
+    task = Task(
+        benchmark=BENCHMARK,
+        benchmark_version=unknown.TEXT,
+        task_id=as_text(row["task"], "TASK").partition("::")[0],
+        prompt=row["prompt"] if condition.startswith("full") else row["original_prompt"],
+        checkpoints=tuple(Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1)),
+        environment_digest="",
+    )
+    has_channel = condition.endswith("ask_user")
+    return TrialFacts(
+        place=place,
+        task=task,
+        variant=None if condition.startswith("full") else _variant(row, task.task_id, known),
+        condition=condition,
+        agent=agent,
+        model=agent,
+        grader=GRADER,
+        trial_index=trial_index,
+        course=_course(row, agent, has_channel=has_channel),
+        end=_end(row, claims),
+    )
+
+
+def _variant(row: Mapping[str, str], task_id: str, known: Known) -> Variant:
+    """The store's variant with this prompt; else one with nothing but its prompt."""
+    for variant in known.variants.values():
+        if (variant.benchmark, variant.task_id, variant.prompt) == (BENCHMARK, task_id, row["prompt"]):
+            return variant
+    own_id = row["task"] if "::" in row["task"] else f"{task_id}::{short_digest(row['prompt'])[:12]}"
+    return Variant(
+        benchmark=BENCHMARK, task_id=task_id, variant_id=own_id, prompt=row["prompt"], segments=(), origin="imported"
+    )
+
+
+def _end(row: Mapping[str, str], claims: Sequence[str]) -> Finish | Failure:
+    answer = row["script_model_response"]
+    seconds = row.get("trajectory_time")
+    duration_ms = as_number(seconds, "trajectory_time") * 1000 if seconds else None
+    error = answer if answer.startswith("ERROR:") else row.get("errors", "") if not answer.strip() else ""
+    if error.strip() not in ("", "[]", "{}", "None", "null"):
+        return Failure(boundary="model", error_kind="upstream_error", message=error, duration_ms=duration_ms)
+    if row["coverage_score"].strip().lower() in ("", "none", "null", "nan"):
+        reason = "the row has no coverage: no claims, or judging failed"
+        return Failure(boundary="grader", error_kind="no_coverage", message=reason, duration_ms=duration_ms)
+    if not claims:
+        raise ValueError("a coverage without claims")
+    results = _results(row, claims)
+    coverage = coverage_of([result.score for result in results])
+    if abs(coverage - as_number(row["coverage_score"], "coverage_score")) > 0.0011:
+        raise ValueError("coverage_score is not the mean of the claims' scores")
+    return Finish(is_success=coverage >= PASS_COVERAGE, results=results, final_answer=answer, duration_ms=duration_ms)
+
+
+def _results(row: Mapping[str, str], claims: Sequence[str]) -> tuple[Result, ...]:
+    details = as_object(literal_or_json(row["coverage_details_json"], "coverage_details_json"), "coverage_details_json")
+    judged = [as_object(each, "a judged claim") for each in as_list(details.get("per_claim"), "per_claim")]
+    if [str(each.get("claim", "")).strip() for each in judged] != list(claims):
+        raise ValueError("the judged claims are not those of GTFA_CLAIMS")
+    return tuple(
+        Result(checkpoint_id=f"c{n}", score=_score(each), details=str(each.get("reason") or ""))
+        for n, each in enumerate(judged, 1)
+    )
+
+
+def _score(judged: Mapping[str, Any]) -> float:
+    """The score of a claim; ``covered`` mixes booleans and a text, and has to agree."""
+    covered = judged.get("covered")
+    said = _COVERED.get(covered) if isinstance(covered, bool | str) else None
+    if covered is not None and said is None:
+        raise ValueError(f"covered is {shown(covered)}, expected true, 'partial' or false")
+    score = said if judged.get("score") is None else as_number(judged["score"], "the score of a claim")
+    if score is None or score not in _COVERED.values():
+        raise ValueError(f"the score of a claim is {shown(judged.get('score'))}, expected 0, 0.5 or 1")
+    if said is not None and said != score:
+        raise ValueError("the score of a claim contradicts covered")
+    return score
+
+
+def _course(row: Mapping[str, str], agent: str, *, has_channel: bool) -> tuple[AnyEvent, ...]:
+    """The conversation if the row has it, else its list of tool calls, else nothing."""
+    if row.get("raw_conversation_history"):
+        given = as_list(literal_or_json(row["raw_conversation_history"], "raw_conversation_history"), "the history")
+        turns: list[Turn] = turns_of([message_of(as_object(each, "a message")) for each in given])
+        names = [call.name for turn in turns for call in turn.reply.tool_calls]
+        course = course_of_turns(turns, model=agent, has_channel=has_channel)
+    else:
+        cell = row.get("trajectory") or "[]"
+        calls = [
+            _call(as_object(each, "a call")) for each in as_list(literal_or_json(cell, "trajectory"), "trajectory")
+        ]
+        names = [call.name for call in calls]
+        course = course_of_calls(calls, has_channel=has_channel)
+    if not has_channel and any(map(is_ask_tool, names)):
+        raise ValueError("the agent called ask_user; say --condition ask_user")
+    return course
+
+
+def _call(given: Mapping[str, Any]) -> Call:
+    """A call as the harness lists it; a reference trajectory of the dataset has no ``tool_name`` and is none."""
+    error = given.get("error")
+    response = given.get("response")
+    text = response if isinstance(response, str) else "" if response is None else str(response)
+    return Call(
+        name=as_text(given.get("tool_name"), "tool_name"),
+        arguments=given.get("parameters"),
+        outcome=Outcome(text=str(error) if error else text, is_error=bool(error)),
+    )

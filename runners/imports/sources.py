@@ -1,0 +1,115 @@
+"""Reading the files of an import: one file, or those of a folder that fit; JSON decoded with the place of a fault."""
+
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from runners.imports.facts import ImportFailed, Source
+
+
+def read_sources(path: Path, patterns: Sequence[str]) -> list[Source]:
+    """Return the file, or the files below a folder whose names match, in order of their paths.
+
+    Raises:
+        ImportFailed: Nothing is there, or it cannot be read.
+    """
+    if path.is_dir():
+        paths = sorted({found for pattern in patterns for found in path.rglob(pattern) if found.is_file()})
+        if not paths:
+            raise ImportFailed(f"{path} has no file named {' or '.join(patterns)}; name the file or another folder")
+        return [_read(each) for each in paths]
+    return [_read(path)]
+
+
+def _read(path: Path) -> Source:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ImportFailed(f"cannot read {path}: {error.strerror or error}; name a file that you may read") from error
+    folder = path.resolve().parent.name
+    return Source(name=path.name, folder=folder, content=content, sha256=hashlib.sha256(content).hexdigest())
+
+
+def decode_json(source: Source) -> Any:
+    """Return the content of a JSON file; a key that occurs twice in one object is an error.
+
+    Raises:
+        ImportFailed: It is no whole JSON document in UTF-8, or repeats a key.
+    """
+    try:
+        return _loaded(source.content)
+    except UnicodeDecodeError as error:
+        raise ImportFailed(f"{source.name} is no UTF-8 text (byte {error.start}); expected JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise ImportFailed(f"{source.name} is no whole JSON document: {error}; get the file again") from error
+
+
+def _loaded(content: bytes) -> Any:
+    """The content of some JSON, in which half a surrogate pair, which is no text, became a replacement character."""
+    value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_repeats)
+    return with_valid_text(value) if b"\\ud" in content.lower() else value
+
+
+def with_valid_text(value: Any) -> Any:
+    """Return a JSON value whose texts can be written as UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [with_valid_text(item) for item in value]
+    if isinstance(value, dict):
+        return {with_valid_text(key): with_valid_text(item) for key, item in value.items()}
+    return value
+
+
+def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise ValueError(f"key {key!r} occurs twice with different values")
+        found[key] = value
+    return found
+
+
+def decode_json_or_lines(source: Source) -> list[Any]:
+    """Return the items of a JSON list, a single JSON object as one item, or the lines of a JSON Lines file.
+
+    Raises:
+        ImportFailed: It is none of these.
+    """
+    if source.name.endswith((".jsonl", ".ndjson")):
+        text = source.content.splitlines()
+        lines = [(number, line) for number, line in enumerate(text, 1) if line.strip()]
+        return [_line(source, number, line) for number, line in lines]
+    value = decode_json(source)
+    return value if isinstance(value, list) else [value]
+
+
+def _line(source: Source, number: int, line: bytes) -> Any:
+    try:
+        return _loaded(line)
+    except (ValueError, RecursionError) as error:
+        raise ImportFailed(f"{source.name}, line {number} is no JSON: {error}; get the file again") from error
+
+
+def read_instances(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return the rows of a SWE-bench Pro instance file (JSON Lines, gzip or not) by instance id.
+
+    Raises:
+        ImportFailed: It cannot be read, or a row has no id.
+    """
+    source = _read(path)
+    name = path.name.removesuffix(".gz")
+    if path.suffix == ".gz":
+        try:
+            source = Source(name, source.folder, gzip.decompress(source.content), source.sha256)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ImportFailed(f"{path} is no whole gzip file: {error}; get the file again") from error
+    rows = decode_json_or_lines(source)
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict) or not isinstance(row.get("instance_id"), str):
+            raise ImportFailed(f"{path}, row {number} has no instance_id; expected a file of SWE-bench Pro instances")
+    return {row["instance_id"]: row for row in rows}

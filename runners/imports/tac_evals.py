@@ -1,0 +1,162 @@
+"""Format ``tac-evals``: TheAgentCompany's ``eval_<task>.json``, single or many combined by task and arm.
+
+Checkpoints and the final score are kept apart: the benchmark's scoring strategy stands between them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from recorder.events import Skipped
+from recorder.values import CONDITIONS, Checkpoint, Task
+from runners.imports import unknown
+from runners.imports.facts import Failure, Finish, Found, ImportFailed, Known, Options, Result, Source, TrialFacts
+from runners.imports.fields import as_list, as_number, as_object, as_text, shown
+from runners.imports.sources import decode_json
+
+BENCHMARK = "tac"
+GRADER = "tac/evaluator"
+_KEYS = frozenset({"checkpoints", "final_score", "error", "task_id", "score", "total", "timestamp"})
+_FULL = ("full", "full_ask_user")
+
+
+def parse(source: Source, options: Options, known: Known) -> Found:
+    """Return the trials of one result file.
+
+    A combined file is an object task -> result or task -> arm -> result. An arm named as a condition with the full
+    prompt is that condition; any other arm is told apart in the agent's name.
+
+    Raises:
+        ImportFailed: It is no JSON, or no result has the native shape.
+    """
+    del known
+    content = decode_json(source)
+    if not isinstance(content, dict):
+        raise ImportFailed(f"{source.name}: expected an object with checkpoints, or tasks with such objects")
+    trials: list[TrialFacts] = []
+    skipped: Counter[str] = Counter()
+    remarks: Counter[str] = Counter()
+    for task_id, arm, given in _results(source, content):
+        place = " ".join(filter(None, (source.name, task_id if task_id not in source.name else "", arm)))
+        condition = arm if arm in CONDITIONS else options.condition or "full"
+        if condition not in _FULL:
+            skipped[f"condition {condition} needs a variant, which the file does not name"] += 1
+            continue
+        try:
+            task, end = _result(task_id, as_object(given, "the result"))
+        except ValueError as error:
+            skipped[str(error)] += 1
+            continue
+        remarks.update(_remarks(task_id, given))
+        name = options.agent or (source.folder if _is_single(content) else source.name.rpartition(".")[0])
+        trials.append(
+            TrialFacts(
+                place=place,
+                task=task,
+                condition=condition,
+                agent=f"{name}/{arm}" if arm and arm not in CONDITIONS else name,
+                model=name,
+                grader=GRADER,
+                end=end,
+                trial_index=options.trial_index,
+            )
+        )
+    return Found(
+        trials=tuple(trials),
+        skipped=tuple(Skipped(kind="results", count=count, reason=reason) for reason, count in skipped.items()),
+        remarks=tuple(f"{text} ({count} times)" if count > 1 else text for text, count in remarks.items()),
+    )
+
+
+def _is_single(content: Mapping[str, Any]) -> bool:
+    return "checkpoints" in content or "final_score" in content
+
+
+def task_name(text: str) -> str:
+    """Return a task's name from that of its file or image: without ``eval_``, ``.json`` and ``-image``."""
+    return text.removeprefix("eval_").removesuffix(".json").removesuffix("-image")
+
+
+def _results(source: Source, content: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Every (task, arm, result) of a file; the arm is empty where there is none."""
+    if _is_single(content):
+        inner = content.get("task_id")
+        yield task_name(source.name if source.name.startswith("eval_") else str(inner or source.name)), "", content
+        return
+    for name, value in content.items():
+        if not isinstance(value, dict):
+            raise ImportFailed(f"{source.name}: {name!r} is {shown(value)}, expected a result or results by arm")
+        if _is_single(value):
+            yield task_name(name), "", value
+        else:
+            yield from ((task_name(name), arm, each) for arm, each in value.items())
+
+
+def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Failure]:
+    """The task with the points of this result, and how it came out.
+
+    Raises:
+        ValueError: The result contradicts itself, or has no checkpoints.
+    """
+    points = [_points(each, f"checkpoint {n}") for n, each in enumerate(_checkpoints(given), 1)]
+    task = Task(
+        benchmark=BENCHMARK,
+        benchmark_version=unknown.TEXT,
+        task_id=task_id,
+        prompt="",
+        checkpoints=tuple(
+            Checkpoint(checkpoint_id=f"c{n}", label=f"checkpoint {n}", total=total)
+            for n, (_, total) in enumerate(points, 1)
+        ),
+        environment_digest="",
+    )
+    if given.get("error") is not None:
+        return task, Failure(boundary="grader", error_kind="upstream_error", message=str(given["error"]))
+    if not points:
+        raise ValueError("a result without checkpoints")
+    final = given.get("final_score")
+    score, total = (None, None) if final is None else _points(as_object(final, "final_score"), "final_score")
+    reached = score == total if total is not None else all(got == of for got, of in points)
+    return task, Finish(
+        is_success=reached,
+        results=tuple(Result(checkpoint_id=f"c{n}", score=got) for n, (got, _) in enumerate(points, 1)),
+        final_score=score,
+        final_total=total,
+    )
+
+
+def _checkpoints(given: Mapping[str, Any]) -> list[Any]:
+    if "checkpoints" not in given and given.get("error") is None:
+        raise ValueError("a result without checkpoints")
+    return as_list(given.get("checkpoints") or [], "checkpoints")
+
+
+def _points(value: Any, name: str) -> tuple[float, float]:
+    """(result, total) of a checkpoint; ``true`` and ``false`` count as 1 and 0 of one point."""
+    given = as_object(value, name)
+    total = as_number(given.get("total"), f"{name}: total")
+    result = given.get("result")
+    if isinstance(result, bool):
+        if total != 1:
+            raise ValueError(f"{name}: a result of true or false for other than one point")
+        return float(result), total
+    got = as_number(result, f"{name}: result")
+    if total <= 0 or not 0 <= got <= total:
+        raise ValueError(f"{name}: a result that is not between 0 and its total")
+    return got, total
+
+
+def _remarks(task_id: str, given: Mapping[str, Any]) -> Iterator[str]:
+    inner = given.get("task_id")
+    if inner is not None and task_name(as_text(str(inner), "task_id")) != task_id:
+        yield f"the result of {task_id} names itself {inner}; the outer name is taken"
+    for key in sorted(set(given) - _KEYS):
+        yield f"key {key!r} of a result is not kept"
+    points = [_points(each, "checkpoint") for each in given.get("checkpoints") or []]
+    final = given.get("final_score")
+    if final is not None and given.get("error") is None and points:
+        score, total = _points(final, "final_score")
+        if score != sum(got for got, _ in points):
+            yield "a final score differs from the sum of its checkpoints: the benchmark's scoring strategy"
+        if total != sum(of for _, of in points):
+            yield f"{task_id}: the final total differs from the sum of the checkpoints' totals"

@@ -1,0 +1,140 @@
+"""The events of one imported trial: its start with every key, its injection, its results and its end."""
+
+from recorder.canonical import digest
+from recorder.events import (
+    ActionFinished,
+    AnyEvent,
+    CheckpointScored,
+    ClarificationInjected,
+    TrialFailed,
+    TrialFinished,
+    TrialStarted,
+)
+from recorder.values import condition_of, prompt_state_and_channel
+from runners.imports import unknown
+from runners.imports.course import action_count
+from runners.imports.facts import Failure, Injected, TrialFacts
+from runners.injection import injection_action
+
+
+def trial_events(format_name: str, trial: TrialFacts, budget: int | None) -> tuple[TrialStarted, *tuple[AnyEvent, ...]]:
+    """Return the events of a trial that has an index; the start does not name its run yet.
+
+    Args:
+        format_name: The origin.
+        trial: What was found.
+        budget: B of its unit, if it is injected and there is one.
+    """
+    target = _target(trial.injected, budget) if trial.injected else None
+    course = _with_injection(trial, target) if trial.injected else trial.course
+    return (_started(format_name, trial, budget, target), *course, *_ended(trial))
+
+
+def agent_digest(trial: TrialFacts) -> str:
+    """Return the digest of an imported agent: of nothing but its name and model, since nothing else is known."""
+    return digest(["imported", trial.agent, trial.model])
+
+
+def _started(format_name: str, trial: TrialFacts, budget: int | None, target: int | None) -> TrialStarted:
+    state, channel = prompt_state_and_channel(trial.condition)
+    return TrialStarted(
+        run_id="",
+        benchmark=trial.task.benchmark,
+        benchmark_version=trial.task.benchmark_version,
+        task_id=trial.task.task_id,
+        task_digest=trial.task.task_digest,
+        prompt_state=state,
+        channel=channel,
+        condition=condition_of(state, channel),
+        agent=trial.agent,
+        agent_digest=agent_digest(trial),
+        model=trial.model,
+        strategy=unknown.TEXT,
+        persona=unknown.TEXT,
+        ask_notice=unknown.TEXT,
+        trial_index=trial.trial_index or 0,
+        seed=unknown.SEED if trial.seed is None else trial.seed,
+        grader=trial.grader,
+        limits_json="{}",
+        parameters_json="{}",
+        prompts_digest="",
+        oracle_scope=trial.oracle_scope,
+        sandbox=unknown.TEXT,
+        variant_id=trial.variant.variant_id if trial.variant else None,
+        variant_digest=trial.variant.variant_digest if trial.variant else None,
+        user_simulator=trial.user_simulator if channel == "ask_user" else None,
+        inject_percent=trial.injected.percent if trial.injected else None,
+        budget_actions=budget,
+        inject_after_action=target,
+        origin=format_name,
+    )
+
+
+def _target(injected: Injected, budget: int | None) -> int | None:
+    """The target action: the stated one, else that of the budget."""
+    if injected.target_action is not None:
+        return injected.target_action
+    return injection_action(budget, injected.percent) if budget is not None else None
+
+
+def _with_injection(trial: TrialFacts, target: int | None) -> list[AnyEvent]:
+    """The course with its injection: after the result of the action that it followed, or at the end, skipped."""
+    injected = trial.injected
+    assert injected is not None
+    after = injected.after_action
+    event = ClarificationInjected(
+        status="skipped" if after is None else "injected",
+        inject_percent=injected.percent,
+        target_action=unknown.TARGET_ACTION if target is None else target,
+        message=injected.message,
+        segment_ids=tuple(segment.segment_id for segment in trial.variant.segments) if trial.variant else (),
+        after_action=after,
+        reason="the trial ended first" if after is None else None,
+    )
+    course = list(trial.course)
+    places = [
+        place for place, each in enumerate(course, 1) if isinstance(each, ActionFinished) and each.action_index == after
+    ]
+    course.insert(places[-1] if places else len(course), event)
+    return course
+
+
+def _ended(trial: TrialFacts) -> list[AnyEvent]:
+    end = trial.end
+    if isinstance(end, Failure):
+        return [
+            TrialFailed(
+                boundary=end.boundary,
+                error_kind=end.error_kind,
+                message=end.message,
+                is_retry_owed=False,
+                duration_ms=end.duration_ms,
+            )
+        ]
+    checkpoints = {checkpoint.checkpoint_id: checkpoint for checkpoint in trial.task.checkpoints}
+    scored: list[AnyEvent] = [
+        CheckpointScored(
+            checkpoint_id=result.checkpoint_id,
+            label=checkpoints[result.checkpoint_id].label,
+            score=result.score,
+            total=checkpoints[result.checkpoint_id].total,
+            details=result.details,
+            grader=trial.grader,
+            grading_id="primary",
+        )
+        for result in end.results
+    ]
+    return [
+        *scored,
+        TrialFinished(
+            ended_by=end.ended_by or unknown.ENDED_BY,
+            is_success=end.is_success,
+            final_answer=end.final_answer or "",
+            action_count=action_count(trial.course),
+            checkpoint_count=len(checkpoints),
+            duration_ms=unknown.MILLISECONDS if end.duration_ms is None else end.duration_ms,
+            final_score=end.final_score,
+            final_total=end.final_total,
+            cost_usd=end.cost_usd,
+        ),
+    ]

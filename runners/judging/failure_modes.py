@@ -1,0 +1,79 @@
+"""Judging how a trial asked: the failure-mode flags that do not follow from the recorded facts.
+
+Source: LHAW, section 4.4 and appendix J.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recorder.canonical import short_digest
+from recorder.events import JudgedFlag, QuestionJudged
+from runners.judging.protocol import Subject
+from runners.judging.stored import Stored
+from runners.judging.streams import StreamReader
+from runners.judging.template import JudgeTemplate
+from runners.judging.transcript import LAYOUT, actions_text, outcome_text, questions_text, removed_text
+from runners.judging.verdicts import read_flags
+
+_PLACEHOLDERS = ("full_prompt", "sent_prompt", "removed", "questions", "actions", "outcome")
+
+
+class FailureModes:
+    """The judge of questions.
+
+    Args:
+        judge: How the judge is called in the events: its model's name.
+        parameters: Generation parameters; another choice is another judge's opinion.
+        path: A prompt of one's own in place of ``data/judges/failure_modes.md``.
+    """
+
+    kind = "failure-modes"
+
+    def __init__(self, judge: str, parameters: Mapping[str, Any], path: Path | None = None) -> None:
+        self.template = JudgeTemplate("failure_modes.md", path, _PLACEHOLDERS)
+        self.prompt_digest = short_digest([self.template.source, dict(parameters), LAYOUT])
+        self._judge = judge
+
+    def subjects(self, stored: Stored) -> Sequence[Subject]:
+        """Return every valid trial with questions."""
+        return [
+            Subject(
+                trials=(trial,),
+                is_judged=(trial.stream_id, self._judge, self.prompt_digest) in stored.judged_questions,
+            )
+            for trial in stored.trials
+            if trial.question_count
+        ]
+
+    def question(self, subject: Subject, stored: Stored, reader: StreamReader) -> str:
+        """Return the user prompt of one trial."""
+        trial = subject.last
+        task = stored.tasks[trial.started.task_digest]
+        variant = stored.variants.get(trial.started.variant_digest or "")
+        hidden = variant if trial.started.prompt_state == "underspecified" else None
+        events = reader.read(trial.stream_id)
+        return self.template.user(
+            {
+                "full_prompt": task.prompt,
+                "sent_prompt": hidden.prompt if hidden else task.prompt,
+                "removed": removed_text(hidden.segments if hidden else ()),
+                "questions": questions_text(events),
+                "actions": actions_text(events),
+                "outcome": outcome_text(trial, task),
+            }
+        )
+
+    def read(self, reply: str) -> tuple[JudgedFlag, ...]:
+        """Return the verdict of each judged flag; raises MalformedVerdict."""
+        return read_flags(reply)
+
+    def event(self, subject: Subject, verdict: tuple[JudgedFlag, ...]) -> QuestionJudged:
+        """Return what is recorded of one trial."""
+        return QuestionJudged(
+            judged_stream_id=subject.last.stream_id,
+            judged_trial_id=subject.last.trial_id,
+            judge=self._judge,
+            prompt_digest=self.prompt_digest,
+            flags=verdict,
+        )

@@ -1,0 +1,180 @@
+"""What a store has for judging and grading after the fact: the trials that count, and what was said of them already."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from recorder.events import (
+    CheckpointScored,
+    Envelope,
+    NewTaskJudged,
+    QuestionAsked,
+    QuestionJudged,
+    RunStarted,
+    TaskRegistered,
+    TrialFinished,
+    TrialStarted,
+    VariantGenerated,
+    type_name,
+)
+from recorder.reader import Snapshot
+from recorder.schema import from_row
+from recorder.values import Task, Variant
+
+_READ = (
+    CheckpointScored,
+    NewTaskJudged,
+    QuestionAsked,
+    QuestionJudged,
+    RunStarted,
+    TaskRegistered,
+    TrialFinished,
+    TrialStarted,
+    VariantGenerated,
+)
+
+
+class StoredTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """A valid trial: the attempt that counts, with its primary results by checkpoint."""
+
+    trial_id: str
+    stream_id: str
+    experiment_id: str
+    attempt: int
+    finished_at_us: int
+    started: TrialStarted
+    finished: TrialFinished
+    results: dict[str, CheckpointScored]
+    question_count: int
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """The trials that count, in the order of their end; and what judges and graders added to them.
+
+    ``planned`` is the number of trials per cell by experiment, as its latest run says. The said ones are identified as
+    (stream, judge, prompt digest), (streams, judge, prompt digest) and (stream, grading).
+    """
+
+    trials: tuple[StoredTrial, ...]
+    tasks: dict[str, Task]
+    variants: dict[str, Variant]
+    planned: dict[str, int]
+    judged_questions: frozenset[tuple[str, str, str]]
+    judged_new_tasks: frozenset[tuple[frozenset[str], str, str]]
+    graded: frozenset[tuple[str, str]]
+
+
+class _Attempt:
+    """The events of one stream that are looked at."""
+
+    def __init__(self) -> None:
+        self.envelopes: list[Envelope] = []
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [each.event for each in self.envelopes if isinstance(each.event, kind)]
+
+
+def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> Stored:
+    """Return what a store has of one experiment, or of all.
+
+    Args:
+        snapshot: A look at the store.
+        experiment_id: The experiment; None for all of them.
+    """
+    attempts: dict[tuple[str, str], _Attempt] = defaultdict(_Attempt)
+    runs: dict[str, tuple[int, str, int]] = {}
+    tasks: dict[str, Task] = {}
+    variants: dict[str, Variant] = {}
+    judged: set[tuple[str, str, str]] = set()
+    new_tasks: set[tuple[frozenset[str], str, str]] = set()
+    graded: set[tuple[str, str]] = set()
+    for envelope in (from_row(row) for row in _rows(snapshot, experiment_id)):
+        event = envelope.event
+        if isinstance(event, RunStarted):
+            _note_plan(runs, envelope, event)
+        elif isinstance(event, TaskRegistered):
+            tasks[event.task_digest] = event.task
+        elif isinstance(event, VariantGenerated):
+            variants[event.variant_digest] = event.variant
+        elif isinstance(event, QuestionJudged):
+            judged.add((event.judged_stream_id, event.judge, event.prompt_digest))
+        elif isinstance(event, NewTaskJudged):
+            new_tasks.add((frozenset(event.judged_stream_ids), event.judge, event.prompt_digest))
+        elif isinstance(event, CheckpointScored) and not event.is_primary:
+            graded.add((event.graded_stream_id or envelope.stream_id, event.grading_id))
+        else:
+            attempts[envelope.experiment_id, envelope.stream_id].envelopes.append(envelope)
+    return Stored(
+        trials=_counted(attempts, tasks),
+        tasks=tasks,
+        variants=variants,
+        planned={experiment: plan[2] for experiment, plan in runs.items()},
+        judged_questions=frozenset(judged),
+        judged_new_tasks=frozenset(new_tasks),
+        graded=frozenset(graded),
+    )
+
+
+def _note_plan(runs: dict[str, tuple[int, str, int]], envelope: Envelope, event: RunStarted) -> None:
+    """Keep the trials per cell of an experiment's latest run; judging and grading plan no trials."""
+    config = msgspec.json.decode(event.config_json)
+    if "command" not in config and isinstance(config.get("trials"), int):
+        place = (envelope.recorded_at_us, event.run_id, config["trials"])
+        runs[envelope.experiment_id] = max(place, runs.get(envelope.experiment_id, place))
+
+
+def _counted(attempts: dict[tuple[str, str], _Attempt], tasks: dict[str, Task]) -> tuple[StoredTrial, ...]:
+    """The highest-numbered valid attempt of each trial; of equal numbers the one that ended last."""
+    best: dict[str, StoredTrial] = {}
+    for (_, stream_id), attempt in attempts.items():
+        trial = _valid(stream_id, attempt, tasks)
+        if trial is not None and (trial.trial_id not in best or _rank(best[trial.trial_id]) < _rank(trial)):
+            best[trial.trial_id] = trial
+    return tuple(sorted(best.values(), key=lambda trial: (trial.finished_at_us, trial.stream_id)))
+
+
+def _rank(trial: StoredTrial) -> tuple[int, int, str]:
+    return trial.attempt, trial.finished_at_us, trial.stream_id
+
+
+def _valid(stream_id: str, attempt: _Attempt, tasks: dict[str, Task]) -> StoredTrial | None:
+    """The attempt as a trial if it finished with one primary result for every checkpoint of its task, else None."""
+    started, finished = attempt.of(TrialStarted), attempt.of(TrialFinished)
+    if not started or not finished or started[0].task_digest not in tasks:
+        return None
+    results = attempt.of(CheckpointScored)
+    wanted = sorted(checkpoint.checkpoint_id for checkpoint in tasks[started[0].task_digest].checkpoints)
+    if sorted(result.checkpoint_id for result in results) != wanted:
+        return None
+    (end,) = [each for each in attempt.envelopes if isinstance(each.event, TrialFinished)]
+    return StoredTrial(
+        trial_id=end.trial_id or "",
+        stream_id=stream_id,
+        experiment_id=end.experiment_id,
+        attempt=end.attempt or 0,
+        finished_at_us=end.recorded_at_us,
+        started=started[0],
+        finished=finished[0],
+        results={result.checkpoint_id: result for result in results},
+        question_count=len(attempt.of(QuestionAsked)),
+    )
+
+
+def _rows(snapshot: Snapshot, experiment_id: str | None) -> Iterator[dict[str, Any]]:
+    """The rows of the types that are looked at; the columns of other types are not even read."""
+    names = [type_name(cls) for cls in _READ]
+    wanted = ds.field("type").isin(names)
+    if experiment_id is not None:
+        wanted &= ds.field("experiment_id") == experiment_id
+    for table in (*(ds.dataset(path) for path in snapshot.segments), ds.dataset(snapshot.open_rows)):
+        columns = [
+            name
+            for name in table.schema.names
+            if name in names or not pa.types.is_struct(table.schema.field(name).type)
+        ]
+        for batch in table.to_batches(columns=columns, filter=wanted):
+            yield from batch.to_pylist()

@@ -1,0 +1,95 @@
+"""How far a judge is: what there is to judge, what was judged before and now, by experiment, agent and condition."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from runners.errors import ExperimentError
+from runners.judging.protocol import Subject
+
+TALLY_COLUMNS = (
+    "experiment_id",
+    "agent",
+    "condition",
+    "found",
+    "judged_before",
+    "judged",
+    "failed",
+    "left",
+    "cost_usd",
+)
+
+
+class _Group(msgspec.Struct):
+    found: int = 0
+    judged_before: int = 0
+    judged: int = 0
+    failed: int = 0
+    cost_usd: float | None = 0.0
+
+
+class Tally:
+    """Counts of some subjects.
+
+    Args:
+        subjects: Everything there is to judge.
+    """
+
+    def __init__(self, subjects: Iterable[Subject]) -> None:
+        self._groups: dict[tuple[str, str, str], _Group] = {}
+        for subject in subjects:
+            group = self._group(subject)
+            group.found += 1
+            group.judged_before += subject.is_judged
+
+    def add(self, subject: Subject, cost_usd: float | None, *, is_judged: bool) -> None:
+        """Count one judgement, or the failure to get one; an unknown price makes the group's cost unknown."""
+        group = self._group(subject)
+        group.judged += is_judged
+        group.failed += not is_judged
+        group.cost_usd = None if group.cost_usd is None or cost_usd is None else group.cost_usd + cost_usd
+
+    @property
+    def tried(self) -> int:
+        """What was judged now, and what failed now."""
+        return sum(group.judged + group.failed for group in self._groups.values())
+
+    @property
+    def to_do(self) -> int:
+        """What was not judged before."""
+        return sum(group.found - group.judged_before for group in self._groups.values())
+
+    @property
+    def left(self) -> int:
+        """What has no verdict yet."""
+        return sum(group.found - group.judged_before - group.judged for group in self._groups.values())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per experiment, agent and condition."""
+        return [
+            {
+                **dict(zip(TALLY_COLUMNS, key, strict=False)),
+                **msgspec.structs.asdict(group),
+                "left": group.found - group.judged_before - group.judged,
+            }
+            for key, group in sorted(self._groups.items())
+        ]
+
+    def _group(self, subject: Subject) -> _Group:
+        started = subject.last.started
+        return self._groups.setdefault((subject.last.experiment_id, started.agent, started.condition), _Group())
+
+
+def of_agents(subjects: Iterable[Subject], agents: tuple[str, ...]) -> list[Subject]:
+    """Return the subjects of some agents; of all where none is named.
+
+    Raises:
+        ExperimentError: A named agent has none.
+    """
+    found = list(subjects)
+    known = sorted({subject.last.started.agent for subject in found})
+    for name in agents:
+        if name not in known:
+            raise ExperimentError(f"agent {name!r} has nothing to judge; these have: {', '.join(known) or 'none'}")
+    return [subject for subject in found if not agents or subject.last.started.agent in agents]

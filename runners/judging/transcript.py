@@ -1,0 +1,99 @@
+"""A trial as a judge reads it: questions with answers, actions with results, what was missing, how it ended. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from recorder.events import ActionFinished, ActionStarted, AnyEvent, ModelResponded, QuestionAnswered, QuestionAsked
+from recorder.values import Segment, Task
+from runners.judging.stored import StoredTrial
+
+LAYOUT = 1
+"""Part of every prompt digest: raise it when a change here changes what a judge sees."""
+
+_ARGUMENT_CHARACTERS = 1_500
+_RESULT_CHARACTERS = 800
+_TURN_CHARACTERS = 1_000
+_ALL_CHARACTERS = 60_000
+
+
+def removed_text(segments: Sequence[Segment]) -> str:
+    """Return the missing details, one line each."""
+    return "\n".join(_segment(segment) for segment in segments) or "(nothing is missing)"
+
+
+def _segment(segment: Segment) -> str:
+    scores = (("criticality", segment.criticality), ("guessability", segment.guessability))
+    known = ", ".join(f"{name} {'unknown' if value is None else f'{value:g}'}" for name, value in scores)
+    return f"- {segment.segment_id}: {segment.value} ({segment.dimension}, {segment.subdimension}; {known})"
+
+
+def questions_text(events: Iterable[AnyEvent]) -> str:
+    """Return every question with its place, its context and its answer."""
+    events = list(events)
+    answers = {event.question_id: event for event in events if isinstance(event, QuestionAnswered)}
+    asked = [event for event in events if isinstance(event, QuestionAsked)]
+    return "\n\n".join(
+        _question(number, event, answers.get(event.question_id)) for number, event in enumerate(asked, 1)
+    )
+
+
+def _question(number: int, asked: QuestionAsked, answered: QuestionAnswered | None) -> str:
+    place = f"action {asked.action_index}" if asked.action_index is not None else "at an unknown action"
+    context = f"\nsaid beside it: {asked.context}" if asked.context else ""
+    answer = answered.answer if answered is not None else "(none)"
+    return f"question {number}, {place}: {asked.question}{context}\nanswer: {answer}"
+
+
+def actions_text(events: Iterable[AnyEvent]) -> str:
+    """Return what the agent said and did, cut in the middle where it is too long."""
+    events = list(events)
+    results = {event.action_index: event for event in events if isinstance(event, ActionFinished)}
+    blocks = [block for event in events for block in _blocks(event, results)]
+    return "\n".join(_shortened(blocks, _ALL_CHARACTERS)) or "(nothing)"
+
+
+def _blocks(event: AnyEvent, results: dict[int, ActionFinished]) -> Iterator[str]:
+    if isinstance(event, ModelResponded) and event.role == "agent" and event.text:
+        yield f"says: {cut(event.text, _TURN_CHARACTERS)}"
+    elif isinstance(event, ActionStarted) and event.kind != "text":
+        yield f"action {event.action_index}: {event.name} {cut(event.arguments_json, _ARGUMENT_CHARACTERS)}"
+        done = results.get(event.action_index)
+        if done is not None:
+            yield f"  {'fails' if done.is_error else 'gives'}: {cut(done.result, _RESULT_CHARACTERS)}"
+
+
+def _shortened(blocks: list[str], characters: int) -> list[str]:
+    """All blocks if they fit, else the first and the last ones, and how many lie between."""
+    if sum(map(len, blocks)) <= characters:
+        return blocks
+    head = _fitting(blocks, characters // 2)
+    tail = _fitting(blocks[head:][::-1], characters // 2)
+    left_out = len(blocks) - head - tail
+    return [*blocks[:head], f"({left_out} entries are left out here)", *blocks[len(blocks) - tail :]]
+
+
+def _fitting(blocks: list[str], characters: int) -> int:
+    """How many of the first blocks fit."""
+    used = 0
+    for count, block in enumerate(blocks):
+        used += len(block)
+        if used > characters:
+            return count
+    return len(blocks)
+
+
+def cut(text: str, characters: int) -> str:
+    """Return a text of at most about so many characters; the beginning and the end are kept."""
+    if len(text) <= characters:
+        return text
+    half = characters // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def outcome_text(trial: StoredTrial, task: Task) -> str:
+    """Return how a trial ended and which checkpoints it reached, in one line."""
+    scores = [
+        f"{checkpoint.label}: {trial.results[checkpoint.checkpoint_id].score:g} of {checkpoint.total:g}"
+        for checkpoint in task.checkpoints
+    ]
+    success = "success" if trial.finished.is_success else "no success"
+    return f"{success}, ended by {trial.finished.ended_by}; {'; '.join(scores)}"

@@ -1,0 +1,124 @@
+-- view: int_arm_values
+-- grain: benchmark, agent, unit_kind, unit_id, condition, measure
+-- inputs: pass_at_k
+-- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   unit_kind varchar: task or variant
+--   unit_id varchar: task or variant id
+--   condition varchar: condition of the trials
+--   measure varchar: what is measured
+--   task_id varchar: id of the task
+--   variant_digest varchar: digest of the variant
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
+--   cell_id varchar: names the cell of trials behind a value
+--   unit_value double: value of the unit
+--   reason varchar: why something is null
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+-- equation: success_pct = 100 * successes / trials; ask_pct = 100 * trials with a
+--     question / trials; questions_per_trial = questions / trials
+-- source: docs/metrics.md 2 and 3; what `lhaw-record compare` pairs
+-- notes: the trials of a task's full prompt stand under the task, and under every
+--     variant of it that the agent met and that has none of its own. No valid trials:
+--     null.
+with cells as (
+    select
+        benchmark,
+        agent,
+        unit_kind,
+        unit_id,
+        condition,
+        task_id,
+        variant_digest,
+        ambiguity_class,
+        cluster_index,
+        cluster_count,
+        concat_ws('|', benchmark, agent, unit_kind, unit_id, condition) as cell_id,
+        n_trials,
+        n_missing,
+        unnest(
+            [
+                { 'name': 'pass_at_k', 'n': pass_at_k },
+                { 'name': 'pass_hat_k', 'n': pass_hat_k },
+                { 'name': 'checkpoint_progress', 'n': checkpoint_progress },
+                { 'name': 'success_pct', 'n': 100 * n_success / n_trials },
+                { 'name': 'ask_pct', 'n': 100 * n_asking_trials / n_trials },
+                { 'name': 'questions_per_trial', 'n': n_questions / n_trials }
+            ]
+        ) as measure,
+        case when n_trials = 0 then 'no_valid_trials' else coalesce(reason, 'no_points')
+        end as reason
+    from pass_at_k
+),
+
+variants as (
+    select
+        benchmark,
+        agent,
+        unit_id,
+        any_value(task_id) as task_id,
+        any_value(variant_digest) as variant_digest,
+        any_value(ambiguity_class) as ambiguity_class,
+        any_value(cluster_index) as cluster_index,
+        any_value(cluster_count) as cluster_count,
+        list(condition) as conditions
+    from pass_at_k
+    where unit_kind = 'variant'
+    group by benchmark, agent, unit_id
+),
+
+shared as (
+    select
+        variants.benchmark,
+        variants.agent,
+        'variant' as unit_kind,
+        variants.unit_id,
+        cells.condition,
+        variants.task_id,
+        variants.variant_digest,
+        variants.ambiguity_class,
+        variants.cluster_index,
+        variants.cluster_count,
+        cells.cell_id,
+        cells.n_trials,
+        cells.n_missing,
+        cells.measure,
+        cells.reason
+    from variants
+    inner join cells
+        on
+            variants.benchmark = cells.benchmark
+            and variants.agent = cells.agent
+            and variants.task_id = cells.unit_id
+            and cells.unit_kind = 'task'
+    where not list_contains(variants.conditions, cells.condition)
+),
+
+united as (
+    select * from cells
+    union all by name
+    select * from shared
+)
+
+select
+    benchmark,
+    agent,
+    unit_kind,
+    unit_id,
+    condition,
+    measure.name as measure,
+    task_id,
+    variant_digest,
+    ambiguity_class,
+    cluster_index,
+    cluster_count,
+    cell_id,
+    measure.n as unit_value,
+    case when measure.n is null then reason end as reason,
+    n_trials,
+    n_missing
+from united

@@ -1,0 +1,94 @@
+-- view: int_candidates
+-- grain: variant_digest
+-- inputs: ambiguity_classes, int_trials_evaluated, int_trials_measured, int_variants
+-- outputs:
+--   variant_digest varchar: digest of the variant
+--   benchmark varchar: name of the benchmark
+--   task_id varchar: id of the task
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   severity varchar: delete, vaguify, genericize or unknown
+--   dimensions varchar: its dimensions joined by +; none without segments
+--   ambiguity_class varchar: outcome-critical, divergent, benign, new_task or
+--       unclassified
+--   is_evaluated boolean: the tables have trials of it
+--   cluster_index bigint: number of its task among those of the benchmark, from 0
+--   cluster_count bigint: tasks of the benchmark that have variants
+-- equation: none
+-- source: docs/metrics.md 6, by_severity and variant_breakdown; parameter `experiment`
+-- notes: every registered variant, also one that was never tried or is a new_task; of
+--     one that changed, the version of the trial started last. With `experiment` only
+--     variants that it tried. Dimensions stand in the order goal, constraint, input,
+--     context, each once.
+with tried as (
+    select
+        benchmark,
+        variant_id,
+        arg_max(variant_digest, (started_at_us, trial_id)) as variant_digest
+    from int_trials_measured
+    where
+        variant_id is not null
+        and (
+            getvariable('experiment') is null
+            or experiment_id = getvariable('experiment')
+        )
+    group by benchmark, variant_id
+),
+
+evaluated as (
+    select distinct variant_digest
+    from int_trials_evaluated
+),
+
+described as (
+    select
+        int_variants.variant_digest,
+        int_variants.benchmark,
+        int_variants.task_id,
+        int_variants.variant_id,
+        coalesce(int_variants.severity, 'unknown') as severity,
+        list_transform(
+            int_variants.segments, lambda segment: segment.dimension
+        ) as dimensions,
+        coalesce(classes.ambiguity_class, 'unclassified') as ambiguity_class,
+        evaluated.variant_digest is not null as is_evaluated,
+        dense_rank() over (
+            partition by int_variants.benchmark order by int_variants.task_id
+        ) - 1 as cluster_index
+    from int_variants
+    left join tried
+        on
+            int_variants.benchmark = tried.benchmark
+            and int_variants.variant_id = tried.variant_id
+    left join ambiguity_classes as classes
+        on int_variants.variant_digest = classes.variant_digest
+    left join evaluated
+        on int_variants.variant_digest = evaluated.variant_digest
+    where
+        tried.variant_digest = int_variants.variant_digest
+        or (tried.variant_digest is null and getvariable('experiment') is null)
+)
+
+select
+    variant_digest,
+    benchmark,
+    task_id,
+    variant_id,
+    severity,
+    coalesce(
+        nullif(
+            array_to_string(
+                list_filter(
+                    ['goal', 'constraint', 'input', 'context'],
+                    lambda name: list_contains(dimensions, name)
+                ),
+                '+'
+            ),
+            ''
+        ),
+        'none'
+    ) as dimensions,
+    ambiguity_class,
+    is_evaluated,
+    cluster_index,
+    1 + max(cluster_index) over (partition by benchmark) as cluster_count
+from described

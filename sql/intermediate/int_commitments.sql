@@ -1,0 +1,118 @@
+-- view: int_commitments
+-- grain: benchmark, agent, variant_id, dimension, elapsed_percent
+-- inputs: int_value_uses, int_variant_dimensions, int_variant_values
+-- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   dimension varchar: goal, constraint, input or context
+--   elapsed_percent bigint: share of the actions of the trial that are done, 0 to 100
+--   variant_digest varchar: digest of the variant
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cell_id varchar: names the cell of trials behind a value
+--   commitment double: 0 to 1
+--   reason varchar: why something is null
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+-- equation: a = max(1, action_count * elapsed_percent div 100); commitment = max(0, a -
+--     first use + 1) / a, and 0 at 0; mean over the full trials of the unit that use a
+--     value of the dimension
+-- source: docs/metrics.md 4, commitment [Ask Early section 3]
+-- notes: units are the (variant, agent) with measured full trials. The first use is
+--     that of any removed value of the dimension. A trial that uses none says nothing
+--     of when it was bound to them and is left out; a unit without any other is null.
+with units as (
+    select
+        benchmark,
+        agent,
+        variant_id,
+        variant_digest,
+        cluster_index,
+        cell_id,
+        n_trials,
+        n_missing
+    from int_variant_values
+    where measure = 'pass_at_k' and condition = 'full' and n_trials > 0
+),
+
+dimensions as (
+    select distinct
+        variant_digest,
+        dimension
+    from int_variant_dimensions
+),
+
+first_uses as (
+    select
+        agent,
+        variant_digest,
+        dimension,
+        trial_id,
+        any_value(action_count) as action_count,
+        min(first_use_action) as first_use_action,
+        min(reason) as reason
+    from int_value_uses
+    group by agent, variant_digest, dimension, trial_id
+),
+
+grid as (
+    select
+        agent,
+        variant_digest,
+        dimension,
+        action_count,
+        first_use_action,
+        reason,
+        unnest(range(0, 101, 10)) as elapsed_percent
+    from first_uses
+),
+
+counted as (
+    select
+        *,
+        greatest(1, action_count * elapsed_percent // 100) as elapsed_actions
+    from grid
+),
+
+averaged as (
+    select
+        agent,
+        variant_digest,
+        dimension,
+        elapsed_percent,
+        avg(
+            case
+                when first_use_action is null then null
+                when elapsed_percent = 0 then 0
+                else
+                    greatest(0, elapsed_actions - first_use_action + 1)
+                    / elapsed_actions
+            end
+        ) as commitment,
+        min(reason) as reason
+    from counted
+    group by agent, variant_digest, dimension, elapsed_percent
+)
+
+select
+    units.benchmark,
+    units.agent,
+    units.variant_id,
+    dimensions.dimension,
+    averaged.elapsed_percent,
+    units.variant_digest,
+    units.cluster_index,
+    units.cell_id,
+    averaged.commitment,
+    case when averaged.commitment is null then averaged.reason end as reason,
+    units.n_trials,
+    units.n_missing
+from units
+inner join dimensions
+    on units.variant_digest = dimensions.variant_digest
+inner join averaged
+    on
+        units.agent = averaged.agent
+        and units.variant_digest = averaged.variant_digest
+        and dimensions.dimension = averaged.dimension

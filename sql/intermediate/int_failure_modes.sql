@@ -1,0 +1,76 @@
+-- view: int_failure_modes
+-- grain: trial_id, category, measure
+-- inputs: int_trials_evaluated, pass_at_k, question_flags
+-- outputs:
+--   trial_id varchar: the trial
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
+--   category varchar: failure mode, one of seven
+--   measure varchar: any_flag, or one of the three flags of the category
+--   unit_value double: 1 if the flag is yes, 0 if it is no or does not apply
+--   reason varchar: why something is null
+--   is_success boolean: success as the benchmark defines it
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
+-- equation: any_flag = 1 iff any flag of the category is yes
+-- source: docs/metrics.md 3, failure modes
+-- notes: measured trials of ask_user with questions. In a trial that no judge has seen,
+--     any_flag and the judged flags are null (unjudged), also where a prerequisite is
+--     known to fail: else the share would be one over the trials that cannot have it.
+with flags as (
+    select
+        stream_id,
+        category,
+        flag,
+        source,
+        verdict,
+        bool_or(judge is not null) over (partition by stream_id) as is_judged
+    from question_flags
+),
+
+shares as (
+    select
+        stream_id,
+        category,
+        flag as measure,
+        case
+            when source = 'computed' or is_judged then (verdict = 'yes')::double
+        end as unit_value
+    from flags
+    union all
+    select
+        stream_id,
+        category,
+        'any_flag' as measure,
+        case
+            when bool_and(is_judged) then bool_or(verdict = 'yes')::double
+        end as unit_value
+    from flags
+    group by stream_id, category
+)
+
+select
+    trials.trial_id,
+    trials.benchmark,
+    trials.agent,
+    trials.ambiguity_class,
+    shares.category,
+    shares.measure,
+    shares.unit_value,
+    case when shares.unit_value is null then 'unjudged' end as reason,
+    trials.is_success,
+    units.cluster_index,
+    units.cluster_count
+from shares
+inner join int_trials_evaluated as trials
+    on shares.stream_id = trials.stream_id
+inner join pass_at_k as units
+    on
+        trials.benchmark = units.benchmark
+        and trials.agent = units.agent
+        and units.unit_kind = 'variant'
+        and trials.variant_id = units.unit_id
+        and trials.condition = units.condition
+where trials.condition = 'ask_user' and trials.is_measured

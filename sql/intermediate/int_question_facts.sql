@@ -1,0 +1,153 @@
+-- view: int_question_facts
+-- grain: stream_id
+-- inputs: int_first_uses, int_question_targets, int_questions_placed,
+--     int_trials_measured, int_variants, question_ledger
+-- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   trial_id varchar: the trial
+--   question_count bigint: questions of the attempt that counts
+--   is_answered_everything boolean: the simulator gives all, whatever is asked
+--   precision double: share of the questions that target, 0 to 1
+--   recall double: share of the removed segments revealed on request, 0 to 1
+--   dimension_count bigint: different dimensions of the removed segments
+--   removed_count bigint: segments that the agent did not see
+--   critical_count bigint: removed segments of criticality 0.5 or more
+--   uncritical_count bigint: removed segments of lower criticality
+--   urgent_count bigint: critical ones of guessability 0.5 or less
+--   not_urgent_count bigint: removed segments known not to be such
+--   guessable_count bigint: removed segments of guessability 0.5 or more
+--   unguessable_count bigint: removed segments of lower guessability
+--   repeat_count bigint: questions that target a segment already revealed
+--   early_segment_count bigint: removed segments that full trials use early
+--   late_count bigint: of these, how many were first asked for after that
+--   last_ask_action bigint: action of the last question; null if one is unknown
+--   latest_upfront_action bigint: the last action that is still upfront
+--   is_consecutive boolean: no other action between the questions
+-- equation: repeat = an earlier answer revealed the segment; late = 100 * action /
+--     actions of the trial > 100 * first use / actions of the full trial; upfront = up
+--     to action max(3, ceil(0.1 * actions))
+-- source: docs/metrics.md 3, failure modes [LHAW appendix J.1]
+-- notes: valid trials with questions. A score that the source lacks is in neither of
+--     the two counts of its kind.
+with trials as (
+    select
+        ledger.stream_id,
+        ledger.trial_id,
+        ledger.variant_digest,
+        ledger.question_count,
+        ledger.user_simulator = 'dump' as is_answered_everything,
+        ledger.precision,
+        ledger.recall,
+        measured.action_count,
+        case
+            when ledger.removed_count > 0 then int_variants.segments else []
+        end as segments
+    from question_ledger as ledger
+    inner join int_trials_measured as measured
+        on ledger.trial_id = measured.trial_id
+    left join int_variants
+        on ledger.variant_digest = int_variants.variant_digest
+    where ledger.question_count > 0
+),
+
+earlier as (
+    select
+        stream_id,
+        question_id,
+        is_requested,
+        sequence > min(sequence) over (partition by stream_id, segment_id)
+            as is_repeated
+    from int_question_targets
+),
+
+repeats as (
+    select
+        stream_id,
+        count(distinct question_id) as repeat_count
+    from earlier
+    where is_repeated and is_requested
+    group by stream_id
+),
+
+first_asks as (
+    select
+        stream_id,
+        segment_id,
+        min(action_index) as action_index
+    from int_question_targets
+    where is_requested
+    group by stream_id, segment_id
+),
+
+timed as (
+    select
+        trials.stream_id,
+        count(*) as early_segment_count,
+        count(*) filter (
+            where
+            first_asks.action_index / nullif(trials.action_count, 0)
+            > uses.first_use_share
+        ) as late_count
+    from trials
+    inner join int_first_uses as uses
+        on trials.variant_digest = uses.variant_digest
+    left join first_asks
+        on
+            trials.stream_id = first_asks.stream_id
+            and uses.segment_id = first_asks.segment_id
+    where uses.first_use_share <= 0.5 and len(trials.segments) > 0
+    group by trials.stream_id
+),
+
+places as (
+    select
+        stream_id,
+        count(*) = count(action_index) as is_known,
+        max(action_index) as last_ask_action,
+        max(action_index) - min(action_index) + 1 = count(distinct action_index)
+            as is_consecutive
+    from int_questions_placed
+    group by stream_id
+)
+
+select
+    trials.stream_id,
+    trials.trial_id,
+    trials.question_count,
+    trials.is_answered_everything,
+    trials.precision,
+    trials.recall,
+    len(
+        list_distinct(list_transform(trials.segments, lambda s: s.dimension))
+    ) as dimension_count,
+    len(trials.segments) as removed_count,
+    len(list_filter(trials.segments, lambda s: s.criticality >= 0.5))
+        as critical_count,
+    len(list_filter(trials.segments, lambda s: s.criticality < 0.5))
+        as uncritical_count,
+    len(
+        list_filter(
+            trials.segments,
+            lambda s: s.criticality >= 0.5 and s.guessability <= 0.5
+        )
+    ) as urgent_count,
+    len(
+        list_filter(
+            trials.segments,
+            lambda s: s.criticality < 0.5 or s.guessability > 0.5
+        )
+    ) as not_urgent_count,
+    len(list_filter(trials.segments, lambda s: s.guessability >= 0.5))
+        as guessable_count,
+    len(list_filter(trials.segments, lambda s: s.guessability < 0.5))
+        as unguessable_count,
+    coalesce(repeats.repeat_count, 0) as repeat_count,
+    coalesce(timed.early_segment_count, 0) as early_segment_count,
+    coalesce(timed.late_count, 0) as late_count,
+    case when places.is_known then places.last_ask_action end as last_ask_action,
+    greatest(3, ceil(trials.action_count / 10))::bigint as latest_upfront_action,
+    places.is_consecutive
+from trials
+inner join places on trials.stream_id = places.stream_id
+left join repeats on trials.stream_id = repeats.stream_id
+left join timed on trials.stream_id = timed.stream_id

@@ -1,0 +1,90 @@
+-- view: int_tasks_selected
+-- grain: benchmark, task_id
+-- inputs: int_trials_measured, pass_at_k
+-- outputs:
+--   benchmark varchar: name of the benchmark
+--   task_id varchar: id of the task
+--   domain varchar: domain of the task; unknown without one
+--   n_agents bigint: reference agents with a value
+--   checkpoint_progress double: mean over reference agents, 0 to 1
+--   is_selected boolean: that mean reaches the threshold
+--   is_solvable boolean: pass@k > 0 for a reference agent; null where none is known
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   cluster_index bigint: number of the cluster in its set, from 0
+--   cluster_count bigint: clusters in the set
+-- equation: checkpoint_progress = mean over agents of the mean over the task's full
+--     trials
+-- source: docs/metrics.md 6, task_selection [LHAW 3.1 and table 15]; parameters
+--     `reference_agents`, `selection_progress_pct`
+-- notes: full trials of the reference agents, all evaluated agents where the parameter
+--     is unset. A task without any value is not selected.
+with units as (
+    select
+        benchmark,
+        task_id,
+        checkpoint_progress,
+        pass_at_k,
+        n_trials,
+        n_missing,
+        cluster_index,
+        cluster_count
+    from pass_at_k
+    where
+        unit_kind = 'task'
+        and condition = 'full'
+        and (
+            getvariable('reference_agents') is null
+            or list_contains(
+                list_transform(
+                    string_split(getvariable('reference_agents'), ','),
+                    lambda name: trim(name)
+                ),
+                agent
+            )
+        )
+),
+
+domains as (
+    select
+        benchmark,
+        task_id,
+        arg_max(domain, (started_at_us, trial_id)) as domain
+    from int_trials_measured
+    group by benchmark, task_id
+),
+
+averaged as (
+    select
+        benchmark,
+        task_id,
+        count(checkpoint_progress) as n_agents,
+        avg(checkpoint_progress) as checkpoint_progress,
+        bool_or(pass_at_k > 0) as is_solvable,
+        sum(n_trials)::bigint as n_trials,
+        sum(n_missing)::bigint as n_missing,
+        any_value(cluster_index) as cluster_index,
+        any_value(cluster_count) as cluster_count
+    from units
+    group by benchmark, task_id
+)
+
+select
+    averaged.benchmark,
+    averaged.task_id,
+    coalesce(domains.domain, 'unknown') as domain,
+    averaged.n_agents,
+    averaged.checkpoint_progress,
+    coalesce(
+        round(100 * averaged.checkpoint_progress, 6)
+        >= getvariable('selection_progress_pct'),
+        false
+    ) as is_selected,
+    averaged.is_solvable,
+    averaged.n_trials,
+    averaged.n_missing,
+    averaged.cluster_index,
+    averaged.cluster_count
+from averaged
+inner join domains
+    on averaged.benchmark = domains.benchmark and averaged.task_id = domains.task_id

@@ -1,0 +1,7 @@
+-- macro: significant
+-- inputs: one number
+-- outputs: double
+-- equation: the number with 6 significant digits
+-- source: none; how p-values are printed
+-- notes: null stays null. Small p-values keep their digits, which six places would not.
+create or replace macro significant(number) as format('{:.6g}', number)::double

@@ -1,0 +1,69 @@
+-- view: gradings
+-- grain: stream_id, grading_id, checkpoint_id
+-- inputs: stg_checkpoints_regraded, stg_checkpoints_scored
+-- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   trial_id varchar: the trial
+--   grading_id varchar: which grading
+--   grader varchar: who graded
+--   checkpoint_id varchar: id of the checkpoint
+--   label varchar: words for it
+--   score double: points reached
+--   total double: points there are
+--   details varchar: what the grader saw
+--   primary_grader varchar: who gave the result that counts
+--   primary_score double: points of the result that counts
+--   difference double: score - primary_score, points
+-- equation: difference = score - primary_score
+-- source: docs/judging.md, grading again
+-- notes: every later result beside the one that counts; no table uses the later ones.
+--     Of two results of one grading the one recorded last is taken (ties by stream and
+--     sequence).
+with latest as (
+    select
+        graded_stream_id,
+        grading_id,
+        checkpoint_id,
+        arg_max(
+            {
+                'grader': grader,
+                'label': label,
+                'score': score,
+                'total': total,
+                'details': details
+            },
+            (recorded_at_us, stream_id, sequence)
+        ) as result
+    from stg_checkpoints_regraded
+    group by graded_stream_id, grading_id, checkpoint_id
+),
+
+primaries as (
+    select
+        stream_id,
+        trial_id,
+        checkpoint_id,
+        grader,
+        score
+    from stg_checkpoints_scored
+    where is_primary
+)
+
+select
+    latest.graded_stream_id as stream_id,
+    primaries.trial_id,
+    latest.grading_id,
+    latest.result.grader,
+    latest.checkpoint_id,
+    latest.result.label,
+    latest.result.score,
+    latest.result.total,
+    latest.result.details,
+    primaries.grader as primary_grader,
+    primaries.score as primary_score,
+    latest.result.score - primaries.score as difference
+from latest
+left join primaries
+    on
+        latest.graded_stream_id = primaries.stream_id
+        and latest.checkpoint_id = primaries.checkpoint_id

@@ -1,0 +1,109 @@
+-- view: question_ledger
+-- grain: trial_id
+-- inputs: int_question_targets, int_trials_measured, int_variants
+-- outputs:
+--   trial_id varchar: the trial
+--   stream_id varchar: the attempt, or run, in the event stream
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   variant_id varchar: id of the variant; null for a task's own trials
+--   variant_digest varchar: digest of the variant
+--   condition varchar: condition of the trials
+--   user_simulator varchar: simulator; null without the channel
+--   question_count bigint: questions of the attempt that counts
+--   targeting_count bigint: questions that target a removed segment
+--   removed_count bigint: segments that the agent did not see
+--   requested_count bigint: removed segments revealed on request
+--   volunteered_count bigint: removed segments revealed without being asked for
+--   precision double: share of the questions that target, 0 to 1
+--   recall double: share of the removed segments revealed on request, 0 to 1
+--   f1 double: 0 to 1
+--   reason varchar: why something is null
+-- equation: precision = targeting questions / questions; recall = segments revealed on
+--     request / removed segments; f1 = 2 * precision * recall / (precision + recall), 0
+--     where both are 0
+-- source: docs/metrics.md 3, question quality
+-- notes: every valid trial that could ask. A question targets a segment if its answer
+--     revealed it on request. Nobody asked: precision and f1 are null; nothing removed:
+--     recall and f1. Under the simulator dump all three are null
+--     (simulator_answers_everything). Volunteered are those never revealed on request.
+with targets as (
+    select
+        stream_id,
+        count(distinct question_id) filter (where is_requested) as targeting_count,
+        count(distinct segment_id) filter (where is_requested) as requested_count,
+        count(distinct segment_id) as revealed_count
+    from int_question_targets
+    group by stream_id
+),
+
+counted as (
+    select
+        trials.trial_id,
+        trials.stream_id,
+        trials.benchmark,
+        trials.agent,
+        trials.variant_id,
+        trials.variant_digest,
+        trials.condition,
+        trials.user_simulator,
+        trials.question_count,
+        coalesce(targets.targeting_count, 0) as targeting_count,
+        case
+            when trials.prompt_state = 'underspecified'
+                then coalesce(len(int_variants.segments), 0)
+            else 0
+        end as removed_count,
+        coalesce(targets.requested_count, 0) as requested_count,
+        coalesce(targets.revealed_count - targets.requested_count, 0)
+            as volunteered_count
+    from int_trials_measured as trials
+    left join int_variants
+        on trials.variant_digest = int_variants.variant_digest
+    left join targets
+        on trials.stream_id = targets.stream_id
+    where trials.trial_state = 'valid' and trials.channel = 'ask_user'
+),
+
+rated as (
+    select
+        *,
+        case
+            when user_simulator = 'dump' then 'simulator_answers_everything'
+            when question_count = 0 then 'nobody_asked'
+            when removed_count = 0 then 'nothing_removed'
+        end as reason,
+        case
+            when user_simulator <> 'dump'
+                then targeting_count / nullif(question_count, 0)
+        end as precision,
+        case
+            when user_simulator <> 'dump'
+                then requested_count / nullif(removed_count, 0)
+        end as recall
+    from counted
+)
+
+select
+    trial_id,
+    stream_id,
+    benchmark,
+    agent,
+    variant_id,
+    variant_digest,
+    condition,
+    user_simulator,
+    question_count,
+    targeting_count,
+    removed_count,
+    requested_count,
+    volunteered_count,
+    precision,
+    recall,
+    case
+        when precision + recall = 0 then 0.0
+        else 2 * precision * recall / (precision + recall)
+    end as f1,
+    reason
+from rated

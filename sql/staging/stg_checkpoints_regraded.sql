@@ -1,0 +1,34 @@
+-- view: stg_checkpoints_regraded
+-- grain: stream_id, sequence
+-- inputs: events
+-- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   recorded_at_us bigint: UTC, microseconds since the epoch
+--   graded_stream_id varchar: the attempt that was graded
+--   checkpoint_id varchar: id of the checkpoint
+--   label varchar: words for it
+--   score double: points reached
+--   total double: points there are
+--   details varchar: what the grader saw
+--   grader varchar: who graded
+--   grading_id varchar: which grading
+-- equation: none; renames the fields of one event type
+-- source: recorder/events, event checkpoint_scored
+-- notes: one row is one result of a later grading. Apart from stg_checkpoints_scored,
+--     because stores of older versions lack the field of the graded attempt, and no
+--     table may become slower by that.
+select
+    stream_id,
+    sequence,
+    recorded_at_us,
+    coalesce(checkpoint_scored.graded_stream_id, stream_id) as graded_stream_id,
+    checkpoint_scored.checkpoint_id,
+    checkpoint_scored.label,
+    checkpoint_scored.score,
+    checkpoint_scored.total,
+    checkpoint_scored.details,
+    checkpoint_scored.grader,
+    checkpoint_scored.grading_id
+from events
+where type = 'checkpoint_scored' and not checkpoint_scored.is_primary

@@ -1,0 +1,183 @@
+-- view: commitment
+-- grain: benchmark, dimension, agent, timing, measure
+-- inputs: int_commitments, int_injection_gains, int_pools
+-- outputs:
+--   benchmark varchar: name of the benchmark; all pools several
+--   dimension varchar: goal, constraint, input or context
+--   agent varchar: all; the agents are pooled
+--   timing varchar: share of the trial that is done, 0 to 100 %
+--   measure varchar: commitment, voi or voi_bound
+--   value double: the mean
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   has_oracle_gap boolean: voi at 0 is above 0
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
+-- equation: commitment = C(t) of int_commitments; voi = pass@k(inject_t) -
+--     pass@k(underspecified), at 0 pass@k(full) - pass@k(underspecified); voi_bound =
+--     mean of voi_unit(0) * (1 - C_unit(t))
+-- source: docs/metrics.md 4, commitment [Ask Early section 3, equation 1]; parameters
+--     `per`, `voi_cases`
+-- notes: means over (variant, agent) units. voi and voi_bound are over the units of voi
+--     that have a commitment, so that they can be compared; voi has values where there
+--     was an injection. The bound holds unit by unit, so it is averaged and not made
+--     from the averages. Where voi at 0 is not above 0 it says nothing.
+with committed as (
+    select
+        int_pools.pool as benchmark,
+        units.benchmark as own_benchmark,
+        units.agent as own_agent,
+        units.variant_id,
+        units.dimension,
+        units.elapsed_percent,
+        int_pools.first_index + units.cluster_index as cluster_index,
+        int_pools.cluster_count,
+        units.cell_id,
+        units.commitment,
+        units.reason,
+        units.n_trials,
+        units.n_missing
+    from int_commitments as units
+    inner join int_pools
+        on units.benchmark = int_pools.benchmark and not int_pools.is_single
+),
+
+at_start as (
+    select
+        benchmark,
+        agent,
+        variant_id,
+        gain,
+        reason,
+        cell_id,
+        unit_id,
+        n_trials,
+        n_missing,
+        n_baseline_trials,
+        n_baseline_missing
+    from int_injection_gains
+    where condition = 'full'
+),
+
+gains as (
+    select
+        benchmark,
+        agent,
+        variant_id,
+        coalesce(inject_percent, 0) as elapsed_percent,
+        gain,
+        reason,
+        cell_id,
+        unit_id,
+        n_trials,
+        n_missing,
+        n_baseline_trials,
+        n_baseline_missing
+    from int_injection_gains
+),
+
+measured as (
+    select
+        benchmark,
+        dimension,
+        elapsed_percent,
+        cluster_index,
+        cluster_count,
+        'commitment' as measure,
+        commitment as unit_value,
+        reason,
+        cell_id,
+        null as unit_id,
+        n_trials,
+        n_missing,
+        0 as n_baseline_trials,
+        0 as n_baseline_missing
+    from committed
+    union all
+    select
+        committed.benchmark,
+        committed.dimension,
+        committed.elapsed_percent,
+        committed.cluster_index,
+        committed.cluster_count,
+        'voi' as measure,
+        case when committed.commitment is not null then gains.gain end as unit_value,
+        coalesce(gains.reason, committed.reason) as reason,
+        gains.cell_id,
+        gains.unit_id,
+        gains.n_trials,
+        gains.n_missing,
+        gains.n_baseline_trials,
+        gains.n_baseline_missing
+    from committed
+    inner join gains
+        on
+            committed.own_benchmark = gains.benchmark
+            and committed.own_agent = gains.agent
+            and committed.variant_id = gains.variant_id
+            and committed.elapsed_percent = gains.elapsed_percent
+    union all
+    select
+        committed.benchmark,
+        committed.dimension,
+        committed.elapsed_percent,
+        committed.cluster_index,
+        committed.cluster_count,
+        'voi_bound' as measure,
+        at_start.gain * (1 - committed.commitment) as unit_value,
+        coalesce(at_start.reason, committed.reason) as reason,
+        at_start.cell_id,
+        at_start.unit_id,
+        at_start.n_trials,
+        at_start.n_missing,
+        at_start.n_baseline_trials,
+        at_start.n_baseline_missing
+    from committed
+    inner join at_start
+        on
+            committed.own_benchmark = at_start.benchmark
+            and committed.own_agent = at_start.agent
+            and committed.variant_id = at_start.variant_id
+),
+
+estimated as (
+    select
+        benchmark,
+        dimension,
+        elapsed_percent,
+        measure,
+        mean_estimate(unit_value, reason, cluster_index, cluster_count, false)
+            as estimate,
+        sum_once(cell_id, case when unit_value is not null then n_trials end)
+        + sum_once(
+            unit_id, case when unit_value is not null then n_baseline_trials end
+        ) as n_trials,
+        sum_once(cell_id, n_missing) + sum_once(unit_id, n_baseline_missing)
+            as n_missing
+    from measured
+    group by benchmark, dimension, elapsed_percent, measure
+)
+
+select
+    benchmark,
+    dimension,
+    'all' as agent,
+    elapsed_percent::varchar as timing,
+    measure,
+    estimate.value,
+    estimate.low,
+    estimate.high,
+    estimate.n_units,
+    estimate.n_dropped,
+    n_trials,
+    n_missing,
+    max(estimate.value) filter (where measure = 'voi' and elapsed_percent = 0)
+        over (partition by benchmark, dimension)
+    > 0 as has_oracle_gap,
+    estimate.method,
+    estimate.reason
+from estimated

@@ -1,0 +1,158 @@
+-- view: kendall
+-- grain: benchmark, agent, other_agent, measure
+-- inputs: int_pools, int_variant_values
+-- outputs:
+--   benchmark varchar: name of the benchmark; all pools several
+--   agent varchar: name of the agent, with part of its digest where names repeat
+--   other_agent varchar: the agent that it is compared with
+--   measure varchar: what is measured
+--   value double: tau-b, -1 to 1
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: cells that both agents have
+--   n_dropped bigint: cells that only one of them has
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
+--   p_value double: of no agreement, two-sided, asymptotic
+--   n_ties bigint: pairs of cells that one of the agents does not order
+-- equation: tau-b = (concordant - discordant pairs) / sqrt(pairs that the one orders *
+--     pairs that the other orders)
+-- source: docs/metrics.md 4, cross-model consistency [Ask Early tables 3 and 7];
+--     parameter `kendall_cells`
+-- notes: a cell is a variant under inject_10 to inject_90; kendall_cells = all adds
+--     full and underspecified. Each pair of agents stands once, the first by name as
+--     agent. Fewer than three common cells are null (too_few_cells), so is an agent
+--     with one value everywhere (no_order). The p-value takes cells as independent,
+--     which those of one variant are not. There is no interval (no_interval).
+with cells as (
+    select
+        int_pools.pool as benchmark,
+        concat_ws('|', cells.benchmark, cells.variant_id, cells.condition)
+            as shared_id,
+        cells.agent,
+        round(cells.unit_value, 9) as unit_value,
+        cells.cell_id,
+        cells.n_trials,
+        cells.n_missing
+    from int_variant_values as cells
+    inner join int_pools
+        on cells.benchmark = int_pools.benchmark and not int_pools.is_single
+    where
+        cells.measure = 'pass_at_k'
+        and (
+            cells.condition like 'inject%'
+            or (
+                getvariable('kendall_cells') = 'all'
+                and cells.condition in ('full', 'underspecified')
+            )
+        )
+),
+
+agents as (
+    select distinct
+        benchmark,
+        agent
+    from cells
+),
+
+pairs as (
+    select
+        agents.benchmark,
+        agents.agent,
+        others.agent as other_agent
+    from agents
+    inner join agents as others
+        on agents.benchmark = others.benchmark and agents.agent < others.agent
+),
+
+placed as (
+    select
+        pairs.benchmark,
+        pairs.agent,
+        pairs.other_agent,
+        cells.shared_id,
+        any_value(cells.unit_value) filter (where cells.agent = pairs.agent)
+            as own_value,
+        any_value(cells.unit_value) filter (where cells.agent = pairs.other_agent)
+            as other_value
+    from pairs
+    inner join cells
+        on
+            pairs.benchmark = cells.benchmark
+            and cells.agent in (pairs.agent, pairs.other_agent)
+    group by pairs.benchmark, pairs.agent, pairs.other_agent, cells.shared_id
+),
+
+compared as (
+    select
+        *,
+        own_value is not null and other_value is not null as is_common
+    from placed
+),
+
+agreements as (
+    select
+        benchmark,
+        agent,
+        other_agent,
+        count(*) filter (where is_common) as n_units,
+        count(*) filter (where not is_common) as n_dropped,
+        case
+            when count(*) filter (where is_common) >= 3
+                then rank_agreement(
+                    list(own_value order by own_value, other_value)
+                    filter (where is_common),
+                    list(other_value order by own_value, other_value)
+                    filter (where is_common)
+                )
+        end as found
+    from compared
+    group by benchmark, agent, other_agent
+),
+
+counted as (
+    select
+        compared.benchmark,
+        compared.agent,
+        compared.other_agent,
+        sum_once(
+            cells.cell_id, case when compared.is_common then cells.n_trials end
+        ) as n_trials,
+        sum_once(cells.cell_id, cells.n_missing) as n_missing
+    from compared
+    inner join cells
+        on
+            compared.benchmark = cells.benchmark
+            and compared.shared_id = cells.shared_id
+            and cells.agent in (compared.agent, compared.other_agent)
+    group by compared.benchmark, compared.agent, compared.other_agent
+)
+
+select
+    agreements.benchmark,
+    agreements.agent,
+    agreements.other_agent,
+    'kendall_tau' as measure,
+    agreements.found.tau as value,
+    null::double as low,
+    null::double as high,
+    agreements.n_units,
+    agreements.n_dropped,
+    counted.n_trials,
+    counted.n_missing,
+    null::varchar as method,
+    case
+        when agreements.found.tau is not null then 'no_interval'
+        when agreements.n_units < 3 then 'too_few_cells'
+        else 'no_order'
+    end as reason,
+    significant(agreements.found.p_value) as p_value,
+    agreements.found.n_ties
+from agreements
+inner join counted
+    on
+        agreements.benchmark = counted.benchmark
+        and agreements.agent = counted.agent
+        and agreements.other_agent = counted.other_agent

@@ -1,0 +1,326 @@
+-- view: optimal_window
+-- grain: benchmark, dimension, agent, measure
+-- inputs: int_injection_gains, int_pools, int_trials_evaluated,
+--     int_variant_dimensions, pass_at_k
+-- outputs:
+--   benchmark varchar: name of the benchmark; all pools several
+--   dimension varchar: goal, constraint, input or context
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   measure varchar: what is measured
+--   value double: see the equation
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   reentry varchar: later percentages at or above the threshold
+--   has_oracle_gap boolean: full exceeds underspecified over the units with both
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
+-- equation: window_threshold = pass@k(inject_10) - window_pp / 100; window_end_pct =
+--     last p of the unbroken run 10, 30, ... at or above it; ask_in_window_pct = 100 *
+--     first questions at or before the end / first questions
+-- source: docs/metrics.md 4, optimal window [Ask Early figure 5]; parameters `per`,
+--     `voi_cases`, `window_pp`
+-- notes: the curve is that of voi. First questions are those of ask_user trials with
+--     variants of the dimension; ask_in_window_pct holds them against the agent's own
+--     window, ask_in_pooled_window_pct against that of agent all. The end is one of
+--     five percentages and has no interval (no_interval); the threshold has that of
+--     inject_10, shifted. No value under inject_10: no window (no_window).
+with curve_units as (
+    select
+        int_pools.pool as benchmark,
+        dimensions.dimension,
+        unnest([gains.agent, 'all']) as agent,
+        gains.inject_percent,
+        int_pools.first_index + gains.cluster_index as cluster_index,
+        int_pools.cluster_count,
+        gains.cell_id,
+        gains.unit_value,
+        gains.gain,
+        gains.reason,
+        gains.is_binary,
+        gains.n_trials,
+        gains.n_missing
+    from int_injection_gains as gains
+    inner join int_pools
+        on gains.benchmark = int_pools.benchmark and not int_pools.is_single
+    inner join int_variant_dimensions as dimensions
+        on gains.variant_digest = dimensions.variant_digest
+),
+
+starts as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        mean_estimate(unit_value, reason, cluster_index, cluster_count, is_binary)
+            as estimate,
+        sum_once(cell_id, case when unit_value is not null then n_trials end)
+            as n_trials,
+        sum_once(cell_id, n_missing) as n_missing
+    from curve_units
+    where inject_percent = 10
+    group by benchmark, dimension, agent
+),
+
+gaps as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        round(avg(gain), 6) > 0 as has_oracle_gap
+    from curve_units
+    where inject_percent is null
+    group by benchmark, dimension, agent
+),
+
+means as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        inject_percent,
+        round(avg(unit_value), 6) as mean_value
+    from curve_units
+    where inject_percent is not null
+    group by benchmark, dimension, agent, inject_percent
+),
+
+thresholds as (
+    select
+        *,
+        max(mean_value) filter (where inject_percent = 10)
+            over (partition by benchmark, dimension, agent)
+        - getvariable('window_pp') / 100 as threshold
+    from means
+),
+
+points as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        inject_percent,
+        coalesce(
+            mean_value >= round(threshold, 6),
+            false
+        ) as is_within
+    from thresholds
+),
+
+ends as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        min(inject_percent) filter (where not is_within) as first_outside
+    from points
+    group by benchmark, dimension, agent
+),
+
+windows as (
+    select
+        points.benchmark,
+        points.dimension,
+        points.agent,
+        max(points.inject_percent) filter (
+            where points.inject_percent < coalesce(ends.first_outside, 100)
+        ) as window_end,
+        string_agg(points.inject_percent::varchar, ', ' order by points.inject_percent)
+        filter (
+            where points.is_within and points.inject_percent > ends.first_outside
+        ) as reentry
+    from points
+    inner join ends
+        on
+            points.benchmark = ends.benchmark
+            and points.dimension = ends.dimension
+            and points.agent = ends.agent
+    group by points.benchmark, points.dimension, points.agent
+),
+
+curves as (
+    select
+        starts.benchmark,
+        starts.dimension,
+        starts.agent,
+        starts.estimate,
+        starts.n_trials,
+        starts.n_missing,
+        windows.window_end,
+        windows.reentry,
+        gaps.has_oracle_gap
+    from starts
+    inner join windows
+        on
+            starts.benchmark = windows.benchmark
+            and starts.dimension = windows.dimension
+            and starts.agent = windows.agent
+    inner join gaps
+        on
+            starts.benchmark = gaps.benchmark
+            and starts.dimension = gaps.dimension
+            and starts.agent = gaps.agent
+),
+
+asking_cells as (
+    select
+        int_pools.pool as benchmark,
+        dimensions.dimension,
+        dimensions.position,
+        unnest([cells.agent, 'all']) as agent,
+        cells.benchmark as own_benchmark,
+        cells.agent as own_agent,
+        cells.unit_id as variant_id,
+        int_pools.first_index + cells.cluster_index as cluster_index,
+        int_pools.cluster_count,
+        concat_ws('|', cells.benchmark, cells.agent, cells.unit_id) as cell_id,
+        cells.n_missing
+    from pass_at_k as cells
+    inner join int_pools
+        on cells.benchmark = int_pools.benchmark and not int_pools.is_single
+    inner join int_variant_dimensions as dimensions
+        on cells.variant_digest = dimensions.variant_digest
+    where cells.unit_kind = 'variant' and cells.condition = 'ask_user'
+),
+
+questions as (
+    select
+        cells.benchmark,
+        cells.dimension,
+        cells.agent,
+        cells.cluster_index,
+        cells.cluster_count,
+        cells.cell_id,
+        cells.n_missing,
+        trials.trial_id,
+        trials.first_ask_pct
+    from asking_cells as cells
+    left join int_trials_evaluated as trials
+        on
+            cells.own_benchmark = trials.benchmark
+            and cells.own_agent = trials.agent
+            and cells.variant_id = trials.variant_id
+            and trials.condition = 'ask_user'
+            and trials.is_measured
+            and trials.question_count > 0
+),
+
+held as (
+    select
+        questions.benchmark,
+        questions.dimension,
+        questions.agent,
+        questions.cell_id,
+        questions.cluster_index,
+        questions.cluster_count,
+        questions.n_missing,
+        questions.trial_id,
+        questions.first_ask_pct,
+        unnest(
+            case
+                when questions.agent = 'all'
+                    then [{ 'measure': 'ask_in_window_pct', 'whose': 'all' }]
+                else [
+                    { 'measure': 'ask_in_window_pct', 'whose': questions.agent },
+                    { 'measure': 'ask_in_pooled_window_pct', 'whose': 'all' }
+                ]
+            end
+        ) as against
+    from questions
+),
+
+asks as (
+    select
+        held.benchmark,
+        held.dimension,
+        held.agent,
+        held.against.measure,
+        any_value(curves.reentry) as reentry,
+        any_value(curves.has_oracle_gap) as has_oracle_gap,
+        count(held.trial_id) as n_asking,
+        sum_once(held.cell_id, held.n_missing) as n_missing,
+        ratio_estimate(
+            100 * (held.first_ask_pct <= curves.window_end)::integer,
+            1,
+            null,
+            held.cluster_index,
+            held.cluster_count
+        ) as estimate,
+        count(distinct held.cell_id) filter (
+            where held.first_ask_pct <= curves.window_end is not null
+        ) as n_units,
+        count(distinct held.trial_id) filter (
+            where held.first_ask_pct <= curves.window_end is not null
+        ) as n_trials,
+        any_value(curves.window_end) as window_end
+    from held
+    left join curves
+        on
+            held.benchmark = curves.benchmark
+            and held.dimension = curves.dimension
+            and held.against.whose = curves.agent
+    group by held.benchmark, held.dimension, held.agent, held.against.measure
+)
+
+select
+    benchmark,
+    dimension,
+    agent,
+    'window_threshold' as measure,
+    round(estimate.value - getvariable('window_pp') / 100, 6) as value,
+    round(estimate.low - getvariable('window_pp') / 100, 6) as low,
+    round(estimate.high - getvariable('window_pp') / 100, 6) as high,
+    estimate.n_units,
+    estimate.n_dropped,
+    n_trials,
+    n_missing,
+    reentry,
+    has_oracle_gap,
+    estimate.method,
+    estimate.reason
+from curves
+union all
+select
+    benchmark,
+    dimension,
+    agent,
+    'window_end_pct' as measure,
+    window_end::double as value,
+    null as low,
+    null as high,
+    estimate.n_units,
+    estimate.n_dropped,
+    n_trials,
+    n_missing,
+    reentry,
+    has_oracle_gap,
+    null as method,
+    case when window_end is null then 'no_window' else 'no_interval' end as reason
+from curves
+union all
+select
+    benchmark,
+    dimension,
+    agent,
+    measure,
+    estimate.value,
+    estimate.low,
+    estimate.high,
+    n_units,
+    n_asking - estimate.n_units as n_dropped,
+    n_trials,
+    n_missing,
+    reentry,
+    has_oracle_gap,
+    estimate.method,
+    case
+        when estimate.value is not null then estimate.reason
+        when n_asking = 0 then 'nobody_asked'
+        when window_end is null then 'no_window'
+        else 'unknown_action'
+    end as reason
+from asks

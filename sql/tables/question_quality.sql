@@ -1,0 +1,257 @@
+-- view: question_quality
+-- grain: benchmark, agent, user_simulator, measure
+-- inputs: int_trials_evaluated, pass_at_k, question_ledger
+-- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   user_simulator varchar: simulator; null without the channel
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
+-- equation: precision_micro = questions that target a removed segment / questions;
+--     recall_micro = removed segments revealed on request / removed segments; f1_micro
+--     = 2 * precision_micro * recall_micro / (precision_micro + recall_micro); *_macro
+--     = mean over variants of the mean over trials; recall_of_all = recall_micro over
+--     all trials, also those without a question
+-- source: docs/metrics.md 3 and 6, question quality (ours)
+-- notes: measured trials of ask_user; units are variants. But for recall_of_all only
+--     trials with questions count. Under the simulator dump every value is null
+--     (simulator_answers_everything). f1_micro is a function of two ratios and has no
+--     interval (no_interval). n_missing counts the agent's trials of ask_user under any
+--     simulator.
+with trials as (
+    select
+        ledger.benchmark,
+        ledger.agent,
+        ledger.user_simulator,
+        ledger.variant_id,
+        ledger.trial_id,
+        ledger.question_count,
+        ledger.targeting_count,
+        ledger.requested_count,
+        ledger.removed_count,
+        ledger.precision,
+        ledger.recall,
+        ledger.f1,
+        ledger.user_simulator <> 'dump' as is_rated,
+        ledger.question_count > 0 as has_questions
+    from question_ledger as ledger
+    inner join int_trials_evaluated as evaluated
+        on ledger.trial_id = evaluated.trial_id
+    where ledger.condition = 'ask_user' and evaluated.is_measured
+),
+
+summed as (
+    select
+        benchmark,
+        agent,
+        user_simulator,
+        variant_id,
+        bool_and(is_rated) as is_rated,
+        count(*) as n_trials,
+        count(*) filter (where has_questions) as n_asking_trials,
+        sum(question_count) as n_questions,
+        sum(targeting_count) as n_targeting,
+        sum(requested_count) as n_requested,
+        sum(removed_count) filter (where has_questions) as n_removed_if_asked,
+        sum(removed_count) as n_removed,
+        list_avg(
+            list(precision order by trial_id) filter (where precision is not null)
+        ) as precision_mean,
+        list_avg(
+            list(recall order by trial_id)
+            filter (where recall is not null and has_questions)
+        ) as recall_mean,
+        list_avg(list(f1 order by trial_id) filter (where f1 is not null))
+            as f1_mean
+    from trials
+    group by benchmark, agent, user_simulator, variant_id
+),
+
+units as (
+    select
+        summed.benchmark,
+        summed.agent,
+        summed.user_simulator,
+        summed.is_rated,
+        cells.cluster_index,
+        cells.cluster_count,
+        unnest(
+            [
+                {
+                    'measure': 'precision_micro',
+                    'above': summed.n_targeting::double,
+                    'below': summed.n_questions::double,
+                    'has_value': summed.n_asking_trials > 0,
+                    'n_trials': summed.n_asking_trials
+                },
+                {
+                    'measure': 'recall_micro',
+                    'above': summed.n_requested::double,
+                    'below': summed.n_removed_if_asked::double,
+                    'has_value': summed.n_asking_trials > 0,
+                    'n_trials': summed.n_asking_trials
+                },
+                {
+                    'measure': 'precision_macro',
+                    'above': summed.precision_mean,
+                    'below': 1.0,
+                    'has_value': summed.precision_mean is not null,
+                    'n_trials': summed.n_asking_trials
+                },
+                {
+                    'measure': 'recall_macro',
+                    'above': summed.recall_mean,
+                    'below': 1.0,
+                    'has_value': summed.recall_mean is not null,
+                    'n_trials': summed.n_asking_trials
+                },
+                {
+                    'measure': 'f1_macro',
+                    'above': summed.f1_mean,
+                    'below': 1.0,
+                    'has_value': summed.f1_mean is not null,
+                    'n_trials': summed.n_asking_trials
+                },
+                {
+                    'measure': 'recall_of_all',
+                    'above': summed.n_requested::double,
+                    'below': summed.n_removed::double,
+                    'has_value': true,
+                    'n_trials': summed.n_trials
+                }
+            ]
+        ) as part
+    from summed
+    inner join pass_at_k as cells
+        on
+            summed.benchmark = cells.benchmark
+            and summed.agent = cells.agent
+            and cells.unit_kind = 'variant'
+            and summed.variant_id = cells.unit_id
+            and cells.condition = 'ask_user'
+),
+
+estimated as (
+    select
+        benchmark,
+        agent,
+        user_simulator,
+        part.measure,
+        ratio_estimate(
+            case when is_rated and part.has_value then part.above end,
+            part.below,
+            case
+                when bool_and(is_rated) then 'nobody_asked'
+                else 'simulator_answers_everything'
+            end,
+            cluster_index,
+            cluster_count
+        ) as estimate,
+        coalesce(
+            sum(part.n_trials) filter (where is_rated and part.has_value), 0
+        )::bigint as n_trials
+    from units
+    group by benchmark, agent, user_simulator, part.measure
+),
+
+harmonic as (
+    select
+        hits.benchmark,
+        hits.agent,
+        hits.user_simulator,
+        'f1_micro' as measure,
+        round(
+            case
+                when hits.estimate.value + found.estimate.value = 0 then 0.0
+                else
+                    2
+                    * hits.estimate.value
+                    * found.estimate.value
+                    / (hits.estimate.value + found.estimate.value)
+            end,
+            6
+        ) as value,
+        hits.estimate.n_units,
+        hits.estimate.n_dropped,
+        hits.n_trials,
+        coalesce(hits.estimate.reason, 'no_interval') as reason
+    from estimated as hits
+    inner join estimated as found
+        on
+            hits.benchmark = found.benchmark
+            and hits.agent = found.agent
+            and hits.user_simulator = found.user_simulator
+    where
+        hits.measure = 'precision_micro' and found.measure = 'recall_micro'
+),
+
+missing as (
+    select
+        benchmark,
+        agent,
+        sum(n_missing)::bigint as n_missing
+    from pass_at_k
+    where unit_kind = 'variant' and condition = 'ask_user'
+    group by benchmark, agent
+),
+
+united as (
+    select
+        benchmark,
+        agent,
+        user_simulator,
+        measure,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.n_units,
+        estimate.n_dropped,
+        n_trials,
+        estimate.method,
+        estimate.reason
+    from estimated
+    union all
+    select
+        benchmark,
+        agent,
+        user_simulator,
+        measure,
+        value,
+        null as low,
+        null as high,
+        n_units,
+        n_dropped,
+        n_trials,
+        null as method,
+        reason
+    from harmonic
+)
+
+select
+    united.benchmark,
+    united.agent,
+    united.user_simulator,
+    united.measure,
+    united.value,
+    united.low,
+    united.high,
+    united.n_units,
+    united.n_dropped,
+    united.n_trials,
+    missing.n_missing,
+    united.method,
+    united.reason
+from united
+inner join missing
+    on
+        united.benchmark = missing.benchmark
+        and united.agent = missing.agent

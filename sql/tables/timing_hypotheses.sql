@@ -1,0 +1,204 @@
+-- view: timing_hypotheses
+-- grain: benchmark, hypothesis, dimension, agent, measure
+-- inputs: int_injection_gains, int_pools, int_variant_dimensions
+-- outputs:
+--   benchmark varchar: name of the benchmark; all pools several
+--   hypothesis varchar: H1 or H2
+--   dimension varchar: goal, constraint, input or context
+--   agent varchar: all; the agents are pooled
+--   measure varchar: what is measured
+--   value double: the mean
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   has_oracle_gap boolean: full exceeds underspecified over the units with both
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why value or interval is null
+--   alternative varchar: greater, or two_sided
+--   p_value double: of a mean of 0
+--   p_holm double: the same, corrected within the benchmark
+--   n_clusters bigint: clusters whose signs are flipped
+--   test varchar: exact or monte_carlo
+--   p_reason varchar: why p_value is null
+-- equation: v = pass@k of a unit; early_minus_late_decay = (v(10) - v(50)) - (v(50) -
+--     v(90)); decay_10_to_90 = v(10) - v(90); gain_at_90 = v(90) - v(underspecified)
+-- source: docs/metrics.md 4 and 5 [Ask Early section 3, H1 and H2]; parameters `per`,
+--     `permutations`, `seed`, `voi_cases`
+-- notes: H1: goal and context lose their value early (above 0), input evenly (both
+--     sides; a large p-value is no proof of it, see the interval). H2: constraint loses
+--     value with delay and keeps some until 90 % (both above 0), where full exceeds
+--     underspecified; elsewhere there is no p-value (no_oracle_gap). Signs of a
+--     cluster are flipped together; fewer than 6: no p-value (too_few_clusters).
+with units as (
+    select
+        benchmark,
+        agent,
+        variant_id,
+        any_value(variant_digest) as variant_digest,
+        any_value(cluster_index) as cluster_index,
+        any_value(unit_id) as unit_id,
+        any_value(unit_value) filter (where inject_percent = 10) as value_at_10,
+        any_value(unit_value) filter (where inject_percent = 50) as value_at_50,
+        any_value(unit_value) filter (where inject_percent = 90) as value_at_90,
+        any_value(underspecified_value) as underspecified_value,
+        any_value(gain) filter (where condition = 'full') as oracle_gap,
+        min(reason) as reason,
+        any_value({ 'trials': n_trials, 'missing': n_missing })
+        filter (where inject_percent = 10) as n_10,
+        any_value({ 'trials': n_trials, 'missing': n_missing })
+        filter (where inject_percent = 50) as n_50,
+        any_value({ 'trials': n_trials, 'missing': n_missing })
+        filter (where inject_percent = 90) as n_90,
+        any_value({ 'trials': n_baseline_trials, 'missing': n_baseline_missing })
+            as n_baseline
+    from int_injection_gains
+    group by benchmark, agent, variant_id
+),
+
+contrasted as (
+    select
+        *,
+        unnest(
+            [
+                {
+                    'measure': 'early_minus_late_decay',
+                    'unit_value': value_at_10 - 2 * value_at_50 + value_at_90,
+                    'n_trials': n_10.trials + n_50.trials + n_90.trials,
+                    'n_missing': n_10.missing + n_50.missing + n_90.missing
+                },
+                {
+                    'measure': 'decay_10_to_90',
+                    'unit_value': value_at_10 - value_at_90,
+                    'n_trials': n_10.trials + n_90.trials,
+                    'n_missing': n_10.missing + n_90.missing
+                },
+                {
+                    'measure': 'gain_at_90',
+                    'unit_value': value_at_90 - underspecified_value,
+                    'n_trials': n_90.trials + n_baseline.trials,
+                    'n_missing': n_90.missing + n_baseline.missing
+                }
+            ]
+        ) as contrast
+    from units
+),
+
+claimed as (
+    select
+        int_pools.pool as benchmark,
+        case when dimensions.dimension = 'constraint' then 'H2' else 'H1' end
+            as hypothesis,
+        dimensions.dimension,
+        units.contrast.measure,
+        units.contrast.unit_value,
+        units.reason,
+        units.oracle_gap,
+        int_pools.first_index + units.cluster_index as cluster_index,
+        int_pools.cluster_count,
+        units.unit_id,
+        units.contrast.n_trials,
+        units.contrast.n_missing
+    from contrasted as units
+    inner join int_pools
+        on units.benchmark = int_pools.benchmark and not int_pools.is_single
+    inner join int_variant_dimensions as dimensions
+        on units.variant_digest = dimensions.variant_digest
+    where
+        (dimensions.dimension = 'constraint')
+        <> (units.contrast.measure = 'early_minus_late_decay')
+),
+
+estimated as (
+    select
+        benchmark,
+        hypothesis,
+        dimension,
+        measure,
+        mean_estimate(unit_value, reason, cluster_index, cluster_count, false)
+            as estimate,
+        round(avg(oracle_gap), 6) > 0 as has_oracle_gap,
+        dimension = 'input' as is_two_sided,
+        count(distinct case when unit_value is not null then cluster_index end)
+            as n_clusters,
+        list(unit_value) filter (where unit_value is not null) as unit_values,
+        list(cluster_index) filter (where unit_value is not null) as clusters,
+        sum_once(unit_id, case when unit_value is not null then n_trials end)
+            as n_trials,
+        sum_once(unit_id, n_missing) as n_missing
+    from claimed
+    group by benchmark, hypothesis, dimension, measure
+),
+
+tested as (
+    select
+        * exclude (unit_values, clusters),
+        case
+            when n_clusters < 6 then 'too_few_clusters'
+            when hypothesis = 'H2' and not coalesce(has_oracle_gap, false)
+                then 'no_oracle_gap'
+        end as p_reason,
+        case
+            when
+                n_clusters >= 6
+                and (hypothesis = 'H1' or coalesce(has_oracle_gap, false))
+                then sign_flips(
+                    unit_values,
+                    clusters,
+                    getvariable('permutations'),
+                    getvariable('seed'),
+                    is_two_sided
+                )
+        end as flipped
+    from estimated
+),
+
+ranked as (
+    select
+        *,
+        flipped.p_value
+        * (
+            count(flipped.p_value) over (partition by benchmark)
+            - row_number()
+                over (partition by benchmark order by flipped.p_value nulls last)
+            + 1
+        ) as stepped
+    from tested
+)
+
+select
+    benchmark,
+    hypothesis,
+    dimension,
+    'all' as agent,
+    measure,
+    estimate.value,
+    estimate.low,
+    estimate.high,
+    estimate.n_units,
+    estimate.n_dropped,
+    n_trials,
+    n_missing,
+    has_oracle_gap,
+    estimate.method,
+    estimate.reason,
+    case when is_two_sided then 'two_sided' else 'greater' end as alternative,
+    significant(flipped.p_value) as p_value,
+    case
+        when flipped is not null
+            then significant(
+                least(
+                    1,
+                    max(stepped) over (
+                        partition by benchmark
+                        order by flipped.p_value nulls last
+                    )
+                )
+            )
+    end as p_holm,
+    n_clusters,
+    flipped.method as test,
+    p_reason
+from ranked

@@ -1,0 +1,155 @@
+-- view: trajectory
+-- grain: trial_id, step
+-- inputs: events, int_trials_measured
+-- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: name of the agent, with part of its digest where names repeat; all
+--       pools agents
+--   condition varchar: condition of the trials
+--   trial_id varchar: the trial
+--   stream_id varchar: the attempt, or run, in the event stream
+--   step bigint: place in the trial, from 1
+--   phase varchar: before: an action up to the injection; after: all else; null where
+--       nothing went in
+--   kind varchar: action, question, injection, checkpoint or end
+--   action_index bigint: number of the action in its attempt, from 1
+--   name varchar: of the tool, simulator, checkpoint or ending; text for a turn of text
+--   input varchar: arguments, question, message or answer
+--   outcome varchar: result, reply, points or success
+--   is_error boolean: the agent got an error
+-- equation: none; the facts of one trial in the order in which they were recorded
+-- source: docs/metrics.md 6 [Ask Early table 12]; parameter `trial`
+-- notes: the attempt that counts, else the latest. Without `trial` there is no row and
+--     nothing is read; with it only the events of that trial, past the staging views,
+--     whose joined columns would be read for every trial. An ask_user call is an action
+--     and, where it reached the server, a question.
+with chosen as (
+    select
+        benchmark,
+        agent,
+        condition,
+        trial_id,
+        keys_stream_id as stream_id,
+        is_injected,
+        injected_after_action
+    from int_trials_measured
+    where trial_id = getvariable('trial')
+),
+
+facts as (
+    select
+        stream_id,
+        sequence,
+        type,
+        action_started,
+        action_finished,
+        question_asked,
+        question_answered,
+        clarification_injected,
+        checkpoint_scored,
+        trial_finished,
+        trial_failed
+    from events
+    where
+        trial_id = getvariable('trial')
+        and type in (
+            'action_started',
+            'action_finished',
+            'question_asked',
+            'question_answered',
+            'clarification_injected',
+            'checkpoint_scored',
+            'trial_finished',
+            'trial_failed'
+        )
+),
+
+steps as (
+    select
+        facts.stream_id,
+        facts.sequence,
+        case facts.type
+            when 'action_started' then 'action'
+            when 'question_asked' then 'question'
+            when 'clarification_injected' then 'injection'
+            when 'checkpoint_scored' then 'checkpoint'
+            else 'end'
+        end as kind,
+        coalesce(
+            facts.action_started.action_index,
+            facts.question_asked.action_index,
+            facts.clarification_injected.after_action
+        ) as action_index,
+        coalesce(
+            nullif(facts.action_started.name, ''),
+            facts.action_started.kind,
+            closing.question_answered.simulator,
+            facts.clarification_injected.status,
+            facts.checkpoint_scored.checkpoint_id,
+            facts.trial_finished.ended_by,
+            facts.trial_failed.boundary
+        ) as name,
+        coalesce(
+            facts.action_started.arguments_json,
+            facts.question_asked.question,
+            facts.clarification_injected.message,
+            facts.checkpoint_scored.label,
+            facts.trial_finished.final_answer,
+            facts.trial_failed.message
+        ) as input,
+        case facts.type
+            when 'action_started' then closing.action_finished.result
+            when 'question_asked' then closing.question_answered.answer
+            when 'clarification_injected' then facts.clarification_injected.reason
+            when 'checkpoint_scored'
+                then concat(
+                    facts.checkpoint_scored.score,
+                    ' of ',
+                    facts.checkpoint_scored.total
+                )
+            when 'trial_finished'
+                then case
+                    when facts.trial_finished.is_success then 'success'
+                    else 'no success'
+                end
+            else 'failed'
+        end as outcome,
+        closing.action_finished.is_error
+    from facts
+    left join facts as closing
+        on
+            facts.stream_id = closing.stream_id
+            and (
+                facts.action_started.action_index
+                = closing.action_finished.action_index
+                or facts.question_asked.question_id
+                = closing.question_answered.question_id
+            )
+    where
+        facts.type not in ('action_finished', 'question_answered')
+        and coalesce(facts.checkpoint_scored.is_primary, true)
+)
+
+select
+    chosen.benchmark,
+    chosen.agent,
+    chosen.condition,
+    chosen.trial_id,
+    chosen.stream_id,
+    row_number() over (order by steps.sequence) as step,
+    case
+        when not coalesce(chosen.is_injected, false) then null
+        when
+            steps.kind in ('action', 'question')
+            and steps.action_index <= chosen.injected_after_action
+            then 'before'
+        else 'after'
+    end as phase,
+    steps.kind,
+    steps.action_index,
+    steps.name,
+    steps.input,
+    steps.outcome,
+    steps.is_error
+from steps
+inner join chosen on steps.stream_id = chosen.stream_id

@@ -1,0 +1,104 @@
+-- view: variant_breakdown
+-- grain: benchmark, variant_set, dimensions, ambiguity_class, measure
+-- inputs: int_candidates, int_variant_dimensions
+-- outputs:
+--   benchmark varchar: name of the benchmark
+--   agent varchar: all
+--   variant_set varchar: evaluated, or registered for every variant of the store
+--   dimensions varchar: dimensions of the variant joined by +; none without segments;
+--       all
+--   ambiguity_class varchar: outcome-critical, divergent, benign, new_task,
+--       unclassified, or all
+--   measure varchar: what is measured
+--   value double: the mean, ratio or count
+--   low double: lower bound
+--   high double: upper bound
+--   n_units bigint: units with a value
+--   n_dropped bigint: units without a value
+--   n_trials bigint: valid trials behind the value
+--   n_missing bigint: planned trials neither valid nor running
+--   method varchar: wilson, percentile or bca
+--   reason varchar: why something is null
+-- equation: variants = number whose dimensions are exactly these; variants_in_dimension
+--     = number counted in a dimension; tasks = number of their tasks
+-- source: docs/metrics.md 3 and 6 [Ask Early table 10; LHAW figure 3]; parameter `per`
+-- notes: evaluated variants have trials in the tables; registered ones are all of
+--     int_candidates. In variants_in_dimension a variant counts as `per` says, so that
+--     with per = segment the sum is the number of removed segments. Counts have no
+--     interval and no trials.
+with sets as (
+    select
+        benchmark,
+        unnest(
+            case
+                when is_evaluated then ['registered', 'evaluated']
+                else ['registered']
+            end
+        ) as variant_set,
+        variant_digest,
+        task_id,
+        dimensions,
+        ambiguity_class
+    from int_candidates
+),
+
+counted as (
+    select
+        benchmark,
+        variant_set,
+        unnest([dimensions, 'all']) as dimensions,
+        ambiguity_class,
+        'variants' as measure,
+        variant_digest as counted_id
+    from sets
+    union all
+    select
+        benchmark,
+        variant_set,
+        'all' as dimensions,
+        ambiguity_class,
+        'tasks' as measure,
+        task_id as counted_id
+    from sets
+    union all
+    select
+        sets.benchmark,
+        sets.variant_set,
+        memberships.dimension as dimensions,
+        sets.ambiguity_class,
+        'variants_in_dimension' as measure,
+        concat_ws('|', sets.variant_digest, memberships.position) as counted_id
+    from sets
+    inner join int_variant_dimensions as memberships
+        on sets.variant_digest = memberships.variant_digest
+),
+
+classed as (
+    select
+        benchmark,
+        variant_set,
+        dimensions,
+        unnest(['all', ambiguity_class]) as ambiguity_class,
+        measure,
+        counted_id
+    from counted
+)
+
+select
+    benchmark,
+    'all' as agent,
+    variant_set,
+    dimensions,
+    ambiguity_class,
+    measure,
+    count(distinct counted_id)::double as value,
+    null::double as low,
+    null::double as high,
+    count(distinct counted_id) as n_units,
+    0::bigint as n_dropped,
+    0::bigint as n_trials,
+    0::bigint as n_missing,
+    null::varchar as method,
+    'count' as reason
+from classed
+group by benchmark, variant_set, dimensions, ambiguity_class, measure

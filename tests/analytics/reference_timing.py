@@ -1,0 +1,147 @@
+"""Timing again, slowly and in plain Python: agreement, points of no return, windows, commitment; and stores for it."""
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import combinations, product
+from random import Random
+
+from tests.analytics.make_store import Store
+from tests.analytics.reference import INJECTED, is_measured, mean
+
+PLANNED = 2
+UNITS = {"v": "t", "w": "t", "x": "u", "y": "u", "z": "u"}
+VALUES = {"S1": "value 1", "S2": "value 2"}  # what make_store gives to the segments
+
+
+def timing_store(seed, scope):
+    """Return a store of five variants and two agents under every timing; some cells too small, some unclassified."""
+    chance = Random(seed)
+    store = Store(trials=PLANNED, scope=scope)
+    for task_id in ("t", "u"):
+        store.task(task_id)
+    for variant_id, task_id in UNITS.items():
+        label = chance.choice(["outcome-critical", "outcome-critical", "benign", None])
+        dimensions = chance.choice(["goal", "goal input", "input goal", "goal goal"])
+        store.variant(task_id, variant_id, dimensions, ambiguity_class=label, classified_by=label and "us")
+    for agent in ("a", "b"):
+        for owner in ("t", "u") if scope == "task" else UNITS:
+            _record(chance, store, owner, "full", agent, chance.choice([2, 3]))
+        for unit in UNITS:
+            for condition in ("underspecified", *INJECTED, "ask_user"):
+                _record(chance, store, unit, condition, agent, chance.choice([2, 2, 2, 2, 2, 1]))
+    return store
+
+
+def _record(chance, store, owner, condition, agent, count):
+    actions = ["read x", "read VALUE 1", "write about value 2", "say value 1"]
+    if condition == "ask_user":
+        actions.append("ask_user S1")
+    for index in range(count):
+        taken = chance.choices(actions, [6, 1, 1, 1, 2][: len(actions)], k=chance.randint(1, 12))
+        store.trial(
+            owner,
+            condition,
+            index,
+            agent=agent,
+            scores=[chance.choice([0, 1])],
+            actions=taken,
+            budget=9,
+            injected_after=1,
+        )
+
+
+def curve_of(rows, agent, variant_id, task_id):
+    """Return pass@k by condition of one unit; under ``full`` that of its task where it has none of its own."""
+    found = {}
+    for condition in ("full", "underspecified", *INJECTED):
+        row = rows.get((agent, "variant", variant_id, condition))
+        if condition == "full" and row is None:
+            row = rows.get((agent, "task", task_id, "full"))
+        found[condition] = row["pass_at_k"] if row else None
+    if any(found[condition] is None for condition in ("full", *INJECTED)):
+        return dict.fromkeys(found)  # complete case
+    return found
+
+
+def kendall_of(rows, conditions):
+    """Return (tau-b, cells, tied pairs) of agents a and b over the variants' cells that both have."""
+    cells = []
+    for first, kind, unit, condition in sorted(rows):
+        pair = [rows.get((agent, kind, unit, condition)) for agent in ("a", "b")]
+        if (first, kind) == ("a", "variant") and condition in conditions and None not in pair:
+            values = [row["pass_at_k"] for row in pair]
+            if None not in values:
+                cells.append(values)
+    score = ordered_left = ordered_right = ties = 0
+    for one, other in combinations(cells, 2):
+        left, right = ((x > y) - (x < y) for x, y in zip(one, other, strict=True))
+        score, ordered_left, ordered_right = score + left * right, ordered_left + abs(left), ordered_right + abs(right)
+        ties += not (left and right)
+    tau = score / (ordered_left * ordered_right) ** 0.5 if len(cells) >= 3 and ordered_left and ordered_right else None
+    return tau, len(cells), ties
+
+
+def points_of(rows, variants):
+    """Return by (dimension, class) the p-values by timing, and the point of no return in %."""
+    gains = defaultdict(lambda: defaultdict(list))
+    for agent, (name, variant) in product(("a", "b"), variants.items()):
+        curve = curve_of(rows, agent, name, variant.task_id)
+        for dimension in {segment.dimension for segment in variant.segments}:
+            for condition in INJECTED:
+                if variant.ambiguity_class is not None:
+                    known = None not in (curve[condition], curve["underspecified"])
+                    gain = curve[condition] - curve["underspecified"] if known else None
+                    gains[dimension, variant.ambiguity_class][condition].append(gain)
+    found = {}
+    for key, by_condition in gains.items():
+        p_values = {int(name.removeprefix("inject_")): _one_sided(values) for name, values in by_condition.items()}
+        significant = [percent for percent, p in p_values.items() if p is not None and 5 * p <= Fraction(1, 20)]
+        found[key] = (p_values, max(significant, default=None))
+    return found
+
+
+def _one_sided(gains):
+    known = [gain for gain in gains if gain is not None]
+    if len(known) < 6:
+        return None
+    signs = list(product((1, -1), repeat=len(known)))
+    return Fraction(
+        sum(sum(map(Fraction.__mul__, map(Fraction, one), known)) >= sum(known) for one in signs), len(signs)
+    )
+
+
+def window_of(rows, variants, trials, dimension, agents, loss):
+    """Return (threshold, end, re-entries, share of first questions until the end) of some agents together."""
+    members = [name for name, variant in variants.items() if dimension in {one.dimension for one in variant.segments}]
+    curves = [curve_of(rows, agent, name, variants[name].task_id) for agent in agents for name in members]
+    means = [mean([curve[condition] for curve in curves]) for condition in INJECTED]
+    if means[0] is None:
+        return None
+    within = [value >= means[0] - loss for value in means]
+    run = within.index(False) if False in within else len(within)
+    percentages = [int(name.removeprefix("inject_")) for name in INJECTED]
+    reentries = [percentages[place] for place in range(run, 5) if within[place]]
+    asked = [
+        trial.first_ask_pct <= percentages[run - 1]
+        for trial in trials.values()
+        if trial.keys.condition == "ask_user" and trial.keys.agent in agents and trial.keys.variant_id in members
+        if trial.state == "valid" and trial.questions
+    ]
+    return means[0] - loss, percentages[run - 1], reentries, mean([Fraction(100 * one) for one in asked])
+
+
+def commitment_of(trials, variant, agent, dimension, percent):
+    """Return C(t) of a unit: the mean over its full trials that use a value of the dimension; None without any."""
+    values = [VALUES[one.segment_id] for one in variant.segments if one.dimension == dimension]
+    shares = []
+    for trial in trials.values():
+        keys = trial.keys
+        is_oracle = keys.condition == "full" and keys.agent == agent and keys.task_id == variant.task_id
+        if not is_oracle or not is_measured(trial) or keys.variant_id not in (None, variant.variant_id):
+            continue
+        uses = [any(value in action.arguments_json.lower() for value in values) for action in trial.actions]
+        if any(uses):
+            done = max(1, len(uses) * percent // 100) if percent else 0
+            bound = [place for place in range(done) if place >= uses.index(True)]
+            shares.append(Fraction(len(bound), done) if done else Fraction(0))
+    return mean(shares)

@@ -1,0 +1,1 @@
+"""The report, without a browser and in one."""

@@ -1,0 +1,47 @@
+"""One browser and one page of each kind for all tests of the report."""
+
+import pytest
+
+from tests.analytics.report import pages
+from tests.analytics.report.browser import browser, program
+
+
+@pytest.fixture(scope="session")
+def busy_page():
+    """The page about the busy store."""
+    return pages.page_about(pages.busy_store().snapshot())
+
+
+@pytest.fixture(scope="session")
+def hostile_page():
+    """The page about the hostile store."""
+    return pages.page_about(pages.hostile_store().snapshot(), name=pages.ATTACK)
+
+
+@pytest.fixture(scope="session")
+def busy_address(busy_page, tmp_path_factory):
+    """Where the page about the busy store lies."""
+    return pages.written(busy_page, tmp_path_factory.mktemp("busy"))
+
+
+@pytest.fixture(scope="session")
+def hostile_address(hostile_page, tmp_path_factory):
+    """Where the page about the hostile store lies."""
+    return pages.written(hostile_page, tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A browser without a window."""
+    if program() is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture
+def view(chromium):
+    """A page of its own for each test."""
+    with chromium.page() as opened:
+        opened.size(1280, 900)
+        yield opened

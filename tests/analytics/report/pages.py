@@ -1,0 +1,70 @@
+"""Stores and pages for the tests of the report."""
+
+from pathlib import Path
+
+from analytics.report import Page, page_of
+from analytics.store import connect
+from recorder.reader import Snapshot
+from tests.analytics.make_store import Store
+from tests.analytics.test_views import busy_store
+
+ATTACK = "</script><img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
+MARKER = "<!--script-->&lt;b&gt;$x$ \u202e\x07_\u2028"
+
+
+def page_about(snapshot: Snapshot, name: str = "some store", **parameters: object) -> Page:
+    """The page about a store in memory."""
+    connection = connect(snapshot, parameters=parameters)
+    try:
+        return page_of(connection, name)
+    finally:
+        connection.close()
+
+
+def hostile_store() -> Store:
+    """A store whose every name and text tries to become markup, or to upset a picture."""
+    store = Store(trials=3, benchmark=f"bench{MARKER}", experiment=ATTACK)
+    task, variant = f"task {ATTACK}", f"variant {ATTACK}{MARKER}"
+    store.task(task, (1.0, 1.0))
+    store.variant(
+        task, variant, "goal input", prompt=f"prompt {ATTACK}", ambiguity_class="benign", classified_by=ATTACK
+    )
+    for agent in (f"_agent {ATTACK}", f"$agent$ {MARKER}"):
+        for index in range(3):
+            common = {"agent": agent, "scores": (1, index % 2)}
+            act = [f"read {ATTACK}", f"say {ATTACK}", f"broken {ATTACK}", "submit"]
+            store.trial(task, "full", index, actions=act, **common)
+            store.trial(variant, "underspecified", index, actions=act, **common)
+            store.trial(variant, "ask_user", index, actions=[f"ask_user {ATTACK.replace(' ', '_')}", *act], **common)
+        store.budget(task, (4, 4, 4), 4, agent=agent)
+        for percent in (10, 30, 50, 70, 90):
+            for index in range(3):
+                place = max(1, 4 * percent // 100)
+                store.trial(
+                    variant,
+                    f"inject_{percent}",
+                    index,
+                    agent=agent,
+                    scores=(1, index % 2),
+                    actions=act,
+                    budget=4,
+                    injected_after=place,
+                )
+        store.trial(variant, "underspecified", 3, agent=agent, ends="failed")
+    for persona in ("supervisor", "executive"):
+        for index in range(3):
+            asks = [f"ask_user {ATTACK.replace(' ', '_')}", "submit"]
+            store.trial(
+                variant, "ask_user", index, agent=f"{persona} {MARKER}", persona=persona, actions=asks, scores=(1, 1)
+            )
+    return store
+
+
+def written(page: Page, folder: Path) -> str:
+    """The address of a page that was written into a folder."""
+    path = folder / "report.html"
+    path.write_text(page.html, encoding="utf-8")
+    return path.as_uri()
+
+
+__all__ = ["ATTACK", "MARKER", "busy_store", "hostile_store", "page_about", "written"]

@@ -1,0 +1,238 @@
+"""The page as text: equal for equal stores, closed against what it shows, and honest about what it leaves out."""
+
+import base64
+import gzip
+import json
+import re
+
+import pytest
+
+from analytics.report.markup import grid, tag
+from analytics.report.packing import columnar, packed
+from analytics.report.page import fill
+from analytics.report.texts import LENGTHS, choose
+from analytics.report.timelines import timelines
+from analytics.report.trial_list import choose_trials, trial_list
+from analytics.store import connect
+from tests.analytics.make_store import Store
+from tests.analytics.report.pages import ATTACK, MARKER, busy_store, hostile_store, page_about
+from tests.analytics.test_figures import CONTROL
+
+
+@pytest.fixture(scope="module")
+def connection():
+    """A connection to the busy store."""
+    opened = connect(busy_store().snapshot())
+    yield opened
+    opened.close()
+
+
+def unpack(html, element_id):
+    """The data that a page holds under an id."""
+    found = re.search(f'<script type="text/plain" id="{element_id}">([^<]*)</script>', html)
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def test_equal_stores_give_equal_pages(busy_page):
+    """The order in which events are read, and the time of making, leave no trace in the page."""
+    store = busy_store()
+    assert page_about(store.snapshot(store.envelopes[::-1])).html == busy_page.html
+
+
+def test_nothing_from_the_store_is_markup(hostile_page):
+    """No text of a store opens or ends an element, and a marker of the template inside a text stays text."""
+    html = hostile_page.html
+    assert ATTACK not in html
+    assert "onerror=&quot;" in html
+    assert "<!--" not in html.replace("&lt;!--", "")
+    scripts = re.findall(r"<script(?![^>]*text/plain)", html)
+    assert len(scripts) == 1
+    assert not re.search(CONTROL, html)
+
+
+def test_the_page_needs_nothing_else(busy_page):
+    """No address but the names of the SVG language stands in the markup, and the policy forbids everything."""
+    markup = re.sub(r"<script.*?</script>", "", busy_page.html, flags=re.DOTALL)
+    assert set(re.findall(r"[a-z]+://[^\"'\s<]+", markup)) <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"\b(src|srcset|action|poster)=|@import|url\((?!#)", markup)
+    assert "default-src 'none'; script-src 'sha256-" in markup
+
+
+def test_ids_are_unique(busy_page):
+    """No two elements share an id, those inside figures included, and every reference has its element."""
+    markup = re.sub(r"<script(?![^>]*text/plain).*?</script>", "", busy_page.html, flags=re.DOTALL)
+    ids = re.findall(r'\bid="([^"]+)"', markup)
+    assert len(ids) == len(set(ids))
+    references = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)|aria-labelledby="([^"]+)"', markup)
+    assert {one or two or three for one, two, three in references} <= set(ids)
+
+
+def test_every_trial_is_listed_with_its_timeline(connection, busy_page):
+    """The list has every trial of the store, and the timeline at its place is that trial's."""
+    listed = unpack(busy_page.html, "data-trials")
+    chunk = listed["chunk"]
+    (count,) = connection.execute("select count(*) from trials").fetchall()
+    ids = listed["columns"]["trial_id"]
+    assert listed["count"] == busy_page.trial_count == len(ids) == count[0]
+    for place, trial_id in enumerate(ids):
+        timeline = unpack(busy_page.html, f"data-chunk-{place // chunk}")[place % chunk]
+        (actions,) = connection.execute(
+            "select count(*) from actions where trial_id = ? and (is_counted or trial_id not in (select trial_id from "
+            "trials where trial_state = 'valid'))",
+            [trial_id],
+        ).fetchall()
+        assert timeline["attempts"][-1][2].startswith(trial_id)
+        assert len(timeline.get("actions", [])) == actions[0]
+
+
+def test_only_one_experiment_is_shown_on_request():
+    """Trials, runs and counts of other experiments are not on the page."""
+    store = busy_store()
+    store.experiment = "other"
+    store.start_run()
+    store.trial("t", "full", 7, agent="other agent", scores=(1, 1))
+    html = page_about(store.snapshot(), experiment="e").html
+    assert "other agent" not in html
+    assert "other agent" not in str(unpack(html, "data-trials"))
+    other = connect(store.snapshot(), parameters={"experiment": "other"}, only={"trials"})
+    try:
+        assert choose_trials(other) == (1, 1)
+    finally:
+        other.close()
+
+
+def test_a_large_store_lists_the_first_trials_of_every_cell(connection):
+    """Where not all trials are listed, every cell keeps its first ones."""
+    count, listed = choose_trials(connection, most=40)
+    try:
+        assert (listed, count > listed) == (40, True)
+        columns = trial_list(connection)
+        indexes = columns["trial_index"]
+        assert max(indexes) <= 1
+        assert len(next(iter(timelines(connection, 100)))) == 40
+    finally:
+        choose_trials(connection)
+
+
+def test_texts_are_cut_by_one_rule(connection):
+    """The longest length that fits is taken; a cut text says how long it was; below the limit nothing changes."""
+    choose_trials(connection)
+    whole = choose(connection)
+    assert whole.kept_characters == whole.characters
+    assert str(whole) == "Every text is complete."
+    tight = choose(connection, budget=0)
+    assert tight.length == LENGTHS[-1]
+    store = Store()
+    store.task("t")
+    store.trial("t", "full", 0, actions=[f"read {'x' * 500}"])
+    opened = connect(store.snapshot())
+    try:
+        choose_trials(opened)
+        ((trial,),) = timelines(opened, 60)
+        assert trial["actions"][0][3] == '{"value":"' + "x" * 50 + " … (512 characters)"
+        assert choose(opened, budget=200).length == 120
+    finally:
+        opened.close()
+
+
+def test_the_facts_are_those_of_the_table(connection, busy_page):
+    """Trials and costs stand under their headings, as the table of trials and costs has them."""
+    first = re.search(r"<caption>Trials.*?</tbody>", busy_page.html, flags=re.DOTALL)[0]
+    head = re.findall(r"<th [^>]*>([^<]*)", first)
+    lines = [re.findall(r"<td[^>]*>([^<]*)", line) for line in first.split("<tr>")[2:]]
+    shown = [dict(zip(head, line, strict=True)) for line in lines]
+    expected = connection.execute(
+        """
+        select agent, n_trials, n_missing, attempts, failed_attempts, cost_usd from trial_counts_and_cost
+        where condition = 'all' and purpose = 'all' and 'all' not in (benchmark, agent, role) order by agent
+        """
+    ).fetchall()
+    found = [
+        (
+            row["agent"],
+            int(row["valid"]),
+            int(row["missing"]),
+            int(row["attempts"]),
+            int(row["failed"]),
+            float(row["USD"]),
+        )
+        for row in shown[:-1]
+    ]
+    assert found == [(*row[:-1], round(row[-1], 4)) for row in expected]
+    assert shown[-1]["agent"] == "all"
+
+
+def test_cautions_are_counted_and_missing_trials_explained(busy_page):
+    """What applies is said with its count, what was looked for in vain is named, and boundaries are told apart."""
+    text = re.sub(r"<[^>]+>", " ", busy_page.html)
+    for words in (
+        "Collapsed injection times",
+        "units of variant and agent",
+        "Looked for and not found:",
+        "Missing trials",
+    ):
+        assert words in text
+    assert re.search(r"model\s+timeout\s+desk\s+a\s+1\s+1", text)
+
+
+def test_a_store_without_trials_has_a_page():
+    """An empty store gives a page that says so everywhere."""
+    html = page_about(Store().snapshot()).html
+    assert "no injected trials in this store" in html
+    assert "No started trial is missing." in html
+    assert unpack(html, "data-trials")["count"] == 0
+
+
+def test_broken_claims_are_on_the_page():
+    """A claim that does not hold is a caution and a finding."""
+    store = busy_store()
+    store.envelopes.pop()
+    store.envelopes.pop(40)
+    page = page_about(store.snapshot())
+    assert page.broken_claims
+    assert "Broken claims about the store" in page.html
+
+
+def test_markup_escapes_text_and_attributes():
+    """Text is escaped wherever it is put, once; markup is taken as it is; forbidden characters are replaced."""
+    assert tag("p", "<b>", tag("i", "&"), 3, None, title='"<') == '<p title="&quot;&lt;">&lt;b&gt;<i>&amp;</i>3</p>'
+    assert tag("input", type_="x", hidden=True, id=None) == '<input type="x" hidden>'
+    assert tag("p", "a\x00\ud800b") == "<p>a\ufffd\ufffdb</p>"
+    shown = grid(("<n>",), [(1234,), (None,), ("1.50",), ("<x>",)])
+    for cell in ('"number">1,234<', '"number">-<', '"number">1.50<', "<td>&lt;x&gt;</td>", "&lt;n&gt;"):
+        assert cell in shown
+
+
+def test_packed_data_is_inert_and_repeatable():
+    """The same value gives the same element, with no character that could end it."""
+    value = {"text": [ATTACK, MARKER]}
+    element = packed("x", value)
+    assert element == packed("x", value)
+    assert re.fullmatch(r'<script type="text/plain" id="x">[A-Za-z0-9+/=]+</script>', element)
+    assert unpack(element, "x") == value
+
+
+def test_columns_with_few_values_are_coded():
+    """A repeated text is stored once, a column of numbers as it is, and no rows give empty columns."""
+    rows = [("a", 1), ("a", 2), (None, 3), ("a", 4), ("a", 5)]
+    assert columnar(("name", "n"), rows) == {"name": {"of": ["a", None], "at": [0, 0, 1, 0, 0]}, "n": [1, 2, 3, 4, 5]}
+    assert columnar(("name", "n"), []) == {"name": [], "n": []}
+
+
+def test_the_template_is_filled_once():
+    """A marker inside what is put in is not filled again."""
+    parts = ("title", "facts", "cautions", "caution_count", "tables", "figures", "missing", "texts", "data")
+    page = fill(dict.fromkeys(parts, "<!--style-->"))
+    assert page.count("<!--style-->") == len(parts) + 1  # the title stands twice
+    assert page.count("<style>") == 1
+
+
+def test_the_hostile_store_is_hostile():
+    """The store of these tests really holds the attack in every kind of name."""
+    connection = connect(hostile_store().snapshot())
+    try:
+        query = "select count(*) from trials where position(? in {}) > 0"
+        for column in ("task_id", "variant_id", "agent", "experiment_id"):
+            assert connection.execute(query.format(column), [ATTACK]).fetchall()[0][0] > 0
+    finally:
+        connection.close()

@@ -1,0 +1,271 @@
+"""The page in a real browser: silent, alone, complete, usable without a mouse, readable in the dark."""
+
+import json
+
+import pytest
+
+from analytics.render import to_json
+from analytics.store import connect
+from analytics.tables import TABLES, table
+from tests.analytics.report.pages import ATTACK, busy_store
+
+OPEN_TABLES = """
+(async () => {
+  for (const place of document.querySelectorAll("[data-table]")) {
+    place.closest("details").open = true;
+    await fillTable(place);
+    const button = place.querySelector("button.switch");
+    if (button) button.click();
+  }
+})()
+"""
+SHOWN_TABLES = """
+Object.fromEntries([...document.querySelectorAll("[data-table]")].map((place) => [
+  place.dataset.table,
+  [...place.querySelectorAll("tr")].map((line) => [...line.children].map((cell) => cell.textContent)),
+]))
+"""
+CONTRASTS = """
+(() => {
+  const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colour) => {
+    paint.clearRect(0, 0, 1, 1); paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1);
+    return [...paint.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => [r, g, b].map((part) => part / 255)
+    .map((part) => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+  const behind = (part) => {
+    for (let at = part; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const found = {};
+  for (const part of document.querySelectorAll("body *")) {
+    const isText = [...part.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+    if (!isText || part.closest("script, style, noscript") || !part.getClientRects().length) continue;
+    const style = getComputedStyle(part);
+    const colour = part instanceof SVGElement ? style.fill : style.color;
+    const [a, b] = [light(rgb(colour)), light(behind(part))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const name = `${part.tagName}.${part.getAttribute("class") || ""}`;
+    found[name] = Math.min(found[name] ?? 99, ratio);
+  }
+  return found;
+})()
+"""
+ACTIVE = "document.activeElement.id"
+CHOSEN = "document.querySelector('[aria-selected=true]')?.dataset.place"
+
+
+def test_it_opens_without_a_word_and_asks_for_nothing(view, busy_address):
+    """Opening the page and a trial logs nothing and requests nothing but the file itself."""
+    view.open(busy_address)
+    view.value("document.getElementById('list').focus()")
+    view.press("Enter")
+    view.wait("document.querySelector('#timeline h3')")
+    view.value(OPEN_TABLES)
+    assert set(view.requests()) == {busy_address}
+    assert view.complaints() == []
+    assert view.value("document.getElementById('problem').hidden")
+
+
+def test_its_policy_keeps_the_network_out(view, busy_address):
+    """Even a script inside the page can fetch nothing, load no picture and start no other script."""
+    view.open(busy_address)
+    violated = view.value("""
+    new Promise((done) => {
+      const found = new Set();
+      addEventListener("securitypolicyviolation", (event) => { found.add(event.effectiveDirective); });
+      fetch("http://127.0.0.1:9/").catch(() => null);
+      new Image().src = "http://127.0.0.1:9/a.png";
+      const script = document.createElement("script");
+      script.append("document.title = 'broken'");
+      document.body.append(script);
+      try { document.body.innerHTML = "<b>x</b>"; } catch { found.add("innerHTML"); }
+      setTimeout(() => done([...found].sort()), 300);
+    })
+    """)
+    assert {"connect-src", "img-src", "innerHTML"} <= set(violated)
+    assert {"script-src-elem", "script-src", "require-trusted-types-for"} & set(violated)
+    assert view.value("document.title") == "Report of some store"
+
+
+def test_tables_show_the_numbers_of_the_tables(view, busy_address):
+    """Every column of every table on the page equals the JSON of the tables command, number for number."""
+    connection = connect(busy_store().snapshot())
+    try:
+        expected = json.loads(to_json([table(connection, name) for name in TABLES]))
+    finally:
+        connection.close()
+    view.open(busy_address)
+    view.value(OPEN_TABLES)
+    shown = view.value(SHOWN_TABLES)
+    assert list(shown) == list(expected)
+    for name, one in expected.items():
+        head, *lines = shown[name] or [[]]
+        assert len(lines) == len(one["rows"]), name
+        for line, row in zip(lines, one["rows"], strict=True):
+            assert head == list(row)
+            for text, value in zip(line, row.values(), strict=True):
+                assert text == "-" if value is None else _same(text, value), (name, head, text, value)
+
+
+def _same(text, value):
+    if isinstance(value, bool):
+        return text == str(value).lower()
+    if isinstance(value, int | float):
+        return float(text) == value
+    return text == str(value)
+
+
+def test_a_heading_sorts_its_column(view, busy_address):
+    """The first press sorts upwards, the second downwards; undefined values stay last."""
+    view.open(busy_address)
+    view.value(OPEN_TABLES)
+    column = "document.querySelector('[data-table=overall] table')"
+    place = view.value(f"[...{column}.querySelectorAll('th')].findIndex((each) => each.textContent === 'value')")
+    orders = {}
+    for order in ("ascending", "descending"):
+        view.value(f"{column}.querySelectorAll('th button')[{place}].click()")
+        assert view.value(f"{column}.querySelectorAll('th')[{place}].getAttribute('aria-sort')") == order
+        texts = view.value(
+            f"[...{column}.querySelectorAll('tbody tr')].map((line) => line.children[{place}].textContent)"
+        )
+        numbers = [float(text) for text in texts if text != "-"]
+        assert texts[: len(numbers)] == [text for text in texts if text != "-"]
+        orders[order] = numbers
+    assert orders["ascending"] == sorted(orders["ascending"])
+    assert orders["descending"] == sorted(orders["descending"], reverse=True)
+
+
+def test_keys_lead_to_a_timeline_and_back(view, busy_address):
+    """Tab reaches the list, arrows choose in it, Enter opens a trial, Escape returns, and focus is always visible."""
+    view.open(busy_address)
+    view.value("document.getElementById('search').focus()")
+    for _ in range(12):
+        if view.value(ACTIVE) == "list":
+            break
+        view.press("Tab")
+    assert view.value(ACTIVE) == "list"
+    assert view.value("document.activeElement.matches(':focus-visible')")
+    assert view.value(CHOSEN) == "0"
+    view.press("ArrowDown", "ArrowDown", "ArrowUp")
+    assert view.value(CHOSEN) == "1"
+    assert view.value("document.getElementById('list').getAttribute('aria-activedescendant')") == "trial-1"
+    view.press("End")
+    last = view.value("document.querySelector('[aria-selected=true]').getAttribute('aria-setsize')")
+    assert view.value(CHOSEN) == str(int(last) - 1)
+    view.press("Home", "PageDown", "Enter")
+    view.wait("document.activeElement.id === 'timeline-title'")
+    title = view.value("document.activeElement.textContent")
+    view.press("ArrowRight")
+    view.wait(f"document.activeElement.textContent !== {json.dumps(title)}")
+    view.press("Escape")
+    assert view.value(ACTIVE) == "list"
+
+
+def test_a_timeline_shows_what_happened(view, busy_address):
+    """Questions with their answers, the injection at its place, wasted actions and checkpoints are all marked."""
+    view.open(busy_address)
+    asked = _open_first(view, "ask_user")
+    for text in ("which?", "answer by exact", "revealed S1", "What was removed", "1 of 1"):
+        assert text in asked
+    injected = _open_first(view, "inject_70")
+    assert "injection at 70 % of the budget, after action 2 (due after 2)" in injected
+    assert "by the way" in injected
+    kinds = view.value("[...document.querySelectorAll('#timeline .events > li')].map((each) => each.className)")
+    assert kinds == ["event", "event wasted", "event injection", "event"]
+    strip = view.value("document.querySelector('#timeline .strip').getAttribute('aria-label')")
+    assert strip == "3 actions, injection after action 2, 1 wasted action"
+
+
+def test_a_missing_trial_says_why(view, busy_address):
+    """A trial that failed shows its boundary instead of a result."""
+    view.open(busy_address)
+    view.value(
+        "(() => { const it = [...document.querySelectorAll('#filters label')]"
+        ".find((each) => each.firstChild.data === 'outcome').querySelector('select');"
+        "it.value = 'missing'; it.dispatchEvent(new Event('change')); })()"
+    )
+    assert view.value("document.getElementById('count').textContent").startswith("1 of ")
+    view.value("document.getElementById('list').focus()")
+    view.press("Enter")
+    view.wait("document.querySelector('#timeline h3')")
+    text = view.value("document.getElementById('timeline').innerText")
+    assert "failed at model (timeout): late" in text
+    assert "Not graded." in text
+
+
+def test_an_address_names_a_trial(view, busy_address):
+    """The address of an open trial opens it again."""
+    view.open(busy_address)
+    title = _open_first(view, "ask_user").splitlines()[0]
+    address = view.value("location.href")
+    assert "#trial=" in address
+    view.send("Page.navigate", url="about:blank")
+    view.open(address)
+    view.wait("document.querySelector('#timeline h3')")
+    assert view.value("document.querySelector('#timeline h3').textContent") == title
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(view, busy_address, scheme):
+    """Every text, those in figures too, has a contrast of at least 4.5 to what is behind it, in both schemes."""
+    view.scheme(scheme)
+    view.open(busy_address)
+    _open_first(view, "inject_70")
+    contrasts = view.value(CONTRASTS)
+    assert len(contrasts) > 20
+    assert {name: ratio for name, ratio in contrasts.items() if ratio < 4.5} == {}
+
+
+def test_hostile_text_stays_text(view, hostile_address):
+    """Names and texts that are markup are shown as they are and change nothing, in tables, figures and trials."""
+    view.open(hostile_address)
+    view.value(OPEN_TABLES)
+    for condition in ("full", "ask_user", "inject_50"):
+        assert "</script><img src=x onerror=" in _open_first(view, condition)
+    assert ATTACK in view.value("document.body.textContent")
+    assert "\u202e" not in view.value("document.body.textContent")
+    assert view.value("document.title") == f"Report of {ATTACK}"
+    assert view.value("document.querySelectorAll('img, iframe, object, b').length") == 0
+    assert view.value("document.querySelectorAll('script:not([type])').length") == 1
+    assert set(view.requests()) == {hostile_address}
+    assert view.complaints() == []
+
+
+def test_what_is_printed_is_complete(view, busy_address):
+    """Before printing every table opens, and what only serves a screen is left out."""
+    view.open(busy_address)
+    _open_first(view, "inject_70")
+    is_complete = view.value("""
+    (async () => {
+      dispatchEvent(new Event("beforeprint"));
+      for (let step = 0; step < 20; step++) await null; // what a browser still does before it looks at the page
+      const isOpen = [...document.querySelectorAll("details")].every((part) => part.open);
+      return isOpen && [...document.querySelectorAll("[data-table]")].every((place) => place.firstChild);
+    })()
+    """)
+    assert is_complete
+    view.send("Emulation.setEmulatedMedia", media="print")
+    assert not view.value("document.getElementById('list').getClientRects().length")
+    assert view.value("document.querySelectorAll('#figures svg').length") > 5
+
+
+def _open_first(view, condition):
+    """Open the first trial under a condition and return the text of its timeline."""
+    view.value(f"""
+    (() => {{
+      const select = [...document.querySelectorAll('#filters label')]
+        .find((each) => each.firstChild.data === 'condition').querySelector('select');
+      select.value = '{condition}';
+      select.dispatchEvent(new Event('change'));
+      document.getElementById('list').focus();
+    }})()
+    """)
+    view.press("Enter")
+    view.wait(f"document.querySelector('#timeline h3')?.textContent.includes(', {condition}, ')")
+    return view.value("document.getElementById('timeline').innerText")

@@ -1,0 +1,161 @@
+"""Two arms side by side: what an arm is, what pairs up, and the numbers worked by hand."""
+
+import pytest
+
+from analytics.arms import Arm, check_arms, parse_arm
+from analytics.compare import VIEWS, compare
+from analytics.errors import BadParameter, UnknownName
+from analytics.store import connect
+from tests.analytics.make_store import Store
+
+KNOWN = [("a", "ask_user"), ("a", "underspecified"), ("b", "ask_user")]
+
+
+def small_store():
+    """Three tasks with one variant each, v4 without a second arm; agent a asks well, b asks and gains nothing."""
+    store = Store(trials=3)
+    asked = {"v1": (1, 1, 1), "v2": (1, 1, 0), "v3": (0, 0, 0), "v4": (1, 1, 1)}
+    for place, (variant_id, scores) in enumerate(asked.items(), 1):
+        store.task(f"t{place}")
+        label = "benign" if place == 3 else "outcome-critical"
+        store.variant(f"t{place}", variant_id, "goal input", ambiguity_class=label, classified_by="us")
+        for agent in ("a", "b"):
+            for index, score in enumerate(scores):
+                store.trial(f"t{place}", "full", index, agent=agent)
+                store.trial(f"t{place}", "full_ask_user", index, agent=agent, scores=[index > 0])
+                reached = [score if agent == "a" else 0]
+                store.trial(
+                    variant_id, "ask_user", index, agent=agent, scores=reached, actions=["ask_user S1", "submit"]
+                )
+                if variant_id != "v4":
+                    store.trial(variant_id, "underspecified", index, agent=agent, scores=[0])
+    return store
+
+
+@pytest.fixture(scope="module")
+def connection():
+    """A connection to the small store, with what a comparison needs."""
+    opened = connect(small_store().snapshot(), parameters={"k": 1}, only=VIEWS)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "arm"),
+    [
+        ("ask_user", Arm(None, "ask_user")),
+        ("balanced", Arm("balanced", None)),
+        ("balanced:inject_30", Arm("balanced", "inject_30")),
+        ("scripted/x:1:full", Arm("scripted/x:1", "full")),
+        ("agent=full", Arm("full", None)),
+        ("condition=full, agent=a#12", Arm("a#12", "full")),
+    ],
+)
+def test_an_arm_is_read(text, arm):
+    """AGENT:CONDITION, one of the two, or both by name; the text of an arm is read back as that arm."""
+    assert parse_arm(text) == arm == parse_arm(str(arm))
+
+
+@pytest.mark.parametrize(
+    ("arms", "by", "error", "message"),
+    [
+        (("ask_user", "ask_user"), None, BadParameter, "both arms are condition=ask_user; name two"),
+        (("a:ask_user", "ask_user"), None, BadParameter, "agent=a,condition=ask_user names agent and condition and"),
+        (("a", "b"), "agent", BadParameter, "both arms name the agent"),
+        (("a", "c"), None, UnknownName, "no trials of agent=c; there are: a under ask_user, underspecified; b under"),
+        (("a:ask_user", "b:underspecified"), None, UnknownName, "no trials of agent=b,condition=underspecified"),
+        (("a:asking", "b"), None, BadParameter, "no condition 'asking' .* known: full, underspecified"),
+        (("agent=a,color=red", "b"), None, BadParameter, "cannot be read; write agent=NAME,condition=NAME"),
+        (("agent=", "b"), None, BadParameter, "cannot be read"),
+    ],
+)
+def test_impossible_arms_are_explained(arms, by, error, message):
+    """The error names the arm, and what there is or how to write it."""
+    with pytest.raises(error, match=message):
+        check_arms(*map(parse_arm, arms), by, KNOWN)
+
+
+def test_a_gain_worked_by_hand(connection):
+    """pass@1 of a: 1, 2/3, 0 asked and 0, 0, 0 not: mean difference 5/9.
+
+    Of the eight sign choices of three tasks the sums as far from 0 as 5/3 are +1 + 2/3 and -1 - 2/3, each with both
+    signs of the 0: 4/8. v4 has one arm and is dropped; 3 pairs of 6 trials count.
+    """
+    (row,) = compare(connection, parse_arm("a:ask_user"), parse_arm("a:underspecified"))
+    assert {name: row[name] for name in ("part", "a", "b", "difference", "p_value", "test")} == {
+        "part": "all",
+        "a": 0.555556,
+        "b": 0.0,
+        "difference": 0.555556,
+        "p_value": 0.5,
+        "test": "exact",
+    }
+    assert (row["n_units"], row["n_dropped"], row["n_clusters"], row["n_trials"], row["n_missing"]) == (3, 1, 3, 18, 0)
+    assert row["low"] <= row["difference"] <= row["high"]
+
+
+def test_what_is_left_open_pairs_up(connection):
+    """Conditions compare within each agent, agents within each condition; the other order has the other sign."""
+    (pooled,) = compare(connection, parse_arm("ask_user"), parse_arm("underspecified"))
+    assert (pooled["difference"], pooled["n_units"], pooled["n_dropped"]) == (0.277778, 6, 2)
+    split = compare(connection, parse_arm("a"), parse_arm("b"), by="condition")
+    assert [(row["part"], row["difference"], row["n_units"]) for row in split] == [
+        ("all", 0.177778, 15),
+        ("ask_user", 0.666667, 4),
+        ("full", 0.0, 4),
+        ("full_ask_user", 0.0, 4),
+        ("underspecified", 0.0, 3),
+    ]
+    turned = compare(connection, parse_arm("b"), parse_arm("a"))
+    assert turned[0]["difference"] == -0.177778
+    assert (turned[0]["low"], turned[0]["high"]) == (-split[0]["high"], -split[0]["low"])
+
+
+def test_rows_split_by_class_dimension_agent_and_task(connection):
+    """All units come first, then each part; a variant stands in each of its dimensions."""
+    arms = (parse_arm("ask_user"), parse_arm("underspecified"))
+    by_class = {row["part"]: (row["difference"], row["n_units"]) for row in compare(connection, *arms, by="class")}
+    assert by_class == {"all": (0.277778, 6), "benign": (0.0, 2), "outcome-critical": (0.416667, 4)}
+    by_dimension = {row["part"]: row["n_units"] for row in compare(connection, *arms, by="dimension")}
+    assert by_dimension == {"all": 6, "goal": 6, "input": 6}
+    assert [row["part"] for row in compare(connection, *arms, by="agent")] == ["all", "a", "b"]
+    tasks = compare(connection, *arms, by="task")
+    assert [(row["part"], row["n_units"], row["reason"]) for row in tasks[1:]] == [
+        ("t1", 2, "one_cluster"),
+        ("t2", 2, "one_cluster"),
+        ("t3", 2, "one_cluster"),
+        ("t4", 0, "one_arm_only"),
+    ]
+
+
+def test_full_prompts_are_compared_task_by_task(connection):
+    """Full prompts pair over tasks, each once; against another condition they stand under every variant."""
+    (row,) = compare(connection, parse_arm("a:full"), parse_arm("a:full_ask_user"))
+    assert (row["a"], row["b"], row["n_units"], row["n_trials"]) == (1.0, 0.666667, 4, 24)
+    (row,) = compare(connection, parse_arm("a:full_ask_user"), parse_arm("a:ask_user"), measure="success_pct")
+    assert (row["a"], row["b"], row["n_units"]) == (66.666667, 66.666667, 4)
+
+
+def test_other_measures(connection):
+    """Questions and asking are per trial of the unit, pass^k and progress as in the tables."""
+    arms = (parse_arm("a:ask_user"), parse_arm("a:underspecified"))
+    values = {name: compare(connection, *arms, measure=name)[0]["a"] for name in ("questions_per_trial", "ask_pct")}
+    assert values == {"questions_per_trial": 1.0, "ask_pct": 100.0}
+    assert compare(connection, *arms, measure="checkpoint_progress")[0]["difference"] == 0.555556
+
+
+def test_no_common_unit_has_a_reason():
+    """Arms that share nothing give a row without numbers, with the reason."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v")
+    store.variant("t", "w")
+    store.trial("v", "ask_user", 0)
+    store.trial("w", "underspecified", 0)
+    opened = connect(store.snapshot(), parameters={"k": 1}, only=VIEWS)
+    try:
+        (row,) = compare(opened, parse_arm("ask_user"), parse_arm("underspecified"))
+    finally:
+        opened.close()
+    assert (row["difference"], row["p_value"], row["n_units"], row["n_dropped"]) == (None, None, 0, 2)
+    assert row["reason"] == "one_arm_only"

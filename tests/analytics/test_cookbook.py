@@ -1,0 +1,71 @@
+"""docs/cookbook.md and examples/analysis.py run as they stand."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analytics.store import connect
+from recorder.recorder import Recorder
+from recorder.store import Store as RecordedStore
+from tests.analytics.test_views import busy_store
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
+SECTION = re.compile(
+    r"^## (\d+)\. ([^\n]+\?)\n\n```sql\n(.*?;)\n```\n\n\*Read it\*: [^\n]+\.$", re.MULTILINE | re.DOTALL
+)
+RECIPES = SECTION.findall(PAGE)
+
+
+@pytest.fixture(scope="module")
+def connection():
+    """A connection to a store in which everything happened."""
+    opened = connect(busy_store().snapshot())
+    yield opened
+    opened.close()
+
+
+def test_there_are_twenty_questions():
+    """Each has a number, one query, and a line on how to read the answer."""
+    assert [int(number) for number, _, _ in RECIPES] == list(range(1, 21))
+    assert PAGE.count("\n## ") == PAGE.count("```sql") == 20
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=[question for _, question, _ in RECIPES])
+def test_a_question_has_an_answer(connection, recipe):
+    """The query runs and gives rows where its subject occurs."""
+    assert connection.execute(recipe[2]).fetchall()
+
+
+def test_the_python_on_the_page_runs(tmp_path):
+    """The block of Python works on a store."""
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    root = RecordedStore.create(tmp_path / "store").root
+    done = _python("-c", block.replace("stores/demo", str(root)))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.anyio
+async def test_the_example_runs(tmp_path):
+    """Every cell of the example runs on a real store, and prints what it found."""
+    store = RecordedStore.create(tmp_path / "store")
+    async with Recorder(store, "e") as recorder:
+        streams = {}
+        for each in busy_store().envelopes:
+            if each.stream_id not in streams:
+                streams[each.stream_id] = recorder.stream(each.stream_id, trial_id=each.trial_id, attempt=each.attempt)
+            await streams[each.stream_id].append(each.event)
+    done = _python("examples/analysis.py", str(store.root))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "intervals: 95%" in done.stdout
+
+
+def _python(*arguments):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )

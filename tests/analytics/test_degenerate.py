@@ -1,0 +1,175 @@
+"""Stores with too little in them: every table says what it cannot say, and nothing is made up."""
+
+import math
+
+import pytest
+
+from analytics.checks import checks
+from analytics.render import to_csv, to_json, to_latex, to_markdown, to_text
+from analytics.store import connect
+from analytics.tables import TABLES, table
+from tests.analytics.make_store import Store
+
+MAY_BE_NULL = ("question_cost_pp",)  # the break-even row of net_value has no cost of its own
+ALL_CONDITIONS = ("underspecified", "ask_user", "inject_10", "inject_30", "inject_50", "inject_70", "inject_90")
+
+
+def nothing():
+    """No event but the start of a run."""
+    return Store()
+
+
+def only_registered():
+    """A task and a variant that nobody ran."""
+    store = Store()
+    store.task("t")
+    store.variant("t", "v")
+    return store
+
+
+def one_trial():
+    """A single full trial."""
+    store = Store()
+    store.task("t")
+    store.trial("t", "full", 0)
+    return store
+
+
+def only_failed():
+    """Every trial failed at a boundary."""
+    store = only_registered()
+    store.trial("t", "full", 0, ends="failed")
+    for condition in ALL_CONDITIONS:
+        store.trial("v", condition, 0, ends="failed", budget=3)
+    return store
+
+
+def only_running():
+    """Every trial is on its way."""
+    store = only_registered()
+    store.trial("t", "full", 0, ends="running")
+    store.trial("v", "ask_user", 0, ends="running")
+    return store
+
+
+def without(missing):
+    """Everything but one condition."""
+
+    def made():
+        store = only_registered()
+        for condition in ("full", *ALL_CONDITIONS):
+            for index in range(3 if condition != missing else 0):
+                unit = "t" if condition == "full" else "v"
+                actions = (
+                    ["read a", "ask_user S1", "submit"] if condition == "ask_user" else ["read a", "x b", "submit"]
+                )
+                store.trial(unit, condition, index, actions=actions, budget=3, injected_after=1)
+        return store
+
+    made.__doc__ = f"Everything but {missing}."
+    return made
+
+
+def without_segments():
+    """A variant from which nothing was removed, as an import may have it."""
+    store = Store()
+    store.task("t")
+    store.variant("t", "v", "", origin="control")
+    for condition in ALL_CONDITIONS:
+        for index in range(3):
+            store.trial("v", condition, index, budget=3, injected_after=1, actions=["read a", "x b", "submit"])
+    return store
+
+
+def unknown_dimension():
+    """A dimension that nobody has heard of, beside a known one."""
+    store = Store()
+    store.task("t")
+    store.variant("t", "v", "mood goal")
+    for condition in ("full", *ALL_CONDITIONS):
+        for index in range(3):
+            unit = "t" if condition == "full" else "v"
+            store.trial(unit, condition, index, budget=3, injected_after=1, actions=["read a", "x b", "submit"])
+    return store
+
+
+def mixed_versions():
+    """A task whose prompt changed between the trials, and a variant of each version."""
+    store = Store()
+    for version in ("1", "2"):
+        store.task("t", version=version)
+        store.variant("t", "v", prompt=f"version {version}")
+        for condition in ("underspecified", "ask_user"):
+            for index in range(3):
+                store.trial("v", condition, index, benchmark_version=version)
+    return store
+
+
+def no_points():
+    """Checkpoints that are worth nothing, actions that are none, and nobody asked."""
+    store = Store()
+    store.task("t", (0.0,))
+    store.variant("t", "v")
+    for condition in ("full", *ALL_CONDITIONS):
+        for index in range(3):
+            unit = "t" if condition == "full" else "v"
+            store.trial(unit, condition, index, scores=(0,), actions=(), budget=3, cost_usd=None)
+    return store
+
+
+STORES = {
+    "nothing": nothing,
+    "only_registered": only_registered,
+    "one_trial": one_trial,
+    "only_failed": only_failed,
+    "only_running": only_running,
+    **{f"without_{name}": without(name) for name in ("full", "underspecified", "ask_user", "inject_50")},
+    "without_segments": without_segments,
+    "unknown_dimension": unknown_dimension,
+    "mixed_versions": mixed_versions,
+    "no_points": no_points,
+}
+
+
+@pytest.fixture(scope="module", params=STORES)
+def connection(request):
+    """A connection to each store."""
+    opened = connect(STORES[request.param]().snapshot(), parameters={"draws": 100, "permutations": 100})
+    yield opened
+    opened.close()
+
+
+def test_every_table_says_what_it_cannot_say(connection):
+    """No table fails; a null value or interval has a reason, numbers are finite, and no count is negative."""
+    for name in TABLES:
+        one = table(connection, name)
+        for row in one.rows:
+            assert all(not isinstance(value, float) or math.isfinite(value) for value in row.values()), (name, row)
+            assert all(value is None or value >= 0 for column, value in row.items() if column.startswith("n_")), row
+            assert all(row[key] is not None for key in one.keys if key not in MAY_BE_NULL), (name, row)
+            if "reason" in row and "value" in row:
+                assert None not in (row["value"], row["low"]) or row["reason"], (name, row)
+                assert None in (row["value"], row["low"]) or row["low"] <= row["value"] <= row["high"], (name, row)
+
+
+def test_every_format_takes_every_table(connection):
+    """Text, CSV, JSON, Markdown and LaTeX of every table, empty ones too, without a nan."""
+    for name in TABLES:
+        one = table(connection, name)
+        for text in (to_text(one), to_csv(one), to_json([one]), to_markdown(one), to_latex(one)):
+            assert text
+            assert not any(word in text.replace(",", " ").lower().split() for word in ("nan", "inf", "-inf")), name
+
+
+def test_missing_data_are_counted_not_scored():
+    """Where every trial failed, no table has a value of success, and the missing trials are counted."""
+    connection = connect(only_failed().snapshot())
+    try:
+        rows = [row for name in ("overall", "by_class", "voi") for row in table(connection, name).rows]
+        assert rows
+        assert {row["value"] for row in rows} == {None}
+        assert all(row["n_missing"] for row in rows if row["measure"] == "pass_at_k")
+        assert "missing trials of desk" in to_text(table(connection, "overall"))
+        assert checks(connection) == ()
+    finally:
+        connection.close()

@@ -1,0 +1,143 @@
+"""Exports hold what the formats of others can hold, and no more than was recorded."""
+
+import json
+
+import pytest
+
+from analytics.exports import dataset_rows, golden_trajectories, trial_records
+from lhaw_record import main
+from runners.imports.lhaw_dataset import terminal_states
+from tests.runners.imports.files import (
+    MCP_TASK,
+    as_csv,
+    conversation,
+    dataset_row,
+    early_trial,
+    imported,
+    scored_row,
+    two_segment_row,
+    write,
+)
+
+ROWS = [
+    dataset_row(),
+    two_segment_row(),
+    two_segment_row(variant_id="finance_pay_V_S3", dataset="SWE-Bench Pro", ambiguity_class="divergent"),
+    dataset_row("another of the same task", original_prompt="List crimes since 2001 as  CSV."),
+]
+OURS = ("agent", "benchmark", "task_id", "oracle_scope", "trial_index", "seed")
+
+
+@pytest.fixture(scope="module")
+def dataset_store(tmp_path_factory):
+    """A store with the rows of a dataset and two scored trials of the first."""
+    folder = tmp_path_factory.mktemp("dataset")
+    imported("lhaw-dataset", write(folder / "d.json", ROWS), folder / "s")
+    for index, scores in enumerate([(1.0, 0.5), (0.0, 0.5), (1.0, 0.0)]):
+        row = scored_row(scores, original_prompt=ROWS[0]["original_prompt"], PROMPT=ROWS[0]["underspecified_prompt"])
+        path = write(folder / f"scored_m{index}.csv", as_csv(row))
+        imported("mcp-atlas-scores", path, folder / "s", condition="underspecified", agent="m", trial_index=index)
+    return folder / "s"
+
+
+@pytest.fixture(scope="module")
+def trials():
+    """Trials of every kind of condition, with conversations."""
+    injected = early_trial("inject_50", before=2, injection_point=0.5, trial_index=0)
+    injected["conversation"] = conversation(injected, "By the way, since 2001.")
+    late = early_trial("inject_90", length=3, before=3, injection_point=0.9, trial_index=0, task_success=False)
+    oracles = [early_trial(length=count, trial_index=count - 4, duration_seconds=1.5) for count in (4, 5, 6)]
+    for oracle in oracles[:2]:
+        oracle["conversation"] = conversation(oracle)
+    alone = early_trial("underspecified", trial_index=0, duration_seconds=None, task_success=False)
+    return [*oracles, injected, late, alone]
+
+
+@pytest.fixture(scope="module")
+def trial_store(trials, tmp_path_factory):
+    """A store with these trials."""
+    folder = tmp_path_factory.mktemp("trials")
+    oracle_that_failed = early_trial(length=1, trial_index=9, task_success=False)
+    imported("ask-early-trials", write(folder / "t.json", [*trials, oracle_that_failed]), folder / "s")
+    return folder / "s"
+
+
+def test_the_dataset_comes_back(dataset_store):
+    """Import, then export: every column of every row is the same, but for the terminal states, in the same order."""
+    rows = dataset_rows(dataset_store).document
+    assert [{**row, "terminal_states": ""} for row in rows] == [{**row, "terminal_states": ""} for row in ROWS]
+    assert [list(row) for row in rows] == [list(row) for row in ROWS]
+
+
+def test_terminal_states_are_those_of_the_stored_trials(dataset_store):
+    """The distinct states of the underspecified trials, claims counted at a score of 1; none where none ran."""
+    states = [row["terminal_states"] for row in dataset_rows(dataset_store).document]
+    assert states == ["[(0, 0), (1, 0)]", "[]", "[]", "[]"]
+    assert terminal_states(states[0]) == [(0, 0), (1, 0)]
+
+
+def test_variants_without_a_class_are_named(trial_store):
+    """A variant that nobody classified is no row, and the export says so."""
+    exported = dataset_rows(trial_store)
+    assert (exported.document, exported.left_out) == ([], ("1 variants without an ambiguity class",))
+
+
+def test_trials_come_back(trials, trial_store):
+    """Import, then export: the paper's fields are the same for every trial, conversation included."""
+    found = {
+        (row["condition"], row["trial_index"]): {name: row[name] for name in row if name not in OURS}
+        for row in trial_records(trial_store).document
+    }
+    names = {"oracle": "full"}
+    for trial in trials:
+        condition = names.get(trial["condition"], trial["condition"])
+        expected = {name: value for name, value in trial.items() if name != "trial_index"} | {"condition": condition}
+        if expected["conversation"]:  # no text is an empty text
+            expected["conversation"] = [{**each, "content": each["content"] or ""} for each in expected["conversation"]]
+        assert found[condition, trial["trial_index"]] == expected
+
+
+def test_exported_trials_can_be_imported(trial_store, tmp_path):
+    """Export, import, export again: the same document."""
+    document = trial_records(trial_store).document
+    imported("ask-early-trials", write(tmp_path / "t.json", document), tmp_path / "s")
+    assert trial_records(tmp_path / "s").document == document
+
+
+def test_golden_trajectories_are_successful_full_trials(trial_store):
+    """Failed oracles and other conditions give none; each action has its arguments and its result."""
+    document = golden_trajectories(trial_store).document
+    assert document["format"] == "lhaw-record/trajectories-1"
+    (task,) = document["tasks"]
+    assert (task["task_id"], [each["action_count"] for each in task["trajectories"]]) == (MCP_TASK, [4, 5, 6])
+    first = task["trajectories"][0]["actions"][0]
+    assert first == {
+        "action_index": 1,
+        "kind": "tool",
+        "action_name": "read_file",
+        "arguments": {"path": "1.csv"},
+        "result": "rows 1",
+        "is_error": False,
+    }
+
+
+def test_an_experiment_can_be_chosen(trial_store):
+    """Another experiment has nothing to export."""
+    assert trial_records(trial_store, "e").count == 7
+    assert (trial_records(trial_store, "other").count, golden_trajectories(trial_store, "other").count) == (0, 0)
+
+
+def test_the_command_writes_a_document(dataset_store, tmp_path, capsys):
+    """With -o a file appears complete; without, the same goes to standard output."""
+    assert main(["export", "hf", str(dataset_store), "-o", str(tmp_path / "rows.json")]) == 0
+    assert main(["export", "hf", str(dataset_store)]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert json.loads((tmp_path / "rows.json").read_bytes()) == printed == dataset_rows(dataset_store).document
+
+
+def test_nothing_to_export_is_a_finding(dataset_store, tmp_path, capsys):
+    """Exit code 1, one line, and no empty file."""
+    assert main(["export", "trajectories", str(dataset_store), "-o", str(tmp_path / "t.json")]) == 1
+    assert "no trajectories to export" in capsys.readouterr().err
+    assert not (tmp_path / "t.json").exists()
+    assert main(["export", "hf", str(tmp_path / "nowhere")]) == 1

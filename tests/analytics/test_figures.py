@@ -1,0 +1,223 @@
+"""Figures: equal for equal stores, empty with a reason, whole whatever the names are, and texts beside each other."""
+
+import argparse
+import re
+from itertools import combinations
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from analytics import figure_commands
+from analytics.errors import UnknownName
+from analytics.figures import FIGURES, draw, spec_of, to_bytes
+from analytics.figures.style import SERIES, named, styled
+from analytics.store import connect
+from recorder.resources import data_path
+from recorder.synthetic.design import Design
+from recorder.synthetic.making import make_store
+from tests.analytics.make_store import Store
+from tests.analytics.report.pages import hostile_store
+from tests.analytics.test_views import busy_store
+
+CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f]"
+
+
+@pytest.fixture(scope="module")
+def busy():
+    """A connection to the busy store."""
+    opened = connect(busy_store().snapshot())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A connection to a store with hostile names."""
+    opened = connect(hostile_store().snapshot())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def empty():
+    """A connection to a store without trials."""
+    opened = connect(Store().snapshot())
+    yield opened
+    opened.close()
+
+
+def texts_of(svg):
+    """The texts of a picture."""
+    root = ET.fromstring(svg)
+    return ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_equal_stores_give_equal_files(busy, name):
+    """Two drawings from differently ordered events are equal to the byte, as SVG and as PNG."""
+    store = busy_store()
+    other = connect(store.snapshot(store.envelopes[::-1]))
+    try:
+        for form in ("svg", "png"):
+            assert to_bytes(draw(busy, name), form) == to_bytes(draw(other, name), form)
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_empty_store_gives_a_reason(empty, name):
+    """Without anything to draw the picture holds its title and why, and no axes."""
+    reason, title = texts_of(to_bytes(draw(empty, name), "svg"))
+    assert title == spec_of(name).title
+    assert re.search(r"\bno\b|nobody", reason)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_any_name_is_drawn_as_text(hostile, name):
+    """Markup, dollars, underscores and control characters in names give a valid picture that shows them as text."""
+    svg = to_bytes(draw(hostile, name), "svg")
+    assert not re.search(CONTROL.encode(), svg)
+    root = ET.fromstring(svg)
+    assert {each.tag.rpartition("}")[2] for each in root.iter()}.isdisjoint({"script", "img", "image", "b"})
+    assert to_bytes(draw(hostile, name), "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("store", ["busy", "hostile"])
+@pytest.mark.parametrize("name", FIGURES)
+def test_texts_do_not_overlap(request, store, name):
+    """Every text lies inside the picture, and no two of them cover each other."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    figure = draw(request.getfixturevalue(store), name)
+    with styled():
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        renderer = canvas.get_renderer()
+        undrawn = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in _undrawn(axis)}
+        drawn = {
+            (number, text.get_text()): text.get_window_extent(renderer)
+            for number, text in enumerate(figure.findobj(Text))
+            if text not in undrawn and text.get_visible() and text.get_text().strip()
+        }
+    width, height = canvas.get_width_height()
+    outside = [
+        key[1] for key, box in drawn.items() if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1
+    ]
+    assert outside == []
+    covering = [
+        (one[1], other[1])
+        for (one, box), (other, another) in combinations(drawn.items(), 2)
+        if min(box.x1, another.x1) - max(box.x0, another.x0) > 1
+        and min(box.y1, another.y1) - max(box.y0, another.y0) > 1
+    ]
+    assert covering == []
+
+
+def _undrawn(axis):
+    """The labels of an axis that stand outside its range, or belong to an axis that is switched off."""
+    low, high = sorted(axis.get_view_interval())
+    for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True):
+        if not low <= place <= high or not axis.axes.axison:
+            yield label
+
+
+def test_a_figure_shows_the_values_of_its_table(busy):
+    """What stands on the axes is what the table says: here the pooled curve of one dimension."""
+    rows = busy.execute(
+        """
+        select condition, value from voi
+        where agent = 'all' and dimension = 'goal' and condition like 'inject%' order by condition
+        """
+    ).fetchall()
+    axes = next(each for each in draw(busy, "voi").axes if each.get_title(loc="left") == "goal")
+    pooled = next(each for each in axes.containers if each.get_label() == "all agents")
+    assert list(pooled.lines[0].get_ydata()) == [value for _, value in rows]
+    assert list(pooled.lines[0].get_xdata()) == [10, 30, 50, 70, 90]
+
+
+def test_series_are_told_apart_on_paper_and_by_everyone():
+    """Series differ in brightness from white by at least 3 to 1, and the page knows each of their colours."""
+    for colour in SERIES:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        brightness = sum(part * weight for part, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+        assert 1.05 / (brightness + 0.05) >= 3
+    style = data_path("report", "style.css").read_text(encoding="utf-8")
+    for place, colour in enumerate(SERIES):
+        assert f"--series-{place}: {colour};" in style
+
+
+def test_names_are_short_single_lines():
+    """A shown name is one line, cut where it is long, never private to matplotlib, never empty."""
+    assert named("a\nb\x07c") == "a b c"
+    assert named("x" * 40) == "x" * 27 + "…"
+    assert named("_x") == "\N{ZERO WIDTH SPACE}_x"
+    assert named("\n") == "(no name)"
+
+
+def test_drawing_leaves_no_style_behind(busy):
+    """After a drawing matplotlib is set as it was before."""
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    to_bytes(draw(busy, "voi"), "svg")
+    assert dict(mpl.rcParams) == before
+
+
+def test_an_unknown_figure_is_named(busy):
+    """The error lists the figures there are."""
+    with pytest.raises(UnknownName, match="'voy'; known: "):
+        draw(busy, "voy")
+
+
+def _run(*arguments):
+    parser = argparse.ArgumentParser()
+    figure_commands.add_commands(parser.add_subparsers())
+    options = parser.parse_args([str(each) for each in arguments])
+    return options.function(options)
+
+
+def test_the_command_lists_its_figures(tmp_path, capsys):
+    """The word list prints every name and draws nothing."""
+    assert _run("figures", tmp_path / "none", "list") == 0
+    assert capsys.readouterr().out.split() == list(FIGURES)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A small store on disk."""
+    folder = tmp_path_factory.mktemp("stored") / "store"
+    make_store(folder, Design(1, 3_000))
+    return folder
+
+
+def test_the_command_draws_what_was_asked_for(stored, tmp_path, capsys):
+    """The files stand in the named folder, their paths are printed, and nothing else is written."""
+    assert _run("figures", stored, "voi", "wasted", "--out", tmp_path / "new" / "folder", "--format", "png") == 0
+    printed = capsys.readouterr().out.split()
+    assert printed == [str(tmp_path / "new" / "folder" / f"{name}.png") for name in ("voi", "wasted")]
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["voi.png", "wasted.png"]
+
+
+def test_the_command_takes_other_readings(stored, tmp_path):
+    """A parameter changes what is drawn; an unknown one is an error before anything is written."""
+    _run("figures", stored, "voi", "--out", tmp_path / "a")
+    _run("figures", stored, "voi", "--out", tmp_path / "b", "--set", "k=2")
+    one, other = ((tmp_path / folder / "voi.svg").read_text(encoding="utf-8") for folder in "ab")
+    assert "pass@3" in one
+    assert "pass@2" in other
+    with pytest.raises(UnknownName):
+        _run("figures", stored, "voi", "--out", tmp_path / "c", "--set", "speed=1")
+    assert not (tmp_path / "c").exists()
+
+
+def test_the_command_writes_a_report(stored, tmp_path, capsys):
+    """The page is written where asked, data on standard output, narration on standard error."""
+    assert _run("report", stored, "-o", tmp_path / "new" / "page.html", "--experiment", "synthetic") == 0
+    out, err = capsys.readouterr()
+    assert out == f"{tmp_path / 'new' / 'page.html'}\n"
+    assert re.fullmatch(r"[\d,]+ trials, \d+\.\d MB, \d+\.\d s\n", err)
+    page = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "experiment = synthetic" in page

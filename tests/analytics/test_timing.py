@@ -1,0 +1,185 @@
+"""The timing tables agree with a slow, obvious reading of the same records; what cannot be told has a reason."""
+
+import math
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analytics.store import connect
+from analytics.tables import table
+from recorder.events import VariantGenerated
+from recorder.values import Segment, Variant
+from tests.analytics import reference, reference_timing
+from tests.analytics.make_store import Store
+from tests.analytics.reference_timing import INJECTED, PLANNED, UNITS, timing_store
+
+LAWS = settings(max_examples=12, deadline=None)
+SEEDS = st.integers(0, 2**32)
+SCOPES = st.sampled_from(["task", "variant"])
+
+
+def opened(store, only, **parameters):
+    """A connection with some views."""
+    return connect(store.snapshot(), parameters=parameters, only=only)
+
+
+@LAWS
+@given(seed=SEEDS, scope=SCOPES, k=st.sampled_from([1, 2]), cells=st.sampled_from(["injected", "all"]))
+def test_agreement_of_two_agents(seed, scope, k, cells):
+    """tau-b, the cells that both agents have, and the ties are those counted pair by pair."""
+    store = timing_store(seed, scope)
+    rows = reference.pass_rows(reference.trials_of(store.envelopes, store.live), PLANNED, k)
+    if scope == "task":  # a variant's full value is that of its task
+        for agent in ("a", "b"):
+            for unit, task_id in UNITS.items():
+                rows[agent, "variant", unit, "full"] = rows[agent, "task", task_id, "full"]
+    conditions = INJECTED if cells == "injected" else (*INJECTED, "full", "underspecified")
+    tau, n_cells, n_ties = reference_timing.kendall_of(rows, conditions)
+    connection = opened(store, {"kendall"}, k=k, kendall_cells=cells)
+    try:
+        ((value, n_units, ties),) = connection.execute("select value, n_units, n_ties from kendall").fetchall()
+    finally:
+        connection.close()
+    assert n_units == n_cells
+    assert _near(value, tau)
+    assert ties == (n_ties if n_cells >= 3 else None)
+
+
+@LAWS
+@given(seed=SEEDS, scope=SCOPES, k=st.sampled_from([1, 2]))
+def test_points_of_no_return(seed, scope, k):
+    """p-values are the shares of all sign choices, counted one by one; the point is the latest significant timing."""
+    store = timing_store(seed, scope)
+    rows = reference.pass_rows(reference.trials_of(store.envelopes, store.live), PLANNED, k)
+    expected = reference_timing.points_of(rows, store.variants)
+    connection = opened(store, {"point_of_no_return"}, k=k)
+    try:
+        query = "select dimension, ambiguity_class, timing, value, p_value from point_of_no_return"
+        found = {row[:3]: row[3:] for row in connection.execute(query).fetchall()}
+    finally:
+        connection.close()
+    assert {key[:2] for key in found} == expected.keys()
+    for key, (p_values, point) in expected.items():
+        assert found[(*key, "all")][0] == point
+        for percent, p_value in p_values.items():
+            assert _near(found[(*key, str(percent))][1], p_value)
+
+
+@LAWS
+@given(seed=SEEDS, scope=SCOPES, loss=st.sampled_from([0, 5, 20]))
+def test_optimal_windows(seed, scope, loss):
+    """Threshold, end, re-entries and the share of first questions inside are those read off the curve by hand."""
+    store = timing_store(seed, scope)
+    trials = reference.trials_of(store.envelopes, store.live)
+    rows = reference.pass_rows(trials, PLANNED, 2)
+    connection = opened(store, {"optimal_window"}, k=2, window_pp=float(loss))
+    try:
+        query = "select dimension, agent, measure, value, reentry from optimal_window"
+        found = {row[:3]: row[3:] for row in connection.execute(query).fetchall()}
+    finally:
+        connection.close()
+    for dimension, agent in {key[:2] for key in found}:
+        agents = ("a", "b") if agent == "all" else (agent,)
+        window = reference_timing.window_of(rows, store.variants, trials, dimension, agents, Fraction(loss, 100))
+        threshold, end, reentries, share = window or (None, None, [], None)
+        key = (dimension, agent)
+        if (*key, "window_end_pct") in found:
+            assert _near(found[(*key, "window_threshold")][0], threshold)
+            assert found[(*key, "window_end_pct")] == (end, ", ".join(map(str, reentries)) or None)
+        assert _near(found[(*key, "ask_in_window_pct")][0], share)
+
+
+@LAWS
+@given(seed=SEEDS, scope=SCOPES)
+def test_commitment(seed, scope):
+    """C(t) of every unit is the share of actions from the first use on, counted action by action."""
+    store = timing_store(seed, scope)
+    trials = reference.trials_of(store.envelopes, store.live)
+    connection = opened(store, {"int_commitments"})
+    try:
+        query = "select agent, variant_id, dimension, elapsed_percent, commitment from int_commitments"
+        found = {row[:4]: row[4] for row in connection.execute(query).fetchall()}
+    finally:
+        connection.close()
+    assert {key[3] for key in found} == set(range(0, 101, 10))
+    for (agent, unit, dimension, percent), value in found.items():
+        variant = store.variants[unit]
+        assert _near(value, reference_timing.commitment_of(trials, variant, agent, dimension, percent))
+
+
+def test_p_values_do_not_depend_on_how_often_they_are_asked_for():
+    """Drawn p-values come from the seed: the same store gives the same table, another seed another p-value."""
+    store = Store(trials=1)
+    for place in range(16):
+        store.task(f"t{place}")
+        store.variant(f"t{place}", f"v{place}", ambiguity_class="benign", classified_by="us")
+        store.trial(f"t{place}", "full", 0)
+        store.trial(f"v{place}", "underspecified", 0, scores=[place % 5 == 0])
+        for condition in INJECTED:
+            store.trial(f"v{place}", condition, 0, scores=[place % 3 != 0], budget=9, injected_after=1)
+    found = []
+    for seed in (1, 1, 2):
+        connection = connect(store.snapshot(), parameters={"k": 1, "seed": seed})
+        try:
+            found.append([row for row in table(connection, "point_of_no_return").rows if row["test"]])
+        finally:
+            connection.close()
+    assert {row["test"] for row in found[0]} == {"monte_carlo"}
+    assert found[0] == found[1]
+    assert [row["p_value"] for row in found[0]] != [row["p_value"] for row in found[2]]
+
+
+def test_pooled_benchmarks_stand_beside_each():
+    """Two benchmarks give rows of their own and pooled ones, whose units are those of both."""
+    store = Store(trials=3)
+    for benchmark in ("desk", "tac"):
+        store.benchmark = benchmark
+        store.task(f"{benchmark}-t")
+        store.variant(f"{benchmark}-t", f"{benchmark}-v")
+        for agent in ("a", "b"):
+            for index in range(3):
+                store.trial(f"{benchmark}-t", "full", index, agent=agent)
+                store.trial(f"{benchmark}-v", "underspecified", index, agent=agent, scores=[0])
+                for condition in INJECTED:
+                    store.trial(f"{benchmark}-v", condition, index, agent=agent, budget=9, injected_after=1)
+    connection = connect(store.snapshot())
+    try:
+        query = "select benchmark, n_units from {} where measure = '{}' order by all"
+        units = {
+            name: connection.execute(query.format(name, measure)).fetchall()
+            for name, measure in (("kendall", "kendall_tau"), ("timing_hypotheses", "early_minus_late_decay"))
+        }
+        window = query.format("optimal_window", "window_end_pct").replace("where", "where agent = 'all' and")
+        units["optimal_window"] = connection.execute(window).fetchall()
+    finally:
+        connection.close()
+    assert units["kendall"] == [("all", 10), ("desk", 5), ("tac", 5)]
+    assert units["timing_hypotheses"] == units["optimal_window"] == [("all", 4), ("desk", 2), ("tac", 2)]
+
+
+def test_short_values_are_not_looked_for():
+    """A value below three characters stands in too many arguments to tell a use; blanks around it do not count."""
+    store = Store(trials=1)
+    task = store.task("t")
+    values = {"v": " 7 ", "w": ' "7" '}
+    for name, value in values.items():
+        segment = Segment(segment_id="S1", value=value, dimension="goal", subdimension="any")
+        fields = {"benchmark": "desk", "task_id": task.task_id, "variant_id": name, "origin": "hand_written"}
+        variant = Variant(prompt="do", segments=(segment,), **fields)
+        store.variants[name] = variant
+        store.add(store.run_id, VariantGenerated(variant=variant, variant_digest=variant.variant_digest))
+        store.trial(name, "underspecified", 0)
+    store.trial("t", "full", 0, actions=["say 7", "read x 7", 'read the "7" there', "submit"])
+    connection = opened(store, {"int_value_uses"})
+    try:
+        query = "select first_use_action, reason from int_value_uses order by all"
+        assert connection.execute(query).fetchall() == [(3, None), (None, "value_too_short")]
+    finally:
+        connection.close()
+
+
+def _near(value, wanted):
+    if value is None or wanted is None:
+        return value is None and wanted is None
+    return math.isclose(float(value), float(wanted), abs_tol=2e-6, rel_tol=2e-6)

@@ -1,0 +1,91 @@
+""".views tells what there is: every view with grain, columns, types, meaning and source, as the SQL headers say."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import analytics
+from analytics.errors import AnalyticsError, UnknownName
+from analytics.headers import COLUMNS, headers, print_views
+from analytics.prompt import run_query
+from analytics.store import connect
+from analytics.views import all_views
+from recorder.store import Store as RecordedStore
+from tests.analytics.test_views import busy_store, header_of
+
+
+@pytest.fixture(scope="module")
+def connection():
+    """A connection to the busy store, with a view of somebody's own."""
+    opened = connect(busy_store().snapshot())
+    opened.execute("create view my_view as select 1 as one")
+    yield opened
+    opened.close()
+
+
+def shown(connection, wanted, form):
+    """What is printed."""
+    out = io.StringIO()
+    print_views(connection, wanted, form, out)
+    return out.getvalue()
+
+
+def test_headers_say_what_the_files_say():
+    """Every view has grain, source and columns; each column has a type and a meaning."""
+    found = {each.view: each for each in headers()}
+    assert set(found) == {view.name for view in all_views()}
+    for view in all_views():
+        header, expected = found[view.name], header_of(view)
+        assert [(column.name, column.sql_type) for column in header.columns] == expected["outputs"]
+        assert (header.grain, header.source) == (expected["grain"], expected["source"])
+        assert all(column.meaning for column in header.columns), view.name
+
+
+def test_as_text_a_paragraph_each(connection):
+    """Tables come first; a line names the grain, then equation, source, notes, then the columns."""
+    text = shown(connection, "", "table")
+    names = [line.split(" ")[0] for line in text.splitlines() if line and not line.startswith(" ")]
+    assert names[: len(headers())] == [each.view for each in headers()]
+    assert {"events", "my_view"} <= {*names}
+    one = shown(connection, "trials", "table")
+    assert one.startswith("trials (marts): a row per trial_id\n")
+    assert "docs/metrics.md" in one
+    assert any(line.split()[:2] == ["checkpoint_progress", "double"] for line in one.splitlines())
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_as_data_a_row_per_column(connection):
+    """CSV and JSON have one row per column of a view."""
+    rows = list(csv.DictReader(io.StringIO(shown(connection, "voi", "csv"))))
+    assert tuple(rows[0]) == COLUMNS
+    described = [row[:2] for row in connection.execute("describe voi").fetchall()]
+    assert [(row["column"], row["type"]) for row in rows] == [(name, kind.lower()) for name, kind in described]
+    assert {row["layer"] for row in json.loads(shown(connection, "marts", "json"))} == {"marts"}
+
+
+def test_what_is_no_view_is_named(connection):
+    """An unknown name is an error that names the layers."""
+    with pytest.raises(UnknownName, match=r"no view and no layer 'trails'.*marts"):
+        shown(connection, "trails", "table")
+
+
+def test_a_query_option_takes_it_too(tmp_path):
+    """-c '.views NAME' works as at the prompt; other dot commands belong there."""
+    root = RecordedStore.create(tmp_path / "store").root
+    out = io.StringIO()
+    run_query(root, " .views by_class ", "table", out)
+    assert out.getvalue().startswith("by_class (tables)")
+    with pytest.raises(AnalyticsError, match=r"\.set belongs to the prompt"):
+        run_query(root, ".set k=1", "table", out)
+
+
+def test_a_store_opens_in_python(tmp_path):
+    """analytics.open gives a DuckDB connection with every view, for Arrow, Polars and pandas."""
+    root = RecordedStore.create(tmp_path / "store").root
+    with analytics.open(root, {"k": 1}) as store:
+        assert store.sql("select getvariable('k')").fetchall() == [(1,)]
+        assert store.sql("select * from overall").pl().columns[:3] == ["benchmark", "agent", "condition"]
+        assert len(store.sql("select * from trials").df()) == 0
+        assert store.sql("select * from actions").to_arrow_table().num_rows == 0

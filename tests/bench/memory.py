@@ -1,0 +1,64 @@
+"""Memory of a long recording: what the process holds after a million events, beside what it held after a tenth."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.bench.figures import Figure, Limit, figure
+
+CHUNK = 32
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from recorder.recorder import Recorder
+from recorder.store import Store
+from tests.bench.events import ACTION
+from tests.bench.memory import CHUNK, resident_mib
+
+async def record(root, events):
+    async with Recorder(Store.create(root), "bench") as recorder:
+        streams = [recorder.stream(f"{number:032x}-1") for number in range(64)]
+        for done in range(0, events, CHUNK * len(streams)):
+            if done <= events // 10 < done + CHUNK * len(streams):
+                print(resident_mib())
+            await asyncio.gather(*(s.append(*(ACTION[i % 4](i) for i in range(CHUNK))) for s in streams))
+        print(resident_mib())
+
+asyncio.run(record(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+
+
+def measure(directory: Path, *, runs: int, events: int) -> list[Figure]:
+    """Measure the recorder's own process, in a process of its own.
+
+    Args:
+        directory: An empty directory on a real disk.
+        runs: Repetitions; the medians are reported.
+        events: How many events are recorded in each, through several rotations.
+    """
+    pairs = [_resident(directory / f"store-{run}", events) for run in range(runs)]
+    return [
+        figure(
+            f"resident memory after {events:,} events",
+            "MiB",
+            [after for _, after in pairs],
+            baselines=[early for early, _ in pairs],
+            baseline_name="after a tenth of them",
+            limits=[Limit(number=1.1, of="ratio")],
+        )
+    ]
+
+
+def resident_mib() -> float:
+    """Return the resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4096 / (1 << 20)
+
+
+def _resident(root: Path, events: int) -> tuple[float, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(root), str(events)], capture_output=True, text=True, check=True
+    )
+    early, after = map(float, done.stdout.split())
+    return early, after

@@ -1,0 +1,93 @@
+"""The printed tables come out of single trials: the same queries, fed with outcomes that have the printed shares.
+
+What cannot come out is listed with the reason, cell by cell, in not_realised.toml; a cell that leaves the list or joins
+it fails a test.
+"""
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from analytics.checks import checks
+from analytics.printed_comparison import comparison
+from analytics.store import open as open_store
+from analytics.tables import TABLES, table
+from tests.reconstruction.ask_early import ask_early, point_of_no_return
+from tests.reconstruction.lhaw import lhaw
+from tests.reconstruction.recording import write
+
+FOLDER = Path(__file__).parent
+NOT_REALISED = tomllib.loads((FOLDER / "not_realised.toml").read_text(encoding="utf-8"))
+OF_LHAW = ("overall", "by_class", "by_dimension_pass", "by_segments_removed")
+OF_ASK_EARLY = ("voi", "natural_ask", "archetypes", "experiment_setup", "trial_counts_and_cost")
+STORES = {
+    "mcp_atlas": (lambda: lhaw("mcp_atlas"), OF_LHAW, {"per": "segment"}),
+    "tac": (lambda: lhaw("tac"), OF_LHAW, {}),
+    "swebench_pro": (lambda: lhaw("swebench_pro"), OF_LHAW, {}),
+    "ask_early": (ask_early, OF_ASK_EARLY, {}),
+    "point_of_no_return": (point_of_no_return, ("point_of_no_return",), {}),
+}
+
+
+@pytest.fixture(scope="module", params=[*STORES])
+def compared(request, tmp_path_factory):
+    """The name of a store, the tables of it that there are, the rows beside printed ones, and the broken claims."""
+    tell, names, parameters = STORES[request.param]
+    root = tmp_path_factory.mktemp("reconstruction") / request.param
+    write(root, tell())
+    present = [name for name in names if name in TABLES]
+    connection = open_store(root, parameters={"draws": 100, **parameters})
+    try:
+        rows = comparison([table(connection, name) for name in present]).rows
+        yield request.param, present, rows, checks(connection)
+    finally:
+        connection.close()
+
+
+def test_what_is_printed_comes_out(compared):
+    """Every printed cell that single trials can have comes out to the printed digits, and no other does."""
+    name, present, rows, _ = compared
+    missed = {_cell(row) for row in rows if row["printed"] is not None and row["is_as_printed"] is not True}
+    listed = {cell for cells in NOT_REALISED[name].values() for cell in cells if cell.split(" ")[0] in present}
+    assert missed == listed
+
+
+def test_the_trials_are_real(compared):
+    """The stores keep every claim about event streams, so what the tables read are trials as a run records them."""
+    assert compared[3] == ()
+
+
+def test_what_is_not_printed_does_not_come_out(compared):
+    """Where nothing is printed, the point of no return is undefined for us too."""
+    name, present, rows, _ = compared
+    if name == "point_of_no_return" and present:
+        assert {row["reason"] for row in rows if row["printed"] is None} == {"not_significant"}
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_what_tells_the_trials_computes_no_table(path):
+    """Nothing but this test imports analytics: the trials are made without the code that they are to test."""
+    if path.stem.startswith("test_"):
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    named |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in named if name.split(".")[0] in ("analytics", "duckdb")}
+
+
+def _cell(row):
+    """A cell in one line."""
+    return f"{row['table']} {'/'.join(_values(row['keys']))} {row['measure']} {row['printed']}"
+
+
+def _values(keys):
+    """The values of ``a=b c=d e`` in order; a value may hold blanks."""
+    values = []
+    for part in keys.split(" "):
+        if "=" in part:
+            values.append(part.split("=", 1)[1])
+        else:
+            values[-1] += f" {part}"
+    return values

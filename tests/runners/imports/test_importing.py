@@ -1,0 +1,183 @@
+"""What all imports have in common: whole or not at all, once, traceable, and through the real program."""
+
+import json
+
+import pytest
+
+from lhaw_record import main
+from recorder.errors import StoreError
+from recorder.events import ImportRecorded, RunFinished, TrialStarted
+from recorder.reader import read_envelopes
+from recorder.verify import verify
+from runners.imports import FORMATS, ImportFailed
+from tests.runners.imports.files import as_csv, dataset_row, early_trial, imported, parsed, query, scored_row, write
+
+RESULTS = {"instance_a": True, "instance_b": False}
+CONTENTS = {
+    "lhaw-dataset": [dataset_row()],
+    "ask-early-trials": [early_trial()],
+    "tac-evals": {"t": {"checkpoints": [{"total": 1, "result": 1}]}},
+    "swebench-pro-results": RESULTS,
+    "mcp-atlas-scores": as_csv(scored_row()),
+}
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A file with a success and a failure."""
+    return write(tmp_path / "m" / "eval_results.json", RESULTS)
+
+
+def test_the_same_file_again_adds_nothing(results, tmp_path, capsys):
+    """A second import, also under another experiment, changes no event and says so."""
+    arguments = ["import", "swebench-pro-results", str(results), "--store", str(tmp_path / "s")]
+    assert main(arguments) == 0
+    before = read_envelopes(tmp_path / "s")
+    assert main(arguments) == 0
+    assert main([*arguments, "--experiment", "other"]) == 0
+    assert "imported before; nothing was added" in capsys.readouterr().err
+    assert read_envelopes(tmp_path / "s") == before
+
+
+def test_overlapping_files_share_their_trials(results, tmp_path):
+    """A file with more of the same run adds what is new; one with less adds nothing."""
+    imported("swebench-pro-results", results, tmp_path / "s")
+    more = write(tmp_path / "more" / "m" / "eval_results.json", {**RESULTS, "instance_c": True})
+    done = imported("swebench-pro-results", more, tmp_path / "s")
+    assert (done.trials, done.already) == (1, 2)
+    less = write(tmp_path / "less" / "m" / "eval_results.json", {"instance_b": False})
+    assert imported("swebench-pro-results", less, tmp_path / "s").is_known
+
+
+def test_a_trial_with_another_result_is_a_conflict(results, tmp_path):
+    """What was imported is never replaced: another result of one trial refuses the whole file."""
+    imported("swebench-pro-results", results, tmp_path / "s")
+    before = read_envelopes(tmp_path / "s")
+    other = write(tmp_path / "o" / "m" / "eval_results.json", {"instance_a": False, "instance_new": True})
+    with pytest.raises(StoreError, match="--trial-index"):
+        imported("swebench-pro-results", other, tmp_path / "s")
+    assert read_envelopes(tmp_path / "s") == before
+    assert imported("swebench-pro-results", other, tmp_path / "s", trial_index=1).trials == 2
+
+
+def test_a_dry_run_writes_nothing(results, tmp_path):
+    """It gives the numbers of the import and leaves no store behind."""
+    planned = imported("swebench-pro-results", results, tmp_path / "s", is_dry_run=True)
+    assert not (tmp_path / "s").exists()
+    done = imported("swebench-pro-results", results, tmp_path / "s")
+    assert (planned.trials, planned.events) == (done.trials, done.events) == (2, len(read_envelopes(tmp_path / "s")))
+
+
+def test_a_fault_at_the_end_leaves_no_store(tmp_path):
+    """One bad row refuses the whole file, before anything is written."""
+    path = write(tmp_path / "d.json", [dataset_row(), {**dataset_row("v2"), "dataset": "x"}])
+    with pytest.raises(ImportFailed):
+        imported("lhaw-dataset", path, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_an_import_is_one_commit(results, tmp_path, monkeypatch):
+    """Every stream of an import becomes durable at once, so that a death leaves all of it or nothing."""
+    from recorder.recorder import Recorder
+
+    commits = []
+    submit = Recorder.submit
+    monkeypatch.setattr(Recorder, "submit", lambda self, records: commits.append(len(records)) or submit(self, records))
+    done = imported("swebench-pro-results", results, tmp_path / "s")
+    assert commits == [done.events]
+
+
+def test_a_stored_import_is_whole_and_traceable(results, tmp_path):
+    """Streams are closed with right digests; every trial names its format and the stream that names its file."""
+    imported("swebench-pro-results", results, tmp_path / "s")
+    assert verify(tmp_path / "s").findings == ()
+    envelopes = read_envelopes(tmp_path / "s")
+    (own,) = {each.stream_id for each in envelopes if isinstance(each.event, ImportRecorded)}
+    (said,) = [each.event for each in envelopes if isinstance(each.event, ImportRecorded)]
+    assert (said.source_format, said.source_name) == ("swebench-pro-results", "eval_results.json")
+    assert {(each.kind, each.count) for each in said.understood} >= {("trials with a result", 2)}
+    starts = [each.event for each in envelopes if isinstance(each.event, TrialStarted)]
+    assert {(each.origin, each.run_id) for each in starts} == {("swebench-pro-results", own)}
+    (end,) = [each for each in envelopes if isinstance(each.event, RunFinished)]
+    assert (end.stream_id, end.event.trials_finished) == (own, 2)
+
+
+def test_ids_follow_from_the_content(results, tmp_path):
+    """Two stores that import one file have the same streams."""
+    for name in ("s", "t"):
+        imported("swebench-pro-results", results, tmp_path / name)
+    first, second = ({each.stream_id for each in read_envelopes(tmp_path / name)} for name in ("s", "t"))
+    assert first == second
+
+
+def test_secrets_are_not_stored(tmp_path, monkeypatch):
+    """The value of a secret of this environment is replaced, as in a run."""
+    monkeypatch.setenv("SOME_API_KEY", "swordfish-swordfish")
+    trial = early_trial(length=1)
+    trial["actions"][0]["result"] = "the key is swordfish-swordfish"
+    imported("ask-early-trials", write(tmp_path / "t.json", trial), tmp_path / "s")
+    assert query(tmp_path / "s", "select result from actions") == [("the key is [redacted]",)]
+    assert verify(tmp_path / "s").findings == ()
+
+
+def test_half_a_surrogate_pair_is_stored_as_a_replacement(tmp_path):
+    """Text that is no Unicode does not stop an import."""
+    trial = early_trial(length=1)
+    trial["actions"][0]["result"] = "\ud800!"
+    imported("ask-early-trials", write(tmp_path / "t.json", json.dumps(trial)), tmp_path / "s")
+    assert query(tmp_path / "s", "select result from actions") == [("\ufffd!",)]
+
+
+@pytest.mark.parametrize("format_name", [name for name in FORMATS if name != "inspect-eval"])
+@pytest.mark.parametrize("content", ["", "{", "[1, 2", b"\xff\xfe\x00", "[]", "{}", "null", "17", '["x"]', '{"a": 1}'])
+def test_what_is_not_the_format_is_refused(format_name, content, tmp_path):
+    """Nothing, half a file, other bytes and other JSON: an error that names the file, never a traceback or a store."""
+    path = write(tmp_path / "scored_x.csv", content)
+    with pytest.raises(ImportFailed, match=r"scored_x\.csv"):
+        imported(format_name, path, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("format_name", list(CONTENTS))
+def test_a_truncated_file_is_refused(format_name):
+    """A file that lost its end is no file of its format; in a CSV the last row lacks cells."""
+    content = CONTENTS[format_name]
+    text = content if isinstance(content, str) else json.dumps(content)
+    assert parsed(format_name, text)
+    with pytest.raises(ImportFailed):
+        parsed(format_name, text[: len(text) * 2 // 3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["tac-evals", "nowhere.json"], 1, "cannot read"),
+        (["mcp-atlas-scores", "."], 1, "no file named scored_*.csv"),
+        (["swebench-pro-results", "m", "--instances", "nowhere"], 1, "cannot read"),
+        (["tac-evals", "m/eval_results.json", "--experiment", "A B"], 1, "not usable"),
+    ],
+)
+def test_errors_have_exit_codes(arguments, code, words, results, tmp_path, monkeypatch, capsys):
+    """A file that cannot be read is failed work (1), said in one line."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["import", *arguments, "--store", "s"]) == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+def test_options_of_other_formats_are_refused(results, tmp_path, capsys):
+    """An option that a format has no use for is a usage error (2)."""
+    with pytest.raises(SystemExit) as ended:
+        main(["import", "lhaw-dataset", str(results), "--store", str(tmp_path / "s"), "--agent", "a"])
+    assert ended.value.code == 2
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+def test_the_report_is_data(results, tmp_path, capsys):
+    """With --format json, what was understood, skipped and remarked is printed as rows."""
+    assert (
+        main(["import", "swebench-pro-results", str(results), "--store", str(tmp_path / "s"), "--format", "json"]) == 0
+    )
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["what"], row["kind"], row["count"]) for row in rows} >= {("understood", "trials with a result", 2)}

@@ -1,0 +1,152 @@
+"""inspect_ai's logs, read without inspect_ai."""
+
+import pytest
+
+from recorder.events import ActionFinished, ModelResponded
+from runners.imports import ImportFailed
+from runners.imports.facts import Failure
+from runners.models.history import rebuild_requests
+from tests.runners.imports.files import (
+    broken_claims,
+    eval_log,
+    imported,
+    inspect_header,
+    inspect_sample,
+    parsed,
+    query,
+    write,
+)
+
+
+def found_in(*samples, header=None, method=93, **options):
+    """What is found in a log of these samples."""
+    files = {f"samples/s{number}_epoch_1.json": sample for number, sample in enumerate(samples)}
+    content = eval_log({**files, "header.json": header or inspect_header()}, method=method)
+    return parsed("inspect-eval", content, name="log.eval", **options)
+
+
+def only(sample, **options):
+    """The one trial of a log with one sample."""
+    (trial,) = found_in(sample, **options).trials
+    return trial
+
+
+@pytest.mark.parametrize("method", [93, 8, 0])
+def test_every_compression_is_read(method):
+    """Logs compressed with zstd, deflated and stored give the same trial."""
+    assert only(inspect_sample(), method=method) == only(inspect_sample())
+
+
+def test_model_and_tool_events_become_calls_and_actions():
+    """Requests come from the pool, texts from the attachments, tokens and times from the events."""
+    trial = only(inspect_sample())
+    requests = rebuild_requests(trial.course)
+    assert [[message.content for message in each] for each in requests.values()] == [
+        ["How many rows?"],
+        ["How many rows?", "let me look", "3 rows.csv"],
+    ]
+    finished = [event for event in trial.course if isinstance(event, ActionFinished)]
+    assert [(event.result, event.duration_ms) for event in finished] == [("3 rows.csv", 250.0), ("", 0.0)]
+    replies = [event for event in trial.course if isinstance(event, ModelResponded)]
+    assert [(event.input_tokens, event.latency_ms, event.cost_usd) for event in replies] == [
+        (10, 500.0, None),
+        (20, 500.0, None),
+    ]
+    assert (trial.seed, trial.end.duration_ms, trial.end.final_answer) == (7, 1500.0, "3 rows")
+
+
+def test_without_events_the_messages_do():
+    """A log whose events were dropped still gives the calls and actions of its messages."""
+    kept, whole = only(inspect_sample(events=[])), only(inspect_sample())
+    assert list(rebuild_requests(kept.course).values()) == list(rebuild_requests(whole.course).values())
+
+
+@pytest.mark.parametrize(
+    ("value", "score"), [("C", 1.0), ("I", 0.0), ("P", 0.5), ("N", 0.0), (True, 1.0), (0.25, 0.25), (1, 1.0)]
+)
+def test_values_of_scores(value, score):
+    """The letters of inspect_ai, booleans and numbers between 0 and 1 are scores of one point."""
+    end = only(inspect_sample(value=value)).end
+    assert (end.results[0].score, end.is_success) == (score, score == 1)
+
+
+def test_errors_missing_scores_and_zero_are_three_things():
+    """An error fails at the harness, a missing score at the grader, and a zero is a valid failure."""
+    error = only(inspect_sample(error={"message": "RuntimeError('boom')"}, scores={})).end
+    unscored = only(inspect_sample(value=None)).end
+    assert (error.boundary, error.error_kind) == ("recorder", "RuntimeError")
+    assert isinstance(unscored, Failure)
+    assert unscored.boundary == "grader"
+    assert not only(inspect_sample(value="I")).end.is_success
+
+
+def test_a_score_on_no_known_scale_is_skipped():
+    """Beyond 0 to 1 the total is unknown: the sample is left out with its reason."""
+    found = found_in(inspect_sample(value=17), inspect_sample(2))
+    assert len(found.trials) == 1
+    assert "no total is known" in found.skipped[0].reason
+
+
+def test_epochs_are_repetitions_and_limits_are_endings():
+    """Epoch n is trial n - 1; a limit says how the trial ended."""
+    trial = only(inspect_sample(3, limit={"type": "time", "limit": 60}))
+    assert (trial.trial_index, trial.end.ended_by) == (2, "time_limit")
+
+
+@pytest.mark.parametrize(("metadata", "index"), [({"trial_index": 2}, 5), ({"task_id": "t"}, None), ({}, 1)])
+def test_repetitions_may_be_samples(metadata, index):
+    """Metadata may number the trials of a task, each with its epochs; a task that is only named is counted later."""
+    header = inspect_header()
+    header["eval"]["config"] = {"epochs": 2}
+    assert only(inspect_sample(2, metadata=metadata), header=header).trial_index == index
+
+
+def test_metadata_name_condition_and_variant():
+    """Samples may say what they measure; an injected message is found where it stood."""
+    asked, acted, told = inspect_sample()["events_data"]["messages"]
+    note = {"role": "user", "content": "by the way"}
+    metadata = {"condition": "inject_50", "variant_id": "v", "task_id": "t", "inject_after_action": 1}
+    sample = inspect_sample(metadata=metadata)
+    sample["events_data"]["messages"] = [asked, acted, told, note]
+    sample["events"][2]["input_refs"] = [[0, 4]]
+    trial = only(sample)
+    assert (trial.condition, trial.variant.variant_id, trial.task.task_id) == ("inject_50", "v", "t")
+    assert (trial.injected.after_action, trial.injected.message) == (1, "by the way")
+    assert found_in(inspect_sample(metadata={"condition": "ask_user"})).skipped[0].count == 1
+
+
+def test_the_arms_of_a_log_are_of_one_task(tmp_path):
+    """A variant's trials get the full prompt from the full ones, so that all are of one version of the task."""
+    full = inspect_sample(metadata={"task_id": "t", "trial_index": 0})
+    part = inspect_sample(metadata={"task_id": "t", "trial_index": 0, "condition": "underspecified", "variant_id": "v"})
+    part["input"] = "How many?"
+    files = {"samples/a.json": part, "samples/b.json": full, "header.json": inspect_header()}
+    imported("inspect-eval", write(tmp_path / "l.eval", eval_log(files)), tmp_path / "s")
+    assert query(tmp_path / "s", "select distinct prompt from stg_tasks_registered") == [("How many rows?",)]
+    assert query(tmp_path / "s", "select count(distinct task_digest) from trials") == [(1,)]
+
+
+def test_imported_samples_are_valid_trials(tmp_path):
+    """A log in the store: a success, a failure and missing data, and no claim broken."""
+    samples = {"a": inspect_sample(), "b": inspect_sample(2, "I"), "c": inspect_sample(3, error={"message": "x"})}
+    content = eval_log(
+        {**{f"samples/{name}.json": each for name, each in samples.items()}, "header.json": inspect_header()}
+    )
+    imported("inspect-eval", write(tmp_path / "l.eval", content), tmp_path / "s")
+    rows = query(tmp_path / "s", "select trial_index, trial_state, is_success, action_count from trials order by 1")
+    assert rows == [(0, "valid", True, 2), (1, "valid", False, 2), (2, "missing", None, None)]
+    assert broken_claims(tmp_path / "s") == []
+
+
+def test_a_log_that_was_broken_off():
+    """Without its end a log is refused with the way to mend it; without a header its journal will do."""
+    content = eval_log({"samples/a.json": inspect_sample(), "header.json": inspect_header()})
+    with pytest.raises(ImportFailed, match="inspect log"):
+        parsed("inspect-eval", content[:-30], name="log.eval")
+    damaged = content[:60] + b"\0\0\0\0" + content[64:]
+    with pytest.raises(ImportFailed, match="cannot be read"):
+        parsed("inspect-eval", damaged, name="log.eval")
+    journal = eval_log({"samples/a.json": inspect_sample(), "_journal/start.json": {"eval": inspect_header()["eval"]}})
+    assert len(parsed("inspect-eval", journal, name="log.eval").trials) == 1
+    with pytest.raises(ImportFailed, match="no log of inspect_ai"):
+        parsed("inspect-eval", eval_log({"a.json": {}}), name="log.eval")

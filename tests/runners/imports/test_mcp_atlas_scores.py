@@ -1,0 +1,119 @@
+"""Scored rows of MCP-Atlas: coverage rule, null coverage, errors, and underspecified rows."""
+
+import json
+
+import pytest
+
+from runners.imports import ImportFailed
+from runners.imports.facts import Failure
+from tests.runners.imports.files import (
+    MCP_TASK,
+    as_csv,
+    broken_claims,
+    dataset_row,
+    imported,
+    parsed,
+    query,
+    scored_row,
+    write,
+)
+
+VARIANT = {
+    "original_prompt": "List crimes since 2001 as CSV.",
+    "PROMPT": "List crimes.",
+    "removed_value": '["since 2001"]',
+}
+
+
+def only(row, **options):
+    """The one trial of a file."""
+    (trial,) = parsed("mcp-atlas-scores", as_csv(row), name="scored_m.csv", **options).trials
+    return trial
+
+
+@pytest.mark.parametrize(
+    ("scores", "passes"),
+    [((1, 1, 0.5, 0.5), True), ((1, 0.5), True), ((1, 1, 0), False), ((1,) * 2 + (0.5,) * 2 + (0.5,), False)],
+)
+def test_a_row_passes_at_three_quarters(scores, passes):
+    """Half credit counts, and the mean of the claims decides at 0.75."""
+    trial = only(scored_row(tuple(map(float, scores))))
+    assert (trial.end.is_success, [each.score for each in trial.end.results]) == (passes, list(scores))
+
+
+@pytest.mark.parametrize("fields", [{"coverage_score": ""}, {"coverage_score": "nan"}, {"coverage_score": "None"}])
+def test_null_coverage_is_missing_data(fields):
+    """No coverage is a failed trial at the grader, never a score of zero."""
+    assert only(scored_row(**fields)).end.boundary == "grader"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"script_model_response": "ERROR: timeout"}, {"script_model_response": "", "errors": "connection lost"}],
+)
+def test_an_error_is_missing_data(fields):
+    """What the harness scores 0 after an error of its own is a failed trial here."""
+    assert isinstance(only(scored_row((0.0,), **fields)).end, Failure)
+
+
+def test_an_empty_answer_without_an_error_is_a_zero():
+    """An agent that says nothing has the score that the claims give it."""
+    end = only(scored_row((0.0,), script_model_response="")).end
+    assert (end.is_success, end.final_answer) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"coverage_score": "0.9"}, "not the mean"),
+        ({"coverage_details_json": "{}"}, "per_claim"),
+        ({"coverage_details_json": ""}, "coverage_details_json"),
+        ({"GTFA_CLAIMS": '["another"]'}, "not those of GTFA_CLAIMS"),
+        (
+            {"coverage_details_json": json.dumps({"per_claim": [{"claim": "claim 0", "score": 1, "covered": False}]})},
+            "",
+        ),
+        ({"trajectory": '[{"tool_name": "ask_user", "parameters": {}}]'}, "say --condition ask_user"),
+    ],
+)
+def test_contradictions_are_skipped(fields, reason):
+    """A row that contradicts itself is left out with its reason."""
+    found = parsed("mcp-atlas-scores", as_csv(scored_row(**fields)))
+    assert (found.trials, found.skipped[0].count) == ((), 1)
+    assert reason in found.skipped[0].reason
+
+
+def test_the_reference_trajectory_is_not_what_the_agent_did():
+    """TRAJECTORY is the dataset's; trajectory, in small letters, gives the actions."""
+    from runners.imports.course import action_count
+
+    assert action_count(only(scored_row()).course) == 1
+
+
+def test_underspecified_rows_need_their_condition():
+    """The file does not say whether the agent could ask, so a person has to."""
+    with pytest.raises(ImportFailed, match="say --condition"):
+        parsed("mcp-atlas-scores", as_csv(scored_row(**VARIANT)))
+    with pytest.raises(ImportFailed, match="does not fit"):
+        parsed("mcp-atlas-scores", as_csv(scored_row()), condition="underspecified")
+    assert only(scored_row(**VARIANT), condition="ask_user").condition == "ask_user"
+
+
+def test_a_known_prompt_gives_the_variant(tmp_path):
+    """A row with the prompt of a variant in the store is a trial of that variant; questions count."""
+    imported("lhaw-dataset", write(tmp_path / "d.json", [dataset_row()]), tmp_path / "s")
+    call = {"id": "1", "function": {"name": "ask_user", "arguments": '{"question": "Since when?"}'}}
+    chat = [
+        {"role": "user", "content": "List crimes."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "2001"}]},
+        {"role": "assistant", "content": "Two crimes."},
+    ]
+    row = scored_row(**VARIANT, raw_conversation_history=json.dumps(chat))
+    imported("mcp-atlas-scores", write(tmp_path / "scored_m.csv", as_csv(row)), tmp_path / "s", condition="ask_user")
+    rows = query(
+        tmp_path / "s",
+        "select trial_state, variant_id, agent, is_success, action_count, question_count, first_ask_action from trials",
+    )
+    assert rows == [("valid", f"{MCP_TASK}::V_S1_delete", "m", True, 2, 1, 1)]
+    assert broken_claims(tmp_path / "s") == []

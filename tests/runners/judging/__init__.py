@@ -1,0 +1,1 @@
+"""Judging and grading of trials that are over."""

@@ -1,0 +1,92 @@
+"""The judges' wordings: complete, replaceable, and part of what identifies a judgement."""
+
+import pytest
+
+from analytics.store import connect
+from recorder.events import ActionFinished, ActionStarted, ModelResponded
+from runners.errors import ExperimentError
+from runners.judging.failure_modes import FailureModes
+from runners.judging.flags import COMPUTED, FLAGS, JUDGED
+from runners.judging.template import JudgeTemplate
+from runners.judging.transcript import actions_text
+from tests.analytics.test_views import busy_store
+
+
+def test_the_prompt_names_the_judged_flags_only():
+    """Each judged flag is explained once, no computed one is."""
+    lines = FailureModes("j", {}).template.system.splitlines()
+    explained = [line.removeprefix("- ").partition(".")[0] for line in lines if line.startswith("- ") and "_" in line]
+    assert [name for name in explained if name in JUDGED] == list(JUDGED)
+    assert not COMPUTED & set(explained)
+
+
+def test_the_queries_know_the_same_catalogue():
+    """Categories, flags and who decides them are the same in SQL."""
+    connection = connect(busy_store().snapshot(), only={"question_flags"})
+    try:
+        rows = connection.execute("select distinct category, flag, source from question_flags").fetchall()
+    finally:
+        connection.close()
+    wanted = {
+        (category, flag, "computed" if flag in COMPUTED else "judged")
+        for category, flags in FLAGS.items()
+        for flag in flags
+    }
+    assert set(rows) == wanted
+
+
+def test_another_wording_is_another_prompt(tmp_path):
+    """A file of one's own replaces the prompt; it and the parameters are in the digest, the judge's name is not."""
+    own = tmp_path / "own.md"
+    placeholders = "{full_prompt} {sent_prompt} {removed} {questions} {actions} {outcome}"
+    own.write_text(f"Judge.\n---\n{placeholders}\n---\nAgain: {{problem}}\n")
+    mine = FailureModes("j", {}, own)
+    assert mine.template.system == "Judge."
+    digests = {mine.prompt_digest, FailureModes("j", {}).prompt_digest, FailureModes("j", {"seed": 1}).prompt_digest}
+    assert len(digests) == 3
+    assert FailureModes("k", {}).prompt_digest == FailureModes("j", {}).prompt_digest
+
+
+@pytest.mark.parametrize(
+    "text", ["no parts", "s\n---\n{answers}\n---\n{problem}", "s\n---\n{sent_prompt} {answers}\n---\nx"]
+)
+def test_a_prompt_that_lacks_something_is_refused(tmp_path, text):
+    """The error names the file and what belongs into it."""
+    path = tmp_path / "own.md"
+    path.write_text(text)
+    with pytest.raises(ExperimentError, match=r"own.md: a judge's prompt has .* \{sent_prompt\}, \{answers\}"):
+        JudgeTemplate("new_task.md", path, ("sent_prompt", "answers"))
+
+
+def test_values_are_put_in_at_once():
+    """What looks like a placeholder inside a value stays as it is."""
+    template = JudgeTemplate("new_task.md", None, ("sent_prompt", "answers"))
+    text = template.user({"sent_prompt": "write {answers}", "answers": "{sent_prompt}"})
+    assert "write {answers}" in text
+    assert text.count("{sent_prompt}") == 1
+
+
+def acted(count, result="done"):
+    """Some actions with a word before each."""
+    for number in range(1, count + 1):
+        yield ModelResponded(
+            call_id=f"m{number}", role="agent", text=f"Now {number}.", finish_reason="", latency_ms=1.0
+        )
+        yield ActionStarted(action_index=number, kind="tool", name="bash", arguments_json="{}", model_call_id="m")
+        yield ActionFinished(action_index=number, is_error=False, result=result, duration_ms=1.0)
+
+
+def test_a_transcript_has_words_actions_and_results():
+    """What was said, done and given back stands in order."""
+    text = actions_text(acted(2))
+    assert text.splitlines()[:3] == ["says: Now 1.", "action 1: bash {}", "  gives: done"]
+
+
+def test_a_long_transcript_is_cut_in_its_middle():
+    """The beginning and the end stay, and what is left out is counted; a long result is cut too."""
+    text = actions_text(acted(400, "x" * 5_000))
+    assert len(text) < 70_000
+    assert text.startswith("says: Now 1.")
+    assert "action 400: bash" in text
+    assert "entries are left out here" in text
+    assert "[... 4200 characters ...]" in text
