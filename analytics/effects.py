@@ -16,11 +16,10 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
     import duckdb
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -61,16 +60,6 @@ where cells.unit_kind = 'variant'
 group by all
 """
 
-_SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("benchmark", "dimension", "agent", "condition", "measure")),
-        *((name, pa.float64()) for name in ("value", "low", "high")),
-        *((name, pa.int64()) for name in ("n_units", "n_dropped", "n_trials", "n_missing")),
-        *((name, pa.string()) for name in ("method", "reason")),
-        ("p_value", pa.float64()),
-    ]
-)
-
 _LEAST_VARIANCE = 1e-9
 """Below this all variants had the same counts, and an interval would claim a certainty that nobody has."""
 
@@ -97,7 +86,7 @@ class Fit(NamedTuple):
     covariance: "Floats"
 
 
-def effects(connection: "duckdb.DuckDBPyConnection") -> pa.Table:
+def effects(connection: "duckdb.DuckDBPyConnection") -> "pa.Table":
     """Return the rows of the table: for each set, dimension and condition the log odds ratio to ``underspecified``.
 
     Rows with dimension ``all`` test whether a condition has one effect in every dimension (Wald, chi square).
@@ -105,6 +94,8 @@ def effects(connection: "duckdb.DuckDBPyConnection") -> pa.Table:
     Args:
         connection: From :func:`analytics.store.connect`.
     """
+    import pyarrow as pa
+
     ((confidence,),) = connection.execute("select getvariable('confidence')").fetchall()
     trials: dict[str, list[Trial]] = {}
     for pool, dimension, condition, variant, is_success in connection.execute(_TRIALS).fetchall():
@@ -117,7 +108,21 @@ def effects(connection: "duckdb.DuckDBPyConnection") -> pa.Table:
         for pool in sorted(trials)
         for row in effect_rows(trials[pool], gaps[pool], confidence)
     ]
-    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=_schema())
+
+
+def _schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            *((name, pa.string()) for name in ("benchmark", "dimension", "agent", "condition", "measure")),
+            *((name, pa.float64()) for name in ("value", "low", "high")),
+            *((name, pa.int64()) for name in ("n_units", "n_dropped", "n_trials", "n_missing")),
+            *((name, pa.string()) for name in ("method", "reason")),
+            ("p_value", pa.float64()),
+        ]
+    )
 
 
 def effect_rows(trials: Sequence[Trial], gaps: Gaps, confidence: float) -> list[Row]:
