@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import analytics.commands
 import analytics.errors
 import analytics.export_commands
+import analytics.figure_commands
 import recorder.commands
 import recorder.synthetic.commands
 import runners.commands
@@ -35,6 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     runners.import_commands.add_commands(commands)
     runners.judge_commands.add_commands(commands)
     analytics.commands.add_commands(commands)
+    analytics.figure_commands.add_commands(commands)
     analytics.export_commands.add_commands(commands)
     recorder.commands.add_commands(commands)
     recorder.synthetic.commands.add_commands(commands)

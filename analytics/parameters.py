@@ -142,6 +142,13 @@ PARAMETERS: tuple[Parameter, ...] = (
         source="ours",
     ),
     Parameter(
+        name="judge",
+        default=None,
+        sql_type="varchar",
+        meaning="judge whose verdicts count, by its model's name; unset: the last verdict on each thing",
+        source="docs/judging.md",
+    ),
+    Parameter(
         name="confidence",
         default=0.95,
         sql_type="double",

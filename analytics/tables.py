@@ -222,6 +222,29 @@ _SPECS = (
         shown=("p_value",),
         compute=effects,
     ),
+    TableSpec(
+        name="failure_modes",
+        title="How agents ask wrongly: share of trials with questions",
+        keys=("benchmark", "agent", "category", "measure"),
+        parameters=("judge",),
+    ),
+    TableSpec(
+        name="failure_modes_failed",
+        title="How agents ask wrongly where the trial failed",
+        keys=("benchmark", "agent", "category", "measure"),
+        parameters=("judge",),
+    ),
+    TableSpec(
+        name="failure_modes_by_class",
+        title="How agents ask wrongly by ambiguity class",
+        keys=("benchmark", "ambiguity_class", "agent", "category", "measure"),
+        parameters=("judge", "classifier_agent", "classifier_experiment"),
+    ),
+    TableSpec(
+        name="question_quality",
+        title="Precision and recall of questions against what was removed",
+        keys=("benchmark", "agent", "user_simulator", "measure"),
+    ),
 )
 _BY_NAME = {spec.name: spec for spec in _SPECS}
 
@@ -293,6 +316,15 @@ _MEASURES = (
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     "condition": CONDITIONS,
     "dimension": ("all", *DIMENSIONS),
+    "category": (
+        "question_quality",
+        "question_targeting",
+        "information_integration",
+        "over_clarification",
+        "under_clarification",
+        "timing_and_strategy",
+        "response_misinterpretation",
+    ),
     "ambiguity_class": ("outcome-critical", "divergent", "benign"),
     "measure": _MEASURES,
     "severity": ("delete", "vaguify", "genericize"),

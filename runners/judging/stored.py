@@ -45,7 +45,7 @@ class StoredTrial(msgspec.Struct, frozen=True, kw_only=True):
     stream_id: str
     experiment_id: str
     attempt: int
-    finished_at_us: int
+    began_at_us: int
     started: TrialStarted
     finished: TrialFinished
     results: dict[str, CheckpointScored]
@@ -128,17 +128,17 @@ def _note_plan(runs: dict[str, tuple[int, str, int]], envelope: Envelope, event:
 
 
 def _counted(attempts: dict[tuple[str, str], _Attempt], tasks: dict[str, Task]) -> tuple[StoredTrial, ...]:
-    """The highest-numbered valid attempt of each trial; of equal numbers the one that ended last."""
+    """The highest-numbered valid attempt of each trial; of equal numbers the one that began last."""
     best: dict[str, StoredTrial] = {}
     for (_, stream_id), attempt in attempts.items():
         trial = _valid(stream_id, attempt, tasks)
         if trial is not None and (trial.trial_id not in best or _rank(best[trial.trial_id]) < _rank(trial)):
             best[trial.trial_id] = trial
-    return tuple(sorted(best.values(), key=lambda trial: (trial.finished_at_us, trial.stream_id)))
+    return tuple(sorted(best.values(), key=lambda trial: (trial.began_at_us, trial.stream_id)))
 
 
 def _rank(trial: StoredTrial) -> tuple[int, int, str]:
-    return trial.attempt, trial.finished_at_us, trial.stream_id
+    return trial.attempt, trial.began_at_us, trial.stream_id
 
 
 def _valid(stream_id: str, attempt: _Attempt, tasks: dict[str, Task]) -> StoredTrial | None:
@@ -156,7 +156,7 @@ def _valid(stream_id: str, attempt: _Attempt, tasks: dict[str, Task]) -> StoredT
         stream_id=stream_id,
         experiment_id=end.experiment_id,
         attempt=end.attempt or 0,
-        finished_at_us=end.recorded_at_us,
+        began_at_us=end.began_at_us,
         started=started[0],
         finished=finished[0],
         results={result.checkpoint_id: result for result in results},
