@@ -95,10 +95,17 @@ def _pass_variance(n: int, unit: Pool, k: int) -> float:
 @lru_cache(maxsize=4096)
 def _variance_of_pass_at_k(n: int, share: float, k: int) -> float:
     """The variance of pass@k over n trials that succeed with a probability each."""
-    chances = [math.comb(n, c) * share**c * (1 - share) ** (n - c) for c in range(n + 1)]
-    values = [1 - math.comb(n - c, k) / math.comb(n, k) for c in range(n + 1)]
-    mean = sum(chance * value for chance, value in zip(chances, values, strict=True))
-    return sum(chance * (value - mean) ** 2 for chance, value in zip(chances, values, strict=True))
+    import numpy as np
+
+    if share in (0, 1):
+        return 0.0
+    successes = np.arange(n + 1)
+    log_factorials = np.concatenate(([0.0], np.cumsum(np.log(successes[1:]))))
+    log_chances = log_factorials[n] - log_factorials - log_factorials[::-1]
+    chances = np.exp(log_chances + successes * math.log(share) + (n - successes) * math.log(1 - share))
+    steps = np.arange(k)
+    values = 1 - np.prod(np.maximum(n - successes[:, None] - steps, 0) / (n - steps), axis=1)
+    return float(np.sum(chances * (values - np.sum(chances * values)) ** 2))
 
 
 def _of_mean(variances: Sequence[float]) -> float | None:

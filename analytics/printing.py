@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from analytics.checks import Finding, checks
+from analytics.checks import Finding, checks, claims
 from analytics.errors import AnalyticsError, BadParameter, UnknownName
 from analytics.parameters import PARAMETERS, Setting, parse_settings
 from analytics.printed_comparison import comparison
 from analytics.render import to_csv, to_json, to_latex, to_markdown, to_text
 from analytics.store import open as open_store
 from analytics.tables import COMPUTED_TABLES, TABLES, Table, table
+from analytics.views import READ_BY_NOTES
 from recorder.export import export_file
 from recorder.output import FORMATS, print_rows
 
@@ -97,7 +98,9 @@ def compute(
         AnalyticsError: A parameter does not exist or does not allow its value.
         StoreError: There is no store.
     """
-    connection = open_store(store, parameters=parameters)
+    are_all_queries = not set(names) & set(COMPUTED_TABLES)
+    only = {*names, *claims(), READ_BY_NOTES} if are_all_queries else None
+    connection = open_store(store, parameters=parameters, only=only)
     try:
         return [table(connection, name) for name in names], checks(connection)
     finally:

@@ -1,5 +1,6 @@
 """Every SQL file keeps its header's word: its inputs, its columns, its grain; and no view depends on row order."""
 
+import json
 import random
 import re
 
@@ -7,7 +8,7 @@ import pytest
 
 from analytics.resources import sql_root
 from analytics.store import connect
-from analytics.views import LAYERS, all_views, named_in, needed_for
+from analytics.views import LAYERS, all_views, empty_database, named_in, needed_for
 from tests.analytics.make_store import Store
 
 KEYS = ("view", "grain", "inputs", "outputs", "equation", "source", "notes")
@@ -29,6 +30,24 @@ def header_of(view):
     outputs = [re.match(r"   (\w+) (\S+): (.+)", line) for line in found["outputs"] if line.startswith("   ")]
     joined = {key: " ".join(part.strip() for part in parts) for key, parts in found.items()}
     return {**joined, "outputs": [(one[1], one[2]) for one in outputs if one]}
+
+
+def read_by(query):
+    """The tables that a query names, as the database parses it, its own common table expressions left out."""
+    with empty_database() as database:
+        ((text,),) = database.execute("select json_serialize_sql(?)", [query]).fetchall()
+    tree = json.loads(text)
+    assert not tree["error"], tree["error_message"]
+    nodes = list(_nodes(tree))
+    tables = {node["table_name"] for node in nodes if node.get("type") == "BASE_TABLE"}
+    return tables - {entry["key"] for node in nodes if "cte_map" in node for entry in node["cte_map"]["map"]}
+
+
+def _nodes(tree):
+    if isinstance(tree, dict):
+        yield tree
+    for value in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _nodes(value)
 
 
 def busy_store():
@@ -87,7 +106,7 @@ def test_header_and_grain(view, connection):
     header = header_of(view)
     assert tuple(header) == KEYS
     assert header["view"] == view.name
-    assert set(header["inputs"].split(", ")) == view.inputs
+    assert set(header["inputs"].split(", ")) == view.inputs == read_by(view.query)
     described = connection.execute(f"describe {view.name}").fetchall()
     columns = [(row[0], _shape(row[1])) for row in described]
     assert header["outputs"] == columns

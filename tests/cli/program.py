@@ -107,7 +107,9 @@ def all_tables(store: Path) -> dict[str, Table]:
 
 def assert_same_tables(found: Mapping[str, Table], expected: Mapping[str, Table]) -> None:
     """Compare every value of every table; the reference must be large enough to say something."""
-    assert all(expected[name].rows for name in ("overall", "by_dimension_pass", "voi", "wasted", "trial_counts_and_cost"))
+    assert all(
+        expected[name].rows for name in ("overall", "by_dimension_pass", "voi", "wasted", "trial_counts_and_cost")
+    )
     for name in TABLES:
         assert found[name].columns == expected[name].columns
         assert found[name].rows == expected[name].rows, f"table {name} differs"

@@ -45,7 +45,15 @@ def test_every_kind_of_number_has_a_cell_on_the_page():
     """The page has a cell of each table that others are cut from; the others have golden cases worked by hand."""
     on_page = {cell["table"] for cell in CELLS}
     assert on_page <= set(TABLES)
-    assert on_page >= {"overall", "by_class", "by_dimension_pass", "voi", "wasted", "natural_ask", "trial_counts_and_cost"}
+    assert on_page >= {
+        "overall",
+        "by_class",
+        "by_dimension_pass",
+        "voi",
+        "wasted",
+        "natural_ask",
+        "trial_counts_and_cost",
+    }
 
 
 @pytest.mark.slow

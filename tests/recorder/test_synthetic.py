@@ -58,7 +58,7 @@ def test_it_is_a_whole_store(made):
 
 
 def test_no_claim_is_broken_and_no_table_is_empty(made):
-    """All checks hold over a synthetic store, and every table has rows, but those of agents and trials that it lacks."""
+    """All checks hold over a synthetic store, and only tables of agents and trials that it lacks are empty."""
     connection = stores.open(made[0])
     try:
         assert checks(connection) == ()
