@@ -1,35 +1,25 @@
-"""The reported tables: what each is, its rows in a fixed order, and the notes that it is never shown without."""
+"""The reported tables: the rows of each in a fixed order, and the notes that it is never shown without."""
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from analytics.effects import effects
+from analytics.catalogue import ORDERS, SPECS
 from analytics.errors import UnknownName
 from analytics.notes import notes_for
-from recorder.values import CONDITIONS, DIMENSIONS
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 Row = dict[str, Any]
 
+_BY_NAME = {spec.name: spec for spec in SPECS}
 
-class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One table: the columns that identify a row, and the parameters that its numbers depend on.
+TABLES: tuple[str, ...] = tuple(spec.name for spec in SPECS if spec.compute is None)
+"""The names of the tables that are queries, in the order in which they are shown."""
 
-    ``shown`` are columns beside value and counts that a reader of the text needs. A table with ``compute`` is no view:
-    that function makes its rows from the views of a connection.
-    """
-
-    name: str
-    title: str
-    keys: tuple[str, ...]
-    parameters: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
-    compute: Callable[["duckdb.DuckDBPyConnection"], "pa.Table"] | None = None
+COMPUTED_TABLES: tuple[str, ...] = tuple(spec.name for spec in SPECS if spec.compute is not None)
+"""The names of the tables that Python computes: they take longer, and are made only when they are named."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,301 +32,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     shown: tuple[str, ...] = ()
-
-
-_SPECS = (
-    TableSpec(
-        name="overall",
-        title="Success, progress and clarification, all variants",
-        keys=("benchmark", "agent", "condition", "measure"),
-        parameters=("k",),
-    ),
-    TableSpec(
-        name="by_class",
-        title="pass@k by ambiguity class",
-        keys=("benchmark", "ambiguity_class", "agent", "condition", "measure"),
-        parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
-    ),
-    TableSpec(
-        name="by_dimension_pass",
-        title="pass@k by dimension of what was removed",
-        keys=("benchmark", "agent", "dimension", "condition", "measure"),
-        parameters=("k", "per"),
-    ),
-    TableSpec(
-        name="by_dimension_progress",
-        title="Checkpoint progress by dimension of what was removed",
-        keys=("benchmark", "agent", "dimension", "condition", "measure"),
-        parameters=("per",),
-    ),
-    TableSpec(
-        name="gain_tests",
-        title="Gains from asking: tests, noise floor, and the trials that a gain needs",
-        keys=("split", "level", "benchmark", "agent", "measure"),
-        parameters=("k", "per", "permutations", "confidence", "power", "wanted_gain_pp"),
-        shown=("p_value", "p_holm", "noise_floor", "trials_needed"),
-    ),
-    TableSpec(
-        name="voi",
-        title="Value of the information by the time of its injection",
-        keys=("benchmark", "dimension", "agent", "condition", "measure"),
-        parameters=("k", "per", "voi_cases", "intention_to_treat"),
-    ),
-    TableSpec(
-        name="wasted",
-        title="Work before the injection that no oracle trial does",
-        keys=("benchmark", "agent", "condition", "measure"),
-        parameters=("wasted_match", "wasted_supply", "intention_to_treat"),
-    ),
-    TableSpec(
-        name="natural_ask",
-        title="When and how often agents ask by themselves",
-        keys=("benchmark", "agent", "task_id", "measure"),
-    ),
-    TableSpec(
-        name="kendall",
-        title="Do two agents rank the same variants and timings alike",
-        keys=("benchmark", "agent", "other_agent", "measure"),
-        parameters=("k", "kendall_cells", "intention_to_treat"),
-        shown=("p_value", "n_ties"),
-    ),
-    TableSpec(
-        name="point_of_no_return",
-        title="The latest injection that still gains over no clarification",
-        keys=("benchmark", "dimension", "ambiguity_class", "agent", "timing", "measure"),
-        parameters=("k", "per", "voi_cases", "intention_to_treat", "confidence", "permutations", "seed"),
-        shown=("p_value", "p_bonferroni"),
-    ),
-    TableSpec(
-        name="optimal_window",
-        title="How long an injection is worth as much as an early one, and who asks in that time",
-        keys=("benchmark", "dimension", "agent", "measure"),
-        parameters=("k", "per", "voi_cases", "intention_to_treat", "window_pp"),
-        shown=("reentry",),
-    ),
-    TableSpec(
-        name="commitment",
-        title="How far a trial is bound to its information, and the value that this leaves",
-        keys=("benchmark", "dimension", "agent", "timing", "measure"),
-        parameters=("k", "per", "voi_cases", "intention_to_treat"),
-    ),
-    TableSpec(
-        name="timing_hypotheses",
-        title="H1 and H2: which information loses its value early, and how much is left",
-        keys=("benchmark", "hypothesis", "dimension", "agent", "measure"),
-        parameters=("k", "per", "voi_cases", "intention_to_treat", "permutations", "seed"),
-        shown=("alternative", "p_value", "p_holm"),
-    ),
-    TableSpec(
-        name="trial_counts_and_cost",
-        title="Trials, tokens, cost and time",
-        keys=("benchmark", "agent", "role", "condition", "purpose"),
-    ),
-    TableSpec(
-        name="fidelity",
-        title="Outcome-critical variants: do agents fail without the information",
-        keys=("benchmark", "agent", "condition", "measure"),
-        parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
-    ),
-    TableSpec(
-        name="by_segments_removed",
-        title="pass@k by the number of segments removed",
-        keys=("benchmark", "agent", "segments_removed", "condition", "measure"),
-        parameters=("k",),
-    ),
-    TableSpec(
-        name="by_severity",
-        title="pass@k and classes by how segments were removed",
-        keys=("benchmark", "severity", "ambiguity_class", "agent", "condition", "measure"),
-        parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
-    ),
-    TableSpec(
-        name="by_strategy",
-        title="Agents that differ in their strategy only",
-        keys=("benchmark", "ambiguity_class", "strategy", "agent", "condition", "measure"),
-        parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
-        shown=("model",),
-    ),
-    TableSpec(
-        name="by_persona",
-        title="Agents that differ in their persona only, against the same baseline",
-        keys=("benchmark", "ambiguity_class", "persona", "agent", "condition", "measure"),
-        parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
-        shown=("model", "base_agent"),
-    ),
-    TableSpec(
-        name="generality",
-        title="Mean over agents, benchmark by benchmark",
-        keys=("benchmark", "strategy", "persona", "condition", "measure"),
-        parameters=("k",),
-        shown=("n_agents",),
-    ),
-    TableSpec(
-        name="over_asking",
-        title="Asking where nothing is missing",
-        keys=("benchmark", "agent", "condition", "measure"),
-        parameters=("k",),
-    ),
-    TableSpec(
-        name="net_value",
-        title="The gain of asking less what questions cost",
-        keys=("benchmark", "agent", "measure", "question_cost_pp"),
-        parameters=("k",),
-    ),
-    TableSpec(
-        name="archetypes",
-        title="What kind of asker an agent is",
-        keys=("benchmark", "agent", "measure"),
-        parameters=("over_clarifier_pct", "under_clarifier_pct"),
-        shown=("archetype", "is_archetype_clear"),
-    ),
-    TableSpec(
-        name="task_selection",
-        title="Tasks that reference agents make enough progress on",
-        keys=("benchmark", "domain", "measure"),
-        parameters=("k", "reference_agents", "selection_progress_pct"),
-    ),
-    TableSpec(
-        name="variant_breakdown",
-        title="Variants by dimensions and class",
-        keys=("benchmark", "variant_set", "dimensions", "ambiguity_class", "measure"),
-        parameters=("per", "reading", "classifier_agent", "classifier_experiment"),
-    ),
-    TableSpec(
-        name="experiment_setup",
-        title="Tasks, variants, trials and action budgets",
-        keys=("benchmark", "agent", "measure"),
-        shown=("dimensions",),
-    ),
-    TableSpec(
-        name="trajectory",
-        title="One trial, step by step",
-        keys=("benchmark", "condition", "trial_id", "stream_id", "step"),
-        parameters=("trial",),
-    ),
-    TableSpec(
-        name="effects",
-        title="All effects together: log odds of success by dimension and condition",
-        keys=("benchmark", "dimension", "agent", "condition", "measure"),
-        parameters=("intention_to_treat", "confidence"),
-        shown=("p_value",),
-        compute=effects,
-    ),
-    TableSpec(
-        name="failure_modes",
-        title="How agents ask wrongly: share of trials with questions",
-        keys=("benchmark", "agent", "category", "measure"),
-        parameters=("judge",),
-    ),
-    TableSpec(
-        name="failure_modes_failed",
-        title="How agents ask wrongly where the trial failed",
-        keys=("benchmark", "agent", "category", "measure"),
-        parameters=("judge",),
-    ),
-    TableSpec(
-        name="failure_modes_by_class",
-        title="How agents ask wrongly by ambiguity class",
-        keys=("benchmark", "ambiguity_class", "agent", "category", "measure"),
-        parameters=("judge", "classifier_agent", "classifier_experiment"),
-    ),
-    TableSpec(
-        name="question_quality",
-        title="Precision and recall of questions against what was removed",
-        keys=("benchmark", "agent", "user_simulator", "measure"),
-    ),
-)
-_BY_NAME = {spec.name: spec for spec in _SPECS}
-
-TABLES: tuple[str, ...] = tuple(spec.name for spec in _SPECS if spec.compute is None)
-"""The names of the tables that are queries, in the order in which they are shown."""
-
-COMPUTED_TABLES: tuple[str, ...] = tuple(spec.name for spec in _SPECS if spec.compute is not None)
-"""The names of the tables that Python computes: they take longer, and are made only when they are named."""
-
-_MEASURES = (
-    "pass_at_k",
-    "pass_at_k_gain",
-    "pass_pp_per_question",
-    "pass_pp_per_question_per_variant",
-    "pass_hat_k",
-    "checkpoint_progress",
-    "checkpoint_progress_gain",
-    "progress_pp_per_question",
-    "progress_pp_per_question_per_variant",
-    "ask_pct",
-    "ask_variant_pct",
-    "questions_per_asking_trial",
-    "questions",
-    "most_questions_per_trial",
-    "success_pct",
-    "first_ask_mean_pct",
-    "first_ask_median_pct",
-    "first_asks_25_to_50_pct",
-    "kendall_tau",
-    "injection_gain",
-    "point_of_no_return_pct",
-    "window_threshold",
-    "window_end_pct",
-    "ask_in_window_pct",
-    "ask_in_pooled_window_pct",
-    "commitment",
-    "voi",
-    "voi_bound",
-    "early_minus_late_decay",
-    "decay_10_to_90",
-    "gain_at_90",
-    "log_odds_ratio",
-    "effect_by_dimension_chi2",
-    "wasted_pct",
-    "wasted_actions",
-    "pre_injection_actions",
-    "pre_injection_tokens",
-    "pre_injection_cost_usd",
-    "questions_per_trial",
-    "pass_at_k_difference",
-    "pass_net_value_pp",
-    "pass_break_even_pp",
-    "progress_net_value_pp",
-    "progress_break_even_pp",
-    "candidates",
-    "candidate_pass_at_k",
-    "considered_tasks",
-    "tasks",
-    "solvable_tasks",
-    "variants",
-    "variants_in_dimension",
-    "agents",
-    "models",
-    "trials",
-    "min_budget_actions",
-    "mean_budget_actions",
-    "max_budget_actions",
-)
-_ORDERS: Mapping[str, tuple[str, ...]] = {
-    "condition": CONDITIONS,
-    "dimension": ("all", *DIMENSIONS),
-    "category": (
-        "question_quality",
-        "question_targeting",
-        "information_integration",
-        "over_clarification",
-        "under_clarification",
-        "timing_and_strategy",
-        "response_misinterpretation",
-    ),
-    "ambiguity_class": ("outcome-critical", "divergent", "benign"),
-    "measure": _MEASURES,
-    "severity": ("delete", "vaguify", "genericize"),
-    "strategy": ("none",),
-    "persona": ("none",),
-    "variant_set": ("evaluated", "registered"),
-    "task_id": ("all",),
-    "timing": tuple(str(percentage) for percentage in range(0, 101, 10)),
-    "split": ("overall", "ambiguity_class", "dimension"),
-    "level": ("all", "outcome-critical", "divergent", "benign", *DIMENSIONS),
-    "purpose": ("agent", "user_simulator", "grader_and_judge", "all"),
-}
 
 
 def table(connection: "duckdb.DuckDBPyConnection", name: str) -> Table:
@@ -386,5 +81,5 @@ def _is_excepted(column: str) -> bool:
 
 def _rank(key: str, value: str) -> tuple[bool, int, str]:
     """Known values in their known order, others by name, ``all`` last where it has no place of its own."""
-    order = _ORDERS.get(key, ())
+    order = ORDERS.get(key, ())
     return value == "all" and value not in order, order.index(value) if value in order else len(order), value
