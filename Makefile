@@ -24,7 +24,7 @@ demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, 
 	  "$(BIN)/lhaw-record log tail $(STORE) -n 20"
 
 test: $(VENV)/.dev-ready  ## set up and run the tests
-	@"$(BIN)/python" -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	@"$(BIN)/python" -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 setup: $(VENV)/.dev-ready  ## set up for development
 
