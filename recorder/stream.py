@@ -1,6 +1,7 @@
 """A stream: the events of one trial's attempt or of one run, on their way into the recorder."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,10 +41,14 @@ class Stream:
             RecordingFailed: They are not; the run must stop.
         """
         if events:
-            number = await self._recorder.submit([record(self._encoded(event)) for event in events])
+            number = await self._recorder.submit(self.records(events))
             publisher = self._recorder.publisher
             if publisher is not None and any(isinstance(event, DECISIONS) for event in events):
                 await publisher.published(number)
+
+    def records(self, events: Iterable[AnyEvent]) -> list[bytes]:
+        """Return the next events as records; who asks for them submits them, and in this order."""
+        return [record(self._encoded(event)) for event in events]
 
     def _encoded(self, event: AnyEvent) -> bytes:
         recorder = self._recorder

@@ -1,26 +1,25 @@
 """Writing an import: all its streams in one commit, so that a death leaves the whole import or nothing of it."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import anyio
-import msgspec
 import pyarrow as pa
 
-from recorder.digest import CLOSING, covered, with_digest
 from recorder.errors import DamagedStore, StoreError
-from recorder.events import AnyEvent, Envelope
-from recorder.frames import MAX_BODY_BYTES, record
+from recorder.frames import MAX_BODY_BYTES
 from recorder.journal import JournalFile
 from recorder.reader import stream_ids
-from recorder.recorder import Recorder
+from recorder.recorder import Clock, Recorder
 from recorder.recovery import recover
 from recorder.redaction import Redactor, secrets_of
 from recorder.seal import seal
 from recorder.store import Store
 from runners.imports.assembly import ImportedStream
+
+_NO_TIME_PASSES = Clock(monotonic_ns=lambda: 0)
+"""An import takes place in one moment: what it says of time is what its file says."""
 
 
 def to_write(streams: Sequence[ImportedStream], present: Iterable[str]) -> list[ImportedStream]:
@@ -67,12 +66,10 @@ def write(store: Store, experiment_id: str, own: ImportedStream, trials: Sequenc
 
 async def _record(store: Store, experiment_id: str, streams: Sequence[ImportedStream]) -> int:
     redactor = Redactor(secrets_of(os.environ))
-    async with Recorder(store, experiment_id, redactor=redactor, start_sealing=_SealedHere) as recorder:
-        records = [
-            record(msgspec.msgpack.encode(envelope))
-            for stream in streams
-            for envelope in _envelopes(recorder, stream, redactor)
-        ]
+    async with Recorder(
+        store, experiment_id, redactor=redactor, clock=_NO_TIME_PASSES, start_sealing=_SealedHere
+    ) as recorder:
+        records = [record for stream in streams for record in _records(recorder, stream)]
         size = sum(map(len, records))
         if size > MAX_BODY_BYTES:
             raise StoreError(f"the import has {size} bytes, more than one commit can hold; import the files one by one")
@@ -94,28 +91,8 @@ class _SealedHere:
         return 0 if self._is_sealed else 1
 
 
-def _envelopes(recorder: Recorder, stream: ImportedStream, redactor: Redactor) -> list[Envelope]:
-    """The records of a stream, with its digest in the closing one."""
-    suffix = f"-{recorder.writer_id}" if recorder.store.address and stream.trial_id else ""
-    chain = hashlib.sha256()
-    envelopes = []
-    for sequence, event in enumerate(stream.events):
-        envelope = Envelope(
-            stream_id=stream.stream_id + suffix,
-            sequence=sequence,
-            recorded_at_us=recorder.clock.wall_us(),
-            elapsed_ns=0,
-            writer_id=recorder.writer_id,
-            experiment_id=recorder.experiment_id,
-            trial_id=stream.trial_id,
-            attempt=1 if stream.trial_id else None,
-            event=_without_secrets(event, redactor),
-        )
-        chain.update(covered(envelope))
-        is_closing = isinstance(event, CLOSING)
-        envelopes.append(with_digest(envelope, chain.hexdigest()) if is_closing else envelope)
-    return envelopes
-
-
-def _without_secrets(event: AnyEvent, redactor: Redactor) -> AnyEvent:
-    return redactor.clean(event) if redactor.hits(msgspec.msgpack.encode(event)) else event
+def _records(recorder: Recorder, imported: ImportedStream) -> list[bytes]:
+    suffix = f"-{recorder.writer_id}" if recorder.store.address and imported.trial_id else ""
+    attempt = 1 if imported.trial_id else None
+    stream = recorder.stream(imported.stream_id + suffix, trial_id=imported.trial_id, attempt=attempt)
+    return stream.records(imported.events)
