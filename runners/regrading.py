@@ -14,6 +14,7 @@ from recorder.events import AnyEvent, ArtifactStored, CheckpointScored
 from runners.benchmarks.desk.delivered import Delivered, Unmet
 from runners.benchmarks.desk.template import DeskTask
 from runners.benchmarks.protocol import Grade
+from runners.grading import scored
 from runners.judging.stored import StoredTrial
 
 
@@ -120,20 +121,12 @@ class Regrader:
         return found
 
     def _regraded(self, trial: StoredTrial, task: DeskTask, grade: Grade) -> Regraded:
-        checkpoints = {checkpoint.checkpoint_id: checkpoint for checkpoint in task.checkpoints}
-        events = tuple(
-            CheckpointScored(
-                checkpoint_id=result.checkpoint_id,
-                label=checkpoints[result.checkpoint_id].label,
-                score=result.score,
-                total=checkpoints[result.checkpoint_id].total,
-                details=result.details,
-                grader=self.grader,
-                grading_id=self.grading_id,
-                is_primary=False,
-                graded_stream_id=trial.stream_id,
-            )
-            for result in grade.results
+        events = scored(
+            grade.results,
+            task.recorded_checkpoints(),
+            self.grader,
+            grading_id=self.grading_id,
+            graded_stream_id=trial.stream_id,
         )
         return Regraded(
             trial=trial,

@@ -15,13 +15,14 @@ import msgspec
 from recorder.blobs import store_blob
 from recorder.canonical import canonical_json
 from recorder.errors import RecorderError
-from recorder.events import ArtifactStored, CheckpointScored, TrialFailed, TrialFinished, TrialStarted
+from recorder.events import ArtifactStored, TrialFailed, TrialFinished, TrialStarted
 from recorder.recorder import Recorder
 from recorder.stream import Stream
 from runners.agent import Ending, NativeAgent, PlannedInjection
 from runners.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings, Grade
 from runners.errors import BoundaryError, GraderError, SandboxBoundaryError, ungrouped
 from runners.experiment import Experiment
+from runners.grading import scored
 from runners.injection import injection_action
 from runners.models.calls import ModelCaller
 from runners.plan import PlannedTrial
@@ -218,10 +219,11 @@ class _Attempt:
         return grade
 
     async def _record(self, grade: Grade) -> None:
-        checkpoints = {checkpoint.checkpoint_id: checkpoint for checkpoint in self._trial.task.checkpoints}
-        scored = {result.checkpoint_id for result in grade.results}
-        if scored != set(checkpoints) or len(grade.results) != len(checkpoints):
-            missing = ", ".join(sorted(set(checkpoints) ^ scored))
+        checkpoints = self._trial.task.checkpoints
+        wanted = {checkpoint.checkpoint_id for checkpoint in checkpoints}
+        found = {result.checkpoint_id for result in grade.results}
+        if found != wanted or len(grade.results) != len(wanted):
+            missing = ", ".join(sorted(wanted ^ found))
             raise GraderError(f"the grader did not score every checkpoint once: {missing}", kind="incomplete")
         for artifact in grade.artifacts:
             sha256 = await anyio.to_thread.run_sync(store_blob, self._runner.recorder.store, artifact.content)
@@ -234,20 +236,7 @@ class _Attempt:
                     name=artifact.name,
                 )
             )
-        await self._stream.append(
-            *(
-                CheckpointScored(
-                    checkpoint_id=result.checkpoint_id,
-                    label=checkpoints[result.checkpoint_id].label,
-                    score=result.score,
-                    total=checkpoints[result.checkpoint_id].total,
-                    details=result.details,
-                    grader=self._runner.benchmark.grader,
-                    grading_id="primary",
-                )
-                for result in grade.results
-            )
-        )
+        await self._stream.append(*scored(grade.results, checkpoints, self._runner.benchmark.grader))
 
     def started(self) -> TrialStarted:
         """The first event: every key of the trial."""

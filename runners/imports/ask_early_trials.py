@@ -12,11 +12,12 @@ import msgspec
 
 from recorder.events import AnyEvent, Skipped
 from recorder.values import Checkpoint, Task, Variant
+from runners.benchmarks.protocol import CheckpointResult
 from runners.conversation import Message
 from runners.imports import unknown
 from runners.imports.ask_early_conditions import condition_of_trial
 from runners.imports.course import Call, course_of_calls, course_of_turns
-from runners.imports.facts import Finish, Found, ImportFailed, Injected, Known, Options, Result, Source, TrialFacts
+from runners.imports.facts import Finish, Found, ImportFailed, Injected, Known, Options, Source, TrialFacts
 from runners.imports.fields import as_bool, as_count, as_list, as_number, as_object, as_text, optional_count
 from runners.imports.sources import decode_json_or_lines
 from runners.imports.turns import Outcome, Turn, message_of, turns_of
@@ -90,7 +91,7 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: Known)
         injected=_injected(condition, point, given, actions, messages) if condition.startswith("inject_") else None,
         end=Finish(
             is_success=is_success,
-            results=(Result(checkpoint_id=_SUCCESS, score=float(is_success)),),
+            results=(CheckpointResult(checkpoint_id=_SUCCESS, score=float(is_success), details=""),),
             final_answer=messages[-1].content if messages and messages[-1].role == "assistant" else None,
             duration_ms=None if duration is None else as_number(duration, "duration_seconds") * 1000,
         ),

@@ -8,6 +8,7 @@ import msgspec
 from recorder.events import AnyEvent, OracleBudgetSet, Skipped
 from recorder.events.trial import Boundary, EndedBy
 from recorder.values import Task, Variant
+from runners.benchmarks.protocol import CheckpointResult
 from runners.errors import RunnerError
 
 
@@ -60,19 +61,11 @@ class Injected(msgspec.Struct, frozen=True, kw_only=True):
     target_action: int | None = None
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of one checkpoint of the trial's task."""
-
-    checkpoint_id: str
-    score: float
-    details: str = ""
-
-
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
     """How a valid trial ended. What is None is unknown."""
 
     is_success: bool
-    results: tuple[Result, ...]
+    results: tuple[CheckpointResult, ...]
     ended_by: EndedBy | None = None
     final_answer: str | None = None
     duration_ms: float | None = None

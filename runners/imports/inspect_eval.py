@@ -11,6 +11,7 @@ from typing import Any
 from recorder.events import Skipped
 from recorder.events.trial import EndedBy
 from recorder.values import CONDITIONS, Checkpoint, Task, Variant
+from runners.benchmarks.protocol import CheckpointResult
 from runners.imports import unknown
 from runners.imports.course import course_of_turns, is_ask_tool
 from runners.imports.eval_archive import Archive
@@ -22,7 +23,6 @@ from runners.imports.facts import (
     Injected,
     Known,
     Options,
-    Result,
     Source,
     TrialFacts,
 )
@@ -225,7 +225,9 @@ def _end(
             duration_ms=took_ms,
         )
     results = tuple(
-        Result(checkpoint_id=name, score=score) for name, score in sorted(scores.items()) if score is not None
+        CheckpointResult(checkpoint_id=name, score=score, details="")
+        for name, score in sorted(scores.items())
+        if score is not None
     )
     if not results or len(results) < len(task.checkpoints):
         return Failure(boundary="grader", error_kind="unscored", message="a score is missing", duration_ms=took_ms)

@@ -15,6 +15,7 @@ from recorder.values import Checkpoint, Task, Variant
 from runners.benchmarks.mcp_atlas.cells import parse_claims
 from runners.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of
 from runners.benchmarks.mcp_atlas.rows import CSV_FIELD_LIMIT
+from runners.benchmarks.protocol import CheckpointResult
 from runners.imports import unknown
 from runners.imports.course import Call, course_of_calls, course_of_turns, is_ask_tool
 from runners.imports.facts import (
@@ -24,7 +25,6 @@ from runners.imports.facts import (
     ImportFailed,
     Known,
     Options,
-    Result,
     Source,
     TrialFacts,
 )
@@ -166,13 +166,13 @@ def _end(row: Mapping[str, str], claims: Sequence[str]) -> Finish | Failure:
     return Finish(is_success=coverage >= PASS_COVERAGE, results=results, final_answer=answer, duration_ms=duration_ms)
 
 
-def _results(row: Mapping[str, str], claims: Sequence[str]) -> tuple[Result, ...]:
+def _results(row: Mapping[str, str], claims: Sequence[str]) -> tuple[CheckpointResult, ...]:
     details = as_object(literal_or_json(row["coverage_details_json"], "coverage_details_json"), "coverage_details_json")
     judged = [as_object(each, "a judged claim") for each in as_list(details.get("per_claim"), "per_claim")]
     if [str(each.get("claim", "")).strip() for each in judged] != list(claims):
         raise ValueError("the judged claims are not those of GTFA_CLAIMS")
     return tuple(
-        Result(checkpoint_id=f"c{n}", score=_score(each), details=str(each.get("reason") or ""))
+        CheckpointResult(checkpoint_id=f"c{n}", score=_score(each), details=str(each.get("reason") or ""))
         for n, each in enumerate(judged, 1)
     )
 

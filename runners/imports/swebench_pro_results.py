@@ -9,8 +9,9 @@ from typing import Any
 
 from recorder.events import Skipped
 from recorder.values import Checkpoint, Task
+from runners.benchmarks.protocol import CheckpointResult
 from runners.imports import unknown
-from runners.imports.facts import Finish, Found, ImportFailed, Known, Options, Result, Source, TrialFacts
+from runners.imports.facts import Finish, Found, ImportFailed, Known, Options, Source, TrialFacts
 from runners.imports.fields import literal_or_json, shown
 from runners.imports.sources import decode_json
 
@@ -65,7 +66,7 @@ def _trial(
         end=Finish(
             is_success=passed,
             results=(
-                Result(
+                CheckpointResult(
                     checkpoint_id=_RESOLVED,
                     score=float(passed),
                     details="passed" if passed else "failed or not evaluated",

@@ -9,8 +9,9 @@ from typing import Any
 
 from recorder.events import Skipped
 from recorder.values import CONDITIONS, Checkpoint, Task
+from runners.benchmarks.protocol import CheckpointResult
 from runners.imports import unknown
-from runners.imports.facts import Failure, Finish, Found, ImportFailed, Known, Options, Result, Source, TrialFacts
+from runners.imports.facts import Failure, Finish, Found, ImportFailed, Known, Options, Source, TrialFacts
 from runners.imports.fields import as_list, as_number, as_object, as_text, shown
 from runners.imports.sources import decode_json
 
@@ -119,7 +120,9 @@ def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Fail
     reached = score == total if total is not None else all(got == of for got, of in points)
     return task, Finish(
         is_success=reached,
-        results=tuple(Result(checkpoint_id=f"c{n}", score=got) for n, (got, _) in enumerate(points, 1)),
+        results=tuple(
+            CheckpointResult(checkpoint_id=f"c{n}", score=got, details="") for n, (got, _) in enumerate(points, 1)
+        ),
         final_score=score,
         final_total=total,
     )

@@ -4,13 +4,13 @@ from recorder.canonical import digest
 from recorder.events import (
     ActionFinished,
     AnyEvent,
-    CheckpointScored,
     ClarificationInjected,
     TrialFailed,
     TrialFinished,
     TrialStarted,
 )
 from recorder.values import condition_of, prompt_state_and_channel
+from runners.grading import scored
 from runners.imports import unknown
 from runners.imports.course import action_count
 from runners.imports.facts import Failure, Injected, TrialFacts
@@ -111,27 +111,14 @@ def _ended(trial: TrialFacts) -> list[AnyEvent]:
                 duration_ms=end.duration_ms,
             )
         ]
-    checkpoints = {checkpoint.checkpoint_id: checkpoint for checkpoint in trial.task.checkpoints}
-    scored: list[AnyEvent] = [
-        CheckpointScored(
-            checkpoint_id=result.checkpoint_id,
-            label=checkpoints[result.checkpoint_id].label,
-            score=result.score,
-            total=checkpoints[result.checkpoint_id].total,
-            details=result.details,
-            grader=trial.grader,
-            grading_id="primary",
-        )
-        for result in end.results
-    ]
     return [
-        *scored,
+        *scored(end.results, trial.task.checkpoints, trial.grader),
         TrialFinished(
             ended_by=end.ended_by or unknown.ENDED_BY,
             is_success=end.is_success,
             final_answer=end.final_answer or "",
             action_count=action_count(trial.course),
-            checkpoint_count=len(checkpoints),
+            checkpoint_count=len(trial.task.checkpoints),
             duration_ms=unknown.MILLISECONDS if end.duration_ms is None else end.duration_ms,
             final_score=end.final_score,
             final_total=end.final_total,
