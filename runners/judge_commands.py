@@ -1,8 +1,6 @@
 """The commands that add to trials which are over: ``judge`` them with a model, ``grade`` them again."""
 
 import argparse
-import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows
 from recorder.progress import Progress
+from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys
 
 if TYPE_CHECKING:
     from recorder.store import Store
@@ -35,19 +34,11 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="failure-modes: every trial with questions; new-task: every variant that always failed in one way",
     )
     judge.add_argument("--model", required=True, help="a model's name as in an experiment file")
-    judge.add_argument("--api-base", help="the address of an OpenAI-compatible server")
-    judge.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the key")
-    judge.add_argument(
-        "--price", nargs=2, type=float, metavar=("IN", "OUT"), help="USD for a million input and output tokens"
-    )
-    judge.add_argument(
-        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the generation, the value as JSON"
-    )
+    add_model_options(judge)
     judge.add_argument("--prompt", type=Path, metavar="FILE", help="a prompt in place of the one in data/judges")
     judge.add_argument("--experiment", metavar="NAME", help="only trials of this experiment")
     judge.add_argument("--agent", action="append", default=[], metavar="NAME", help="only this agent (may be repeated)")
     judge.add_argument("--concurrency", type=_positive, default=4, help="judgements at a time (default: %(default)s)")
-    judge.add_argument("--max-cost-usd", type=float, metavar="USD", help="what this invocation may spend")
     judge.add_argument("--dry-run", action="store_true", help="only say what would be judged")
     judge.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
     judge.set_defaults(function=judge_command)
@@ -76,7 +67,7 @@ def judge_command(options: argparse.Namespace) -> int:
     from runners.judging.tally import TALLY_COLUMNS, Tally, of_agents
 
     store = Store(options.store)
-    parameters = _parameters(options.parameter)
+    parameters = model_parameters(options.parameter)
     judging = _judging(options, store, parameters)
     if options.dry_run:
         experiments_of(store, options.experiment)
@@ -90,18 +81,12 @@ def judge_command(options: argparse.Namespace) -> int:
 
 
 async def _judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "Driver":
-    from recorder.redaction import Redactor, secrets_of
+    from recorder.redaction import Redactor
     from runners.judging.driver import Driver, JudgeSettings
     from runners.models.litellm_library import close_clients
-    from runners.models.litellm_model import LitellmModel
-    from runners.models.prices import Price
 
-    key = _key(options)
-    given = options.price
-    price = Price(input_usd_per_million_tokens=given[0], output_usd_per_million_tokens=given[1]) if given else None
-    _check_price(options)
     settings = JudgeSettings(
-        model=LitellmModel(options.model, api_base=options.api_base, api_key=key, price=price),
+        model=named_model("--model", options.model, options),
         parameters=parameters,
         config={
             "command": "judge",
@@ -114,7 +99,7 @@ async def _judge(options: argparse.Namespace, judging: "Judging", parameters: di
             "experiment": options.experiment,
             "agents": options.agent,
         },
-        redactor=Redactor(secrets_of(os.environ) | ({key} if key else set())),
+        redactor=Redactor(redacted_keys(options)),
         experiment_id=options.experiment,
         agents=tuple(options.agent),
         concurrency=options.concurrency,
@@ -140,61 +125,6 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
     if options.kind == "failure-modes":
         return FailureModes(options.model, parameters, options.prompt)
     return NewTasks(options.model, parameters, lambda sha256: load_blob(store, sha256), options.prompt)
-
-
-def _parameters(given: list[str]) -> dict[str, Any]:
-    """The generation parameters: the defaults of every model here, and what was given."""
-    from runners.errors import ExperimentError
-    from runners.plan import DEFAULT_PARAMETERS
-
-    parameters: dict[str, Any] = dict(DEFAULT_PARAMETERS)
-    for text in given:
-        name, has_value, value = text.partition("=")
-        try:
-            parameters[name] = json.loads(value)
-        except ValueError:
-            raise ExperimentError(f"--parameter {text!r}: write NAME=VALUE, the value as JSON") from None
-        if not has_value:
-            raise ExperimentError(f"--parameter {text!r} has no value; write NAME=VALUE")
-    return parameters
-
-
-def _key(options: argparse.Namespace) -> str | None:
-    """The key that was named; None leaves it to the provider's own variable.
-
-    Raises:
-        ExperimentError: The model cannot be reached without a key that is not there.
-    """
-    from runners.errors import ExperimentError
-    from runners.models.litellm_names import missing_credentials
-    from runners.services import SCRIPTED
-
-    if options.model.startswith(SCRIPTED):
-        raise ExperimentError(f"--model {options.model}: scripted models can only be agents; name a real model")
-    if options.api_key_env:
-        if not os.environ.get(options.api_key_env):
-            raise ExperimentError(f"--api-key-env: the environment variable {options.api_key_env} is not set")
-        return os.environ[options.api_key_env]
-    missing = missing_credentials(options.model, options.api_base)
-    if missing:
-        raise ExperimentError(f"--model {options.model} needs the environment variable {missing[0]}; set it")
-    return None
-
-
-def _check_price(options: argparse.Namespace) -> None:
-    """Refuse a cost limit that nothing could hold.
-
-    Raises:
-        ExperimentError: There is a limit, and nobody knows the model's price.
-    """
-    from runners.errors import ExperimentError
-    from runners.models.prices import price_of
-
-    if options.max_cost_usd is not None and options.price is None and None in price_of(options.model):
-        raise ExperimentError(
-            f"--max-cost-usd limits the cost, but the price of {options.model} is unknown; add --price IN OUT, in USD "
-            "for a million tokens"
-        )
 
 
 def _conclude(driver: "Driver", options: argparse.Namespace) -> int:
