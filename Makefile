@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= stores/demo
 
-.PHONY: demo test setup lint types contracts bench bench-peers bench-scale mcp-servers clean help
+.PHONY: demo test setup lint types contracts bench bench-daemon bench-peers bench-scale mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -41,6 +41,9 @@ contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 
 bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run
 	@"$(BIN)/python" -m tests.bench
+
+bench-daemon: $(VENV)/.dev-ready  ## the daemon's memory and time per call
+	@"$(BIN)/python" -m tests.bench.daemon
 
 bench-scale: $(VENV)/.dev-ready  ## time and memory of reading against size, up to 10 million events (most of an hour)
 	@"$(BIN)/python" -m tests.bench.scale

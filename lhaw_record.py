@@ -8,14 +8,21 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import analytics.commands
 import analytics.errors
 import analytics.export_commands
 import analytics.figure_commands
+import generators.generate_commands
+import generators.pipeline_commands
+import generators.select_commands
+import generators.task_commands
+import generators.variants_commands
 import recorder.commands
 import recorder.synthetic.commands
 import runners.commands
+import runners.daemon.commands
 import runners.import_commands
 import runners.judge_commands
 from recorder.address import opened
@@ -33,14 +40,27 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     runners.commands.add_commands(commands)
+    runners.daemon.commands.add_commands(commands, _report)
     runners.import_commands.add_commands(commands)
     runners.judge_commands.add_commands(commands)
+    generators.task_commands.add_commands(commands)
+    generators.generate_commands.add_commands(commands)
+    generators.variants_commands.add_commands(commands)
+    generators.select_commands.add_commands(commands)
+    generators.pipeline_commands.add_commands(commands)
     analytics.commands.add_commands(commands)
     analytics.figure_commands.add_commands(commands)
     analytics.export_commands.add_commands(commands)
     recorder.commands.add_commands(commands)
     recorder.synthetic.commands.add_commands(commands)
     return parser
+
+
+def _report(store: Path) -> bytes:
+    """Make the page about a store, for the daemon: its layer does not know the one that can."""
+    from analytics.report import build
+
+    return build(store).html.encode()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

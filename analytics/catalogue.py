@@ -162,6 +162,12 @@ SPECS: tuple[TableSpec, ...] = (
         parameters=("k",),
     ),
     TableSpec(
+        name="controls",
+        title="Controls: what changes where nothing that matters is missing",
+        keys=("benchmark", "control_kind", "agent", "condition", "measure"),
+        parameters=("k",),
+    ),
+    TableSpec(
         name="net_value",
         title="The gain of asking less what questions cost",
         keys=("benchmark", "agent", "measure", "question_cost_pp"),
@@ -304,7 +310,8 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
     ),
     "ambiguity_class": ("outcome-critical", "divergent", "benign"),
     "measure": _MEASURES,
-    "severity": ("delete", "vaguify", "genericize"),
+    "severity": ("delete", "vaguify", "genericize", "decoy", "environment"),
+    "control_kind": ("all", "unmodified", "benign-removal"),
     "strategy": ("none",),
     "persona": ("none",),
     "variant_set": ("evaluated", "registered"),

@@ -40,7 +40,7 @@ from int_trials_evaluated as trials
 inner join int_pools on trials.benchmark = int_pools.benchmark and not int_pools.is_single
 inner join int_variant_segments as segments
     on trials.variant_digest = segments.variant_digest and segments.position = 1
-where trials.is_measured
+where trials.is_measured and trials.condition not in ('control', 'control_ask_user')
 order by all
 """
 
@@ -56,7 +56,7 @@ from pass_at_k as cells
 inner join int_pools on cells.benchmark = int_pools.benchmark and not int_pools.is_single
 inner join int_variant_segments as segments
     on cells.variant_digest = segments.variant_digest and segments.position = 1
-where cells.unit_kind = 'variant'
+where cells.unit_kind = 'variant' and cells.condition not in ('control', 'control_ask_user')
 group by all
 """
 

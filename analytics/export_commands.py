@@ -1,7 +1,6 @@
 """The command ``export``: what a store holds in the formats of others."""
 
 import argparse
-import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -38,6 +37,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
             "-o", "--output", type=Path, default=_STANDARD, help="the file; .zst and .gz compress it (default: stdout)"
         )
         one.add_argument("--experiment", help="only what belongs to this experiment")
+        if name == "hf":
+            one.add_argument("--selection", metavar="NAME", help="only the variants of this selection; see 'select'")
         one.set_defaults(function=export_command, export_format=name)
 
 
@@ -47,13 +48,13 @@ def export_command(options: argparse.Namespace) -> int:
     from recorder.export import export_file
 
     with clear_errors("export", options.store):
-        exported = EXPORTS[options.export_format](options.store, options.experiment)
+        more = {"selection": options.selection} if options.export_format == "hf" else {}
+        exported = EXPORTS[options.export_format](options.store, options.experiment, **more)
         if exported.count:
-            content = json.dumps(exported.document, indent=1, ensure_ascii=False).encode() + b"\n"
             with ExitStack() as opened:
                 is_file = options.output != _STANDARD
                 out = opened.enter_context(export_file(options.output)) if is_file else sys.stdout.buffer
-                out.write(content)
+                out.write(exported.to_bytes())
     place = place_of(options.store)
     result = f"{exported.count} {exported.what} exported" if exported.count else f"no {exported.what} to export"
     print("; ".join([f"{place}: {result}", *(f"left out: {each}" for each in exported.left_out)]), file=sys.stderr)  # noqa: T201 - narration

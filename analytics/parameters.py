@@ -52,7 +52,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         name="classifier_agent",
         default=None,
         sql_type="varchar",
-        meaning="agent whose classifier trials give the class of unlabelled variants; unset: the only one there is",
+        meaning="agent whose trials and selections give the class of unlabelled variants; unset: the only classifier",
         source="docs/metrics.md 2",
     ),
     Parameter(

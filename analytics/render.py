@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
+from typing import Any
 
 import msgspec
 
@@ -160,16 +161,22 @@ def _joined(by_agent: dict[str, Row], agents: list[str], column: str) -> str:
 
 
 def _one_per_line(table: Table, rows: list[Row], keys: list[str], *, has_repeats: bool = False) -> Lines:
-    counts = [(name, column) for name, column in _COUNTS if column in table.columns]
-    others = [column for column in table.columns if column not in keys] if "value" not in table.columns else []
-    lines = [[*keys, *(others or ["value"]), *table.shown, *(name for name, _ in counts if not others)]]
-    for row in rows:
-        estimate = [cell(row)] if not others else [_shown(row[column]) for column in others]
-        shown = [_shown(row[column]) for column in table.shown]
-        lines.append(
-            [*(_key(row[key]) for key in keys), *estimate, *shown, *(str(row[c]) for _, c in counts if not others)]
-        )
+    texts = _texts(table, keys)
+    lines = [[*texts], *([text(row) for text in texts.values()] for row in rows)]
     return lines if has_repeats else _without_repeats(lines, len(keys))
+
+
+def _texts(table: Table, keys: list[str]) -> dict[str, Callable[[Row], str]]:
+    """What a line says under each heading: keys, estimate and counts; every column where a table has no estimates."""
+    texts = {key: _text(key, _key) for key in keys}
+    if "value" not in table.columns:
+        return texts | {column: _text(column, _shown) for column in table.columns if column not in keys}
+    texts |= {"value": cell} | {column: _text(column, _shown) for column in table.shown}
+    return texts | {name: _text(column, str) for name, column in _COUNTS if column in table.columns}
+
+
+def _text(column: str, show: Callable[[Any], str]) -> Callable[[Row], str]:
+    return lambda row: show(row[column])
 
 
 def _key(value: object) -> str:
@@ -188,16 +195,17 @@ def _costs(rows: list[Row]) -> Lines:
     lines = [[*head, "failed attempts", "failed USD"]]
     for _, group in groupby(rows, key=lambda row: (row["agent"], row["role"], row["condition"])):
         purposes = list(group)
-        callers = [row for row in purposes if row["n_calls"] and row["purpose"] != "all"]
+        callers = [row for row in purposes if row["n_calls"] != 0 and row["purpose"] != "all"]
         total = [row for row in purposes if row["purpose"] == "all"]
         lines += [_cost_line(row) for row in ((*callers, *total) if len(callers) > 1 else total)]
     return _without_repeats(lines, 4)
 
 
 def _cost_line(row: Row) -> list[str]:
+    read, written = row["input_tokens"], row["output_tokens"]
     return [
         *(str(row[key]) for key in ("agent", "role", "condition", "purpose", "n_trials", "n_missing")),
-        str(row["input_tokens"] + row["output_tokens"]),
+        _number(None if read is None or written is None else read + written, 0),
         _number(row["tokens_per_trial"], 0),
         _number(row["cost_usd"], 4),
         _number(row["cost_usd_per_trial"], 4),

@@ -19,14 +19,14 @@ import msgspec
 
 from recorder.digest import CLOSING
 from recorder.errors import RecordingFailed
-from recorder.events import OracleBudgetSet, RunStarted
+from recorder.events import CONTROL, OracleBudgetSet, RunStarted
 from recorder.journal import JournalFile
 from recorder.publishing_child import PublishingChild
 from recorder.shared import publishing_patience_s
 from recorder.store import Store
 
-DECISIONS = (*CLOSING, OracleBudgetSet, RunStarted)
-"""The events on which another host may act: what is finished, what is fixed, and who is at it."""
+DECISIONS = (*CLOSING, OracleBudgetSet, RunStarted, *CONTROL)
+"""The events on which another host may act: what is finished, what is fixed, who is at it, and what is asked."""
 
 
 class _Waiter(msgspec.Struct, frozen=True):

@@ -95,8 +95,26 @@ def from_row(row: Mapping[str, Any]) -> Envelope:
         KeyError: The row's struct column is missing.
     """
     envelope = {field.name: row[field.name] for field in ENVELOPE_FIELDS if field.name != "type"}
-    event = {"type": row["type"], **_without_nulls(row[row["type"]])}
-    return msgspec.convert({**envelope, "event": event}, Envelope)
+    unknown = _unknown_fields().get(row["type"], frozenset())
+    fields = row[row["type"]].items()
+    event = {name: _without_nulls(item) for name, item in fields if item is not None or name in unknown}
+    return msgspec.convert({**envelope, "event": {"type": row["type"], **event}}, Envelope)
+
+
+@cache
+def _unknown_fields() -> dict[str, frozenset[str]]:
+    """The fields of each event that are null because a value is unknown, and whose default says another thing.
+
+    Any other null reads as the default: that of a field that was added after the row was written.
+    """
+    return {
+        type_name(cls): frozenset(
+            field.name
+            for field in msgspec.structs.fields(cls)
+            if type(None) in get_args(get_type_hints(cls)[field.name]) and field.default is not None
+        )
+        for cls in EVENT_TYPES
+    }
 
 
 def _plain(value: Any) -> Any:

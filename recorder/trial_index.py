@@ -1,9 +1,8 @@
 """The trial index: which trials of an experiment are finished, read from the events without a database."""
 
 import msgspec
-import pyarrow as pa
-import pyarrow.dataset as ds
 
+from recorder.canonical import digest
 from recorder.events import (
     Envelope,
     OracleBudgetSet,
@@ -11,17 +10,17 @@ from recorder.events import (
     TrialFailed,
     TrialFinished,
     VariantGenerated,
-    type_name,
 )
+from recorder.events.trial import Boundary
 from recorder.reader import Snapshot
-from recorder.schema import from_row
+from recorder.typed_rows import events_of_types, in_recorded_order
 
-_Rank = tuple[int, int, str]
+Rank = tuple[int, int, str]
 _INDEXED = (TrialFinished, TrialFailed, OracleBudgetSet, TaskRegistered, VariantGenerated)
 
 
 class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempt that counts: the highest-numbered valid one. ``cost_usd`` None when a price was unknown.
+    """The attempt that counts: the highest-numbered valid one. ``cost_usd`` and ``action_count`` None where unknown.
 
     Two hosts of a shared store may each have a valid attempt of one number. Of these the one that began last counts, by
     the clocks of the hosts, then by the id of its stream: for every host, and for the views, the same one. When it
@@ -30,7 +29,7 @@ class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     trial_id: str
     attempt: int
-    action_count: int
+    action_count: int | None
     cost_usd: float | None
 
 
@@ -40,7 +39,7 @@ class FailedTrial(msgspec.Struct, frozen=True, kw_only=True):
     trial_id: str
     attempt: int
     failed_attempts: int
-    boundary: str
+    boundary: Boundary | None
     error_kind: str
     message: str
     is_retry_owed: bool
@@ -50,7 +49,8 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     """What an experiment has so far.
 
     ``budgets`` are in the order of their setting; ``spent_usd`` is the known cost of every ended attempt, failed ones
-    included.
+    included. ``registered`` are the digests of tasks and variants with every field: a variant whose ambiguity class has
+    changed is not among them.
     """
 
     finished: dict[str, FinishedTrial]
@@ -68,24 +68,23 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
         snapshot: A look at the store; run recovery first, so that no attempt is left open.
         experiment_id: The experiment.
     """
-    finished: dict[str, tuple[_Rank, FinishedTrial]] = {}
+    finished: dict[str, tuple[Rank, FinishedTrial]] = {}
     failures: dict[str, list[tuple[int, TrialFailed]]] = {}
     last_attempt: dict[str, int] = {}
     budgets: list[OracleBudgetSet] = []
     registered: set[str] = set()
     spent_usd = 0.0
-    for envelope in sorted((from_row(row) for row in _rows(snapshot, experiment_id)), key=_place):
+    for envelope in sorted(events_of_types(snapshot, _INDEXED, experiment_id), key=in_recorded_order):
         event, trial_id, attempt = envelope.event, envelope.trial_id or "", envelope.attempt or 0
         if isinstance(event, TrialFinished | TrialFailed):
             last_attempt[trial_id] = max(attempt, last_attempt.get(trial_id, 0))
             spent_usd += event.cost_usd or 0.0
         if isinstance(event, TrialFinished):
-            rank = attempt, envelope.began_at_us, envelope.stream_id
-            if trial_id not in finished or rank > finished[trial_id][0]:
+            if trial_id not in finished or rank(envelope) > finished[trial_id][0]:
                 ended = FinishedTrial(
                     trial_id=trial_id, attempt=attempt, action_count=event.action_count, cost_usd=event.cost_usd
                 )
-                finished[trial_id] = rank, ended
+                finished[trial_id] = rank(envelope), ended
         elif isinstance(event, TrialFailed):
             failures.setdefault(trial_id, []).append((attempt, event))
         elif isinstance(event, OracleBudgetSet):
@@ -93,7 +92,7 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
         elif isinstance(event, TaskRegistered):
             registered.add(event.task_digest)
         elif isinstance(event, VariantGenerated):
-            registered.add(event.variant_digest)
+            registered.add(digest(event.variant))
     return TrialIndex(
         finished={trial_id: ended for trial_id, (_, ended) in finished.items()},
         failed={trial_id: _last(trial_id, found) for trial_id, found in failures.items() if trial_id not in finished},
@@ -104,9 +103,13 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
     )
 
 
-def _place(envelope: Envelope) -> tuple[int, str, int]:
-    """Where an event stands in the order of all streams: by its time, and the same for every host."""
-    return envelope.recorded_at_us, envelope.stream_id, envelope.sequence
+def rank(envelope: Envelope) -> Rank:
+    """Return where a valid attempt stands among those of its trial: the greatest counts, as FinishedTrial says.
+
+    Args:
+        envelope: The ``trial_finished`` of the attempt.
+    """
+    return envelope.attempt or 0, envelope.began_at_us, envelope.stream_id
 
 
 def _last(trial_id: str, failures: list[tuple[int, TrialFailed]]) -> FailedTrial:
@@ -120,19 +123,3 @@ def _last(trial_id: str, failures: list[tuple[int, TrialFailed]]) -> FailedTrial
         message=event.message,
         is_retry_owed=event.is_retry_owed,
     )
-
-
-def _rows(snapshot: Snapshot, experiment_id: str) -> list[dict[str, object]]:
-    """The rows of the indexed types only: other columns are not even read."""
-    names = [type_name(cls) for cls in _INDEXED]
-    wanted = (ds.field("type").isin(names)) & (ds.field("experiment_id") == experiment_id)
-    rows: list[dict[str, object]] = []
-    tables: list[pa.Table | ds.Dataset] = [ds.dataset(path) for path in snapshot.segments]
-    for table in (*tables, ds.dataset(snapshot.open_rows)):
-        columns = [
-            name
-            for name in table.schema.names
-            if name in names or not pa.types.is_struct(table.schema.field(name).type)
-        ]
-        rows += table.to_table(columns=columns, filter=wanted).to_pylist()
-    return rows

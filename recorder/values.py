@@ -8,19 +8,27 @@ import msgspec
 from recorder.canonical import digest
 
 Dimension = Literal["goal", "constraint", "input", "context"]
-Severity = Literal["delete", "vaguify", "genericize"]
+Severity = Literal["delete", "vaguify", "genericize", "decoy", "environment"]
 PromptState = Literal["full", "underspecified", "control"]
 Channel = Literal["none", "ask_user", "inject_10", "inject_30", "inject_50", "inject_70", "inject_90"]
 
 DIMENSIONS: tuple[Dimension, ...] = ("goal", "constraint", "input", "context")
 INJECT_PERCENTAGES = (10, 30, 50, 70, 90)
-CONDITIONS = (
-    "full",
-    "underspecified",
-    "ask_user",
-    *(f"inject_{percentage}" for percentage in INJECT_PERCENTAGES),
-    "full_ask_user",
-)
+_PROMPTS_AND_CHANNELS: dict[str, tuple[PromptState, Channel]] = {
+    "full": ("full", "none"),
+    "underspecified": ("underspecified", "none"),
+    "ask_user": ("underspecified", "ask_user"),
+    "inject_10": ("underspecified", "inject_10"),
+    "inject_30": ("underspecified", "inject_30"),
+    "inject_50": ("underspecified", "inject_50"),
+    "inject_70": ("underspecified", "inject_70"),
+    "inject_90": ("underspecified", "inject_90"),
+    "full_ask_user": ("full", "ask_user"),
+    "control": ("control", "none"),
+    "control_ask_user": ("control", "ask_user"),
+}
+CONDITIONS = tuple(_PROMPTS_AND_CHANNELS)
+CONTROL_CONDITIONS = ("control", "control_ask_user")
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -81,7 +89,11 @@ class Task(Value, frozen=True):
 
 
 class Segment(Value, frozen=True):
-    """One atomic removable piece of a prompt; scores in {0, 0.5, 1}, None where the source lacks them."""
+    """One atomic removable piece of a prompt; scores in {0, 0.5, 1}, None where the source lacks them.
+
+    ``decoy`` is the wrong value that stands in its place, None where it was only taken out. ``revealed_after`` is the
+    id of the segment that must be known before anybody can ask for this one.
+    """
 
     segment_id: str
     value: str
@@ -94,6 +106,8 @@ class Segment(Value, frozen=True):
     first_use_pct: float | None = None
     checkpoint_refs: tuple[str, ...] = ()
     synonyms: tuple[str, ...] = ()
+    decoy: str | None = None
+    revealed_after: str | None = None
 
 
 class ExpectedQuestions(Value, frozen=True):
@@ -103,8 +117,34 @@ class ExpectedQuestions(Value, frozen=True):
     questions: tuple[str, ...]
 
 
+class ChangeArgument(Value, frozen=True):
+    """One named argument of a change to an environment."""
+
+    name: str
+    value: str
+
+
+class EnvironmentChange(Value, frozen=True):
+    """A change to the environment of a task, by its kind and arguments; the benchmark knows how it is made."""
+
+    kind: str
+    arguments: tuple[ChangeArgument, ...]
+
+    def argument(self, name: str) -> str:
+        """Return an argument by its name.
+
+        Raises:
+            KeyError: The change has no such argument.
+        """
+        return {each.name: each.value for each in self.arguments}[name]
+
+
 class Variant(Value, frozen=True):
-    """A prompt made from a task by removing segments; ``severity`` is None where an import lacks it."""
+    """A prompt made from a task by removing segments; ``severity`` is None where an import lacks it.
+
+    With severity ``environment`` the prompt is the task's own and ``environment_change`` says what is different around
+    it. With origin ``control`` nothing that matters is missing.
+    """
 
     benchmark: str
     task_id: str
@@ -117,6 +157,12 @@ class Variant(Value, frozen=True):
     failure_mode: str | None = None
     ambiguity_class: str | None = None
     classified_by: str | None = None
+    environment_change: EnvironmentChange | None = None
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it calibrates: it runs under the control conditions only."""
+        return self.origin == "control"
 
     @property
     def variant_digest(self) -> str:
@@ -140,16 +186,9 @@ def condition_of(prompt_state: str, channel: str) -> str:
     Raises:
         ValueError: The pair is not a condition (for example a full prompt with an injection).
     """
-    pairs = {
-        ("full", "none"): "full",
-        ("full", "ask_user"): "full_ask_user",
-        ("underspecified", "none"): "underspecified",
-        ("underspecified", "ask_user"): "ask_user",
-    }
-    if (prompt_state, channel) in pairs:
-        return pairs[prompt_state, channel]
-    if prompt_state == "underspecified" and channel.startswith("inject_"):
-        return channel
+    for condition, pair in _PROMPTS_AND_CHANNELS.items():
+        if pair == (prompt_state, channel):
+            return condition
     raise ValueError(f"no condition has prompt state {prompt_state!r} and channel {channel!r}")
 
 
@@ -159,9 +198,6 @@ def prompt_state_and_channel(condition: str) -> tuple[PromptState, Channel]:
     Raises:
         ValueError: The name is not a condition.
     """
-    if condition not in CONDITIONS:
+    if condition not in _PROMPTS_AND_CHANNELS:
         raise ValueError(f"unknown condition {condition!r}; known: {', '.join(CONDITIONS)}")
-    if condition in ("full", "full_ask_user"):
-        return "full", "ask_user" if condition == "full_ask_user" else "none"
-    channel: Channel = "none" if condition == "underspecified" else condition  # type: ignore[assignment]
-    return "underspecified", channel
+    return _PROMPTS_AND_CHANNELS[condition]

@@ -120,7 +120,7 @@ class NativeAgent:
         """Record that the planned injection never happened; nothing if it did, or none was planned."""
         planned, self._injection = self._injection, None
         if planned is not None:
-            await self._recording.append(_injected(planned, status="skipped", reason=reason))
+            await self._recording.append(injected(planned, status="skipped", reason=reason))
 
     def _limit_reached(self, turns: int) -> Ending | None:
         if turns >= self._max_turns:
@@ -185,7 +185,7 @@ class NativeAgent:
             return False
         self._injection = None
         self._messages = insert_user_turn(self._messages, planned.message)
-        await self._recording.append(_injected(planned, status="injected", after_action=self.action_count))
+        await self._recording.append(injected(planned, status="injected", after_action=self.action_count))
         return True
 
     async def _start_action(self, kind: ActionKind, name: str, arguments_json: str, call_id: str | None) -> int:
@@ -226,7 +226,8 @@ def _finished(index: int, result: ToolResult, duration_ms: float) -> ActionFinis
     )
 
 
-def _injected(planned: PlannedInjection, **outcome: Any) -> ClarificationInjected:
+def injected(planned: PlannedInjection, **outcome: Any) -> ClarificationInjected:
+    """Return the event of an injection: made or skipped."""
     return ClarificationInjected(
         inject_percent=planned.percent,
         target_action=planned.target_action,

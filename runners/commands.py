@@ -76,7 +76,7 @@ def run_command(options: argparse.Namespace) -> int:
 
     from runners.plan_table import PLAN_COLUMNS, plan_rows
     from runners.progress import Progress
-    from runners.run import Reporter, prepare, run_experiment, stored_index
+    from runners.run import prepare, run_experiment, stored_index
 
     prepared = prepare(options.experiment)
     if options.concurrency is not None:
@@ -93,14 +93,7 @@ def run_command(options: argparse.Namespace) -> int:
         _say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     with Progress(sys.stderr) as progress:
-        reporter = Reporter(
-            recovered=progress.recovered,
-            others=progress.others,
-            sandbox=progress.sandbox,
-            change=progress.change,
-            stopping=progress.stopping,
-        )
-        summary = anyio.run(run_experiment, prepared, root, reporter)
+        summary = anyio.run(run_experiment, prepared, root, progress.reporter())
     return _conclude(summary, options.experiment, root)
 
 

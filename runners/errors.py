@@ -2,8 +2,10 @@
 
     RunnerError
     ├── ExperimentError            the experiment file asks for something that cannot be: file, key and remedy
+    ├── UnusableReply              a model's reply does not hold what was asked for; it is asked once more
     └── BoundaryError              infrastructure failed during a trial: recorded as trial_failed, never scored
         ├── ModelBoundaryError     boundary "model"
+        │   └── NothingUsable      the model was reached and gave no usable reply
         ├── ToolBoundaryError      boundary "tool"
         ├── SandboxBoundaryError   boundary "sandbox"
         ├── UserSimulatorError     boundary "user_simulator"
@@ -29,6 +31,10 @@ class ExperimentError(RunnerError):
     """The experiment cannot run as written; the message names the file, the key and the remedy."""
 
 
+class UnusableReply(RunnerError):
+    """A reply does not hold what was asked for; the message says what is wrong, in words that the model can use."""
+
+
 class BoundaryError(RunnerError):
     """Infrastructure failed during a trial.
 
@@ -50,6 +56,10 @@ class ModelBoundaryError(BoundaryError):
     """The model could not be reached or gave no usable reply."""
 
     boundary = "model"
+
+
+class NothingUsable(ModelBoundaryError):
+    """The model gave no usable reply, also not when it was told what was wrong."""
 
 
 class ToolBoundaryError(BoundaryError):

@@ -23,12 +23,24 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A table of the file: an unknown key is an error."""
 
 
+class StoreSpec(_Table, frozen=True):
+    """Variants of a store: those of a selection, or all that an experiment registered; one of the two."""
+
+    store: str
+    selection: str | None = None
+    experiment: str | None = None
+
+
 class BenchmarkSpec(_Table, frozen=True):
-    """Which tasks and variants; None means all that the benchmark has. ``options`` are the benchmark's own keys."""
+    """Which tasks and variants; None means all that there are. ``options`` are the benchmark's own keys.
+
+    ``variants_from`` names a dataset file or a store with other variants than the benchmark's own.
+    """
 
     name: str
     tasks: tuple[str, ...] | None = None
     variants: tuple[str, ...] | None = None
+    variants_from: str | StoreSpec | None = None
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -153,12 +165,36 @@ def load_experiment(path: Path, environment: Mapping[str, str] | None = None) ->
     Raises:
         ExperimentError: It cannot be used; the message names file, key and remedy.
     """
+    return read_experiment(experiment_text(path), path, environment)
+
+
+def experiment_text(path: Path) -> str:
+    """Return the text of an experiment file.
+
+    Raises:
+        ExperimentError: There is none, or it cannot be read.
+    """
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ExperimentError(f"{path}: no such file; name an experiment file such as experiments/demo.toml") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: cannot be read: {error}") from error
+
+
+def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
+    """Decode the text of an experiment file.
+
+    Args:
+        text: TOML.
+        path: The file that it came from, for messages.
+        environment: Values for ``${NAME}``; the process's own if None.
+
+    Raises:
+        ExperimentError: It cannot be used; the message names file, key and remedy.
+    """
+    try:
+        raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{path}: not valid TOML: {error}") from error
     filled = _substitute(raw, "", path, os.environ if environment is None else environment)
@@ -196,7 +232,7 @@ def _split_benchmark_options(filled: dict[str, Any]) -> None:
     if isinstance(benchmark, str):
         filled["benchmark"] = {"name": benchmark}
     elif isinstance(benchmark, dict):
-        own = ("name", "tasks", "variants")
+        own = ("name", "tasks", "variants", "variants_from")
         options = {key: value for key, value in benchmark.items() if key not in own}
         filled["benchmark"] = {key: benchmark[key] for key in own if key in benchmark} | {"options": options}
 
@@ -226,6 +262,9 @@ def _problems(experiment: Experiment) -> Iterator[str]:
         yield from _condition_problems(f"agents[{index}].conditions", agent.conditions or ())
     yield from _condition_problems("conditions", experiment.conditions)
     yield from _agent_problems(experiment)
+    origin = experiment.benchmark.variants_from
+    if isinstance(origin, StoreSpec) and (origin.selection is None) == (origin.experiment is None):
+        yield "key 'benchmark.variants_from': a store needs either 'selection' or 'experiment' beside it"
     for key, value in (("trials", experiment.trials), ("concurrency", experiment.concurrency)):
         if value < 1:
             yield f"key '{key}': at least 1"

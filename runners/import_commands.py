@@ -9,7 +9,7 @@ from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.output import FORMATS as OUTPUT_FORMATS
 from recorder.output import print_rows
-from recorder.values import CONDITIONS
+from recorder.values import CONDITIONS, CONTROL_CONDITIONS
 
 if TYPE_CHECKING:
     from runners.imports import Import
@@ -53,7 +53,8 @@ def _add_format(formats: "argparse._SubParsersAction[argparse.ArgumentParser]", 
     if name != "lhaw-dataset":
         one.add_argument("--agent", metavar="NAME", help="the agent's name, instead of the one that the file gives")
     if name in _WITH_CONDITION:
-        known = [each for each in CONDITIONS if name != "tac-evals" or each.startswith("full")]
+        imported = [each for each in CONDITIONS if each not in CONTROL_CONDITIONS]
+        known = [each for each in imported if name != "tac-evals" or each.startswith("full")]
         one.add_argument("--condition", choices=known, help="of trials whose file does not say it (default: full)")
     if name in _WITH_INDEX:
         one.add_argument(
@@ -95,8 +96,6 @@ def import_command(options: argparse.Namespace) -> int:
 
 def _rows(done: "Import") -> list[dict[str, object]]:
     """What was understood, skipped and remarked, file by file."""
-    from runners.imports.unknown import REMARK
-
     rows: list[dict[str, object]] = []
     for file in done.files:
         name = file.source_name
@@ -105,10 +104,8 @@ def _rows(done: "Import") -> list[dict[str, object]]:
             {"file": name, "what": "skipped", "kind": e.kind, "count": e.count, "reason": e.reason}
             for e in file.skipped
         ]
-        rows += [{"file": name, "what": "remark", "reason": each} for each in file.remarks if each != REMARK]
+        rows += [{"file": name, "what": "remark", "reason": each} for each in file.remarks]
     rows += [{"what": "skipped", "kind": e.kind, "count": e.count, "reason": e.reason} for e in done.skipped]
-    if any(REMARK in file.remarks for file in done.files):
-        rows.append({"what": "remark", "reason": REMARK})
     return rows
 
 

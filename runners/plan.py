@@ -13,7 +13,7 @@ import msgspec
 from recorder.canonical import digest, short_digest
 from recorder.events import OracleBudgetSet
 from recorder.trial_index import FinishedTrial, TrialIndex
-from recorder.values import CONDITIONS, Task, Variant, prompt_state_and_channel
+from recorder.values import CONDITIONS, CONTROL_CONDITIONS, Task, Variant, prompt_state_and_channel
 from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment import AgentSpec, Experiment
@@ -67,6 +67,11 @@ class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
     unit: Unit
 
     @property
+    def shown_variant(self) -> Variant | None:
+        """The variant that the agent meets; None where it sees the task as it is."""
+        return None if self.key.prompt_state == "full" else self.variant
+
+    @property
     def inject_percent(self) -> int | None:
         """The percentage of an injected trial, else None."""
         return int(self.condition.removeprefix("inject_")) if self.condition.startswith("inject_") else None
@@ -86,7 +91,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return {unit: tuple(trials) for unit, trials in found.items()}
 
 
-def make_plan(experiment: Experiment, benchmark: Benchmark, prompts: Prompts, simulator: str) -> Plan:
+def make_plan(
+    experiment: Experiment,
+    benchmark: Benchmark,
+    prompts: Prompts,
+    simulator: str,
+    offered: Sequence[Variant] | None = None,
+) -> Plan:
     """Return the plan of an experiment.
 
     Args:
@@ -94,6 +105,7 @@ def make_plan(experiment: Experiment, benchmark: Benchmark, prompts: Prompts, si
         benchmark: Where its tasks and variants come from.
         prompts: Its wordings.
         simulator: The identity of the user simulator, for the key.
+        offered: The variants to choose from; None: the benchmark's own.
 
     Raises:
         ExperimentError: A task, variant or agent does not fit.
@@ -101,9 +113,11 @@ def make_plan(experiment: Experiment, benchmark: Benchmark, prompts: Prompts, si
     tasks = _chosen(
         "benchmark.tasks", experiment.benchmark.tasks, {task.task_id: task for task in benchmark.tasks()}, benchmark
     )
-    known = {variant.variant_id: variant for variant in benchmark.variants() if variant.task_id in tasks}
+    every = benchmark.variants() if offered is None else offered
+    known = {variant.variant_id: variant for variant in every if variant.task_id in tasks}
     variants = _chosen("benchmark.variants", experiment.benchmark.variants, known, benchmark)
-    if experiment.benchmark.variants is not None and experiment.benchmark.tasks is None:
+    chosen = experiment.benchmark
+    if (chosen.variants is not None or chosen.variants_from is not None) and chosen.tasks is None:
         used = {variant.task_id for variant in variants.values()}
         tasks = {task_id: task for task_id, task in tasks.items() if task_id in used}
     trials = [
@@ -150,7 +164,8 @@ def settle_budget(
     valid = [trial for trial in oracles if trial.trial_id in finished]
     if not valid or len(valid) < (len(oracles) if min_oracle_trials is None else min_oracle_trials):
         return None
-    counts = [finished[trial.trial_id].action_count for trial in valid]
+    counts = [count for trial in valid if (count := finished[trial.trial_id].action_count) is not None]
+    assert len(counts) == len(valid), "a trial that was recorded here has its action count"
     return OracleBudgetSet(
         agent=valid[0].agent.name,
         agent_digest=unit.agent_digest,
@@ -230,11 +245,13 @@ def _trials_of(
 def _cells(
     condition: str, scope: str, tasks: Mapping[str, Task], variants: Mapping[str, Variant]
 ) -> Iterator[tuple[Task, Variant | None]]:
-    """What a condition is run on: tasks with their full prompt, or variants."""
+    """What a condition is run on: tasks with their full prompt, or variants; controls have conditions of their own."""
     if condition == "full_ask_user" or (condition == "full" and scope == "task"):
         yield from ((task, None) for task in tasks.values())
-    else:
-        yield from ((tasks[variant.task_id], variant) for variant in variants.values())
+        return
+    for variant in variants.values():
+        if variant.is_control == (condition in CONTROL_CONDITIONS):
+            yield tasks[variant.task_id], variant
 
 
 def _check_replays(trials: Sequence[PlannedTrial]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from recorder.open_runs import OpenRun
 from recorder.recovery import Recovered
+from runners.run import Reporter
 from runners.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -41,6 +42,16 @@ class Progress:
     ) -> None:
         if self._live:
             self._live.stop()
+
+    def reporter(self) -> Reporter:
+        """Return what a run shows itself by."""
+        return Reporter(
+            recovered=self.recovered,
+            others=self.others,
+            sandbox=self.sandbox,
+            change=self.change,
+            stopping=self.stopping,
+        )
 
     def recovered(self, reports: list[Recovered]) -> None:
         """Say what an earlier run had left open."""

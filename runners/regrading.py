@@ -95,11 +95,14 @@ class Regrader:
             NotGradable: Something that grading needs is not stored, or a check crashes on it.
         """
         self.check(trial)
+        answer = trial.finished.final_answer
+        if answer is None:
+            raise NotGradable("its final answer is unknown")
         task = self._tasks[trial.started.task_digest]
         is_same = trial.started.grader == self.grader
         left = StoredDelivery(
             self._files(stream),
-            trial.finished.final_answer,
+            answer,
             lambda name: is_same or _was_absent(name, trial),
         )
         try:

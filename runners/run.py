@@ -1,11 +1,8 @@
 """One invocation of an experiment file: recover, plan, run what is owed, and say how it ended."""
 
-import importlib.metadata
 import os
-import platform
 import secrets
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,10 +10,8 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from recorder.canonical import digest
 from recorder.compaction import compact
 from recorder.errors import StoreError
-from recorder.events import Package, RunFinished, RunStarted, TaskRegistered, VariantGenerated
 from recorder.open_runs import OpenRun, open_runs
 from recorder.pull import has_store
 from recorder.reader import read_snapshot
@@ -24,22 +19,23 @@ from recorder.recorder import Recorder
 from recorder.recovery import Recovered, recover
 from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store
-from recorder.stream import Stream
 from recorder.trial_index import TrialIndex, load_trial_index
 from runners.benchmarks import open_benchmark
 from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
-from runners.errors import ExperimentError, ungrouped
+from runners.errors import ExperimentError
 from runners.experiment import Experiment, load_experiment
+from runners.interrupts import interruptibly
+from runners.models.litellm_library import close_clients
 from runners.plan import Plan, make_plan
 from runners.plan_table import unpriced_agent
 from runners.prompts import Prompts
+from runners.run_record import record_start, run_finished
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 from runners.sandboxes.select import bubblewrap_problem, provider
-from runners.scheduler import RunSummary, Scheduler
+from runners.scheduler import Before, RunsTrials, RunSummary, Scheduler
 from runners.services import SCRIPTED, Services, check_scripted_names, keys_of, missing_keys, simulator_identity
 from runners.trial import TrialRunner
-
-_RECORDED_PACKAGES = ("lhaw-record", "litellm", "mcp", "anyio", "msgspec", "duckdb", "pyarrow")
+from runners.variants_from import load_variants
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,14 +54,27 @@ def prepare(path: Path) -> Prepared:
     Raises:
         ExperimentError: It cannot run as written.
     """
-    experiment = load_experiment(path)
+    return prepare_experiment(load_experiment(path), path)
+
+
+def prepare_experiment(experiment: Experiment, path: Path) -> Prepared:
+    """Plan a decoded experiment.
+
+    Args:
+        experiment: The experiment.
+        path: The file that it came from: relative paths start in its folder, and messages name it.
+
+    Raises:
+        ExperimentError: It cannot run as written.
+    """
     base = path.resolve().parent
     with _naming(path):
         check_scripted_names(experiment)
         options = dict(experiment.benchmark.options)
         benchmark = open_benchmark(experiment.benchmark.name, options, base, experiment.grader)
         prompts = Prompts(experiment, base, benchmark.system_prompt())
-        plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts))
+        variants = load_variants(experiment.benchmark, benchmark, base)
+        plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
     return Prepared(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
 
 
@@ -98,6 +107,20 @@ class Reporter(msgspec.Struct, frozen=True):
     stopping: Callable[[Scheduler], None] = lambda _: None
 
 
+class Control(msgspec.Struct, frozen=True):
+    """Who drives a run besides its own data.
+
+    ``drive`` awaits ``scheduler.run()`` and may stop or cancel it meanwhile. ``before`` says what earlier attempts
+    count, and ``may_take`` whether one more trial may start, for runs that share a limit. ``watched`` wraps what
+    executes attempts.
+    """
+
+    drive: Callable[[Scheduler], Awaitable[None]]
+    before: Before = Before()
+    may_take: Callable[[Scheduler], bool] = lambda _: True
+    watched: Callable[[RunsTrials], RunsTrials] = lambda runner: runner
+
+
 async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> RunSummary:
     """Run what a store does not have yet of an experiment; returns when nothing is left that may start.
 
@@ -108,21 +131,48 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
         StoreError: The store cannot be used, or another run holds the experiment.
         RecordingFailed: An event could not be made durable.
     """
+
+    async def drive(scheduler: Scheduler) -> None:
+        def stop() -> bool:
+            is_first = not scheduler.is_stopping
+            if is_first:
+                scheduler.stop()
+                reporter.stopping(scheduler)
+            return is_first
+
+        await interruptibly(scheduler.run, stop)
+
+    try:
+        return await run_controlled(prepared, root, reporter, Control(drive))
+    finally:
+        await close_clients()
+
+
+async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, control: Control) -> RunSummary:
+    """Run what a store does not have yet of an experiment, as somebody drives it; several may run at a time.
+
+    They share the connections of models, so whoever runs them closes those at the very end.
+
+    Raises:
+        ExperimentError: A key is missing, or the sandbox is not to be had.
+        StoreError: The store cannot be used, or another run holds the experiment.
+        RecordingFailed: An event could not be made durable.
+    """
     experiment = prepared.experiment
     with _naming(prepared.path):
         sandbox = await _checked_sandbox(experiment)
-    store = Store.create(root)
+    store = await anyio.to_thread.run_sync(Store.create, root)
     with store.hold_experiment(experiment.name):
-        reporter.recovered(recover(store, experiment_id=experiment.name))
-        snapshot = read_snapshot(root)
-        index = load_trial_index(snapshot, experiment.name)
+        reporter.recovered(await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=experiment.name)))
+        snapshot = await anyio.to_thread.run_sync(read_snapshot, root)
+        index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
         if store.address is not None:  # the lock is this host's; who runs it elsewhere can only be warned of
             reporter.others(open_runs(snapshot, experiment.name))
         redactor = Redactor(secrets_of(os.environ) | keys_of(experiment))
         async with Recorder(store, experiment.name, redactor=redactor) as recorder:
             run_id = f"{experiment.name}-{secrets.token_hex(6)}"
             stream = recorder.stream(run_id)
-            await _record_start(stream, prepared, index, run_id)
+            await record_start(stream, prepared, root, index, run_id)
             services = Services(experiment, prepared.benchmark, prepared.prompts)
             runner = TrialRunner(
                 experiment=experiment,
@@ -138,85 +188,18 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
                 experiment=experiment,
                 plan=prepared.plan,
                 index=index,
-                runner=runner,
+                runner=control.watched(runner),
                 run_stream=stream,
                 on_change=reporter.change,
+                before=control.before,
+                may_take=control.may_take,
             )
-            try:
-                summary = await _run_interruptibly(scheduler, reporter)
-            finally:
-                await services.close()
-            await stream.append(_finished(run_id, summary))
+            await control.drive(scheduler)
+            summary = scheduler.summary()
+            await stream.append(run_finished(run_id, summary))
         with suppress(OSError, StoreError):  # small segments stay whole and readable; the next run merges them
             await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment.name))
     return summary
-
-
-async def _run_interruptibly(scheduler: Scheduler, reporter: Reporter) -> RunSummary:
-    """Run, obeying signals: the first stops new trials, the second cancels the running ones.
-
-    Raises:
-        RecorderError: An event could not be made durable.
-    """
-
-    async def listen() -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for _ in signals:
-                if scheduler.is_stopping:
-                    running.cancel()
-                else:
-                    scheduler.stop()
-                    reporter.stopping(scheduler)
-
-    with ungrouped():
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(listen)
-            with anyio.CancelScope() as running:
-                await scheduler.run()
-            tasks.cancel_scope.cancel()
-    return scheduler.summary()
-
-
-async def _record_start(stream: Stream, prepared: Prepared, index: TrialIndex, run_id: str) -> None:
-    """The run's first events: its configuration, then every task and variant that the store does not have yet."""
-    config_json = prepared.experiment.config_json()
-    planned = prepared.plan.trials
-    await stream.append(
-        RunStarted(
-            run_id=run_id,
-            config_json=config_json,
-            config_digest=digest(config_json),
-            code_version=importlib.metadata.version("lhaw-record"),
-            packages=tuple(_packages()),
-            python_version=platform.python_version(),
-            platform=platform.platform(),
-            cpu_count=os.cpu_count() or 0,
-            planned_trials=len(planned),
-            finished_before=sum(trial.trial_id in index.finished for trial in planned),
-        )
-    )
-    tasks = {trial.key.task_digest: trial.task for trial in planned}
-    variants = {trial.key.variant_digest: trial.variant for trial in planned if trial.variant}
-    await stream.append(
-        *(
-            TaskRegistered(task=task, task_digest=task_digest)
-            for task_digest, task in tasks.items()
-            if task_digest not in index.registered
-        ),
-        *(
-            VariantGenerated(variant=variant, variant_digest=variant.variant_digest)
-            for variant in variants.values()
-            if variant.variant_digest not in index.registered
-        ),
-    )
-
-
-def _packages() -> Iterator[Package]:
-    for name in _RECORDED_PACKAGES:
-        try:
-            yield Package(name=name, version=importlib.metadata.version(name))
-        except importlib.metadata.PackageNotFoundError:
-            continue
 
 
 async def _checked_sandbox(experiment: Experiment) -> SandboxProvider:
@@ -258,14 +241,3 @@ async def _sandbox(experiment: Experiment) -> SandboxProvider:
 def _sandbox_limits(experiment: Experiment) -> SandboxLimits:
     limits = experiment.limits
     return SandboxLimits(memory_mb=limits.memory_mb, processes=limits.processes, command_seconds=limits.command_seconds)
-
-
-def _finished(run_id: str, summary: RunSummary) -> RunFinished:
-    return RunFinished(
-        run_id=run_id,
-        outcome=summary.outcome,
-        trials_finished=summary.finished,
-        trials_failed=summary.failed,
-        trials_blocked=summary.blocked,
-        trials_left=summary.left,
-    )

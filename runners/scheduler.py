@@ -6,12 +6,13 @@ infrastructure ended gets another attempt; and nothing starts that the experimen
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import anyio
 import msgspec
 
+from recorder.events import TrialFailed
 from recorder.stream import Stream
 from recorder.trial_index import FinishedTrial, TrialIndex
 from runners.experiment import Experiment
@@ -25,6 +26,13 @@ class RunsTrials(Protocol):
     async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
         """Run one attempt to its closing event."""
         ...
+
+
+class Before(msgspec.Struct, frozen=True):
+    """What earlier runs of the same request did: failed attempts of trials that still count, and trials given up."""
+
+    attempts: Mapping[str, int] = msgspec.field(default_factory=dict)
+    given_up: frozenset[str] = frozenset()
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +57,9 @@ class Scheduler:
         runner: Executes attempts.
         run_stream: Where budgets are recorded.
         on_change: Called after every start and end, with this scheduler, to show progress.
+        before: What counts of earlier runs; nothing, where every run tries everything again.
+        may_take: Whether this scheduler may start one more trial, besides its own limits; after a refusal somebody
+            calls :meth:`wake` when it may be otherwise.
     """
 
     def __init__(
@@ -60,12 +71,17 @@ class Scheduler:
         runner: RunsTrials,
         run_stream: Stream,
         on_change: Callable[["Scheduler"], None] = lambda _: None,
+        before: Before | None = None,
+        may_take: Callable[["Scheduler"], bool] = lambda _: True,
     ) -> None:
+        before = before or Before()
+        self.concurrency = experiment.concurrency
         self._experiment = experiment
         self._index = index
         self._runner = runner
         self._run_stream = run_stream
         self._on_change = on_change
+        self._may_take = may_take
         self._oracles = plan.oracle_trials()
         self._budgets = budgets_of(plan, index)
         self._order = {trial.trial_id: place for place, trial in enumerate(plan.trials)}
@@ -73,7 +89,10 @@ class Scheduler:
         self._ready: list[int] = []
         self._waiting: dict[Unit, list[PlannedTrial]] = {}
         self._attempts_here: Counter[str] = Counter()
-        self._given_up: dict[str, TrialOutcome] = {}
+        self._tries = Counter(before.attempts)
+        self._given_up = {
+            trial.trial_id: _given_up(trial, index) for trial in plan.trials if _is_in(trial, before, index)
+        }
         self._stop_reason: str | None = None
         self._wake = anyio.Event()
         known = [found.cost_usd for found in index.finished.values()]
@@ -94,6 +113,33 @@ class Scheduler:
         self._stop_reason = self._stop_reason or reason
         self._wake.set()
 
+    def wake(self) -> None:
+        """Look again whether something may start."""
+        self._wake.set()
+
+    def retune(self, concurrency: int) -> None:
+        """Run at most so many trials at a time from now on; those that are running go on."""
+        self.concurrency = concurrency
+        self._wake.set()
+
+    @property
+    def given_up(self) -> tuple[str, ...]:
+        """The trials that failed and are not attempted again in this run, in the order of the plan."""
+        return tuple(trial.trial_id for trial in self.planned if trial.trial_id in self._given_up)
+
+    def requeue(self, trial_ids: Iterable[str]) -> None:
+        """Attempt trials that were given up again, with as many attempts as the experiment allows."""
+        for trial_id in trial_ids:
+            if self._given_up.pop(trial_id, None) is not None:
+                self._tries[trial_id] = 0
+                self._queue(self._trials[trial_id])
+        self._wake.set()
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether it would start one more trial if it may."""
+        return bool(self._ready) and len(self.running) < self.concurrency and self._may_start()
+
     async def run(self) -> None:
         """Run until nothing is left that may start.
 
@@ -101,20 +147,20 @@ class Scheduler:
             RecorderError: An event could not be recorded. Running trials are cancelled.
         """
         for trial in self.planned:
-            if trial.trial_id not in self.finished:
+            if trial.trial_id not in self.finished and trial.trial_id not in self._given_up:
                 self._queue(trial)
         for unit in self._waiting.copy():
             await self._release(unit)
         async with anyio.create_task_group() as tasks:
             while self._may_go_on():
                 self._wake = anyio.Event()
-                while self._ready and len(self.running) < self._experiment.concurrency and self._may_start():
+                while self.wants_more and self._may_take(self):
                     place = heapq.heappop(self._ready)
                     trial = self.planned[place]
                     self.running[trial.trial_id] = trial
                     tasks.start_soon(self._run_one, trial)
                 self._on_change(self)
-                if self.running:
+                if self._may_go_on():
                     await self._wake.wait()
 
     def _may_go_on(self) -> bool:
@@ -132,6 +178,7 @@ class Scheduler:
     async def _run_one(self, trial: PlannedTrial) -> None:
         attempt = self._index.last_attempt.get(trial.trial_id, 0) + self._attempts_here[trial.trial_id] + 1
         self._attempts_here[trial.trial_id] += 1
+        self._tries[trial.trial_id] += 1
         outcome = await self._runner.run(trial, attempt, self._budgets.get(trial.unit))
         cost = outcome.cost_usd or 0.0
         self.spent_usd += cost
@@ -141,7 +188,7 @@ class Scheduler:
             self.finished[trial.trial_id] = FinishedTrial(
                 trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
             )
-        elif self._attempts_here[trial.trial_id] < self._experiment.retry.max_attempts and _is_retry_owed(outcome):
+        elif self._tries[trial.trial_id] < self._experiment.retry.max_attempts and _is_retry_owed(outcome):
             is_repeated = True
         else:
             self._given_up[trial.trial_id] = outcome
@@ -203,3 +250,19 @@ class Scheduler:
 
 def _is_retry_owed(outcome: TrialOutcome) -> bool:
     return outcome.failure is not None and outcome.failure.is_retry_owed
+
+
+def _is_in(trial: PlannedTrial, before: Before, index: TrialIndex) -> bool:
+    """Whether a trial was given up and nothing has changed that since."""
+    return trial.trial_id in before.given_up and trial.trial_id in index.failed
+
+
+def _given_up(trial: PlannedTrial, index: TrialIndex) -> TrialOutcome:
+    """The outcome of a trial that an earlier run gave up, from its last failed attempt."""
+    last = index.failed[trial.trial_id]
+    failure = TrialFailed(
+        boundary=last.boundary, error_kind=last.error_kind, message=last.message, is_retry_owed=last.is_retry_owed
+    )
+    return TrialOutcome(
+        trial=trial, attempt=last.attempt, is_valid=False, action_count=0, cost_usd=None, failure=failure
+    )

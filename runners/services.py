@@ -72,19 +72,12 @@ class Services:
 
     def knowledge(self, trial: PlannedTrial) -> UserKnowledge:
         """Return what the simulated user of a trial had in mind and what they left out."""
-        variant = trial.variant if trial.key.prompt_state == "underspecified" else None
+        variant = trial.shown_variant
         return UserKnowledge(
             full_prompt=trial.task.prompt,
             sent_prompt=variant.prompt if variant else trial.task.prompt,
             removed=variant.segments if variant else (),
         )
-
-    async def close(self) -> None:
-        """Close the connections that models opened."""
-        if self._shared:
-            from runners.models.litellm_library import close_clients
-
-            await close_clients()
 
     def _agent_model(self, trial: PlannedTrial) -> Model:
         name = trial.agent.model
@@ -96,7 +89,7 @@ class Services:
                 raise ModelBoundaryError(
                     f"{name} needs a reference for task {trial.task.task_id}", kind="no_reference", is_retry_owed=False
                 )
-            hidden = trial.variant.segments if trial.variant and trial.key.prompt_state == "underspecified" else ()
+            hidden = trial.shown_variant.segments if trial.shown_variant else ()
             return REPLAY_MODELS[name](name, trial.seed, reference, tuple(segment.value for segment in hidden))
         if name.startswith(SCRIPTED):
             from runners.models.scripted import ScriptedModel

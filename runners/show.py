@@ -10,6 +10,7 @@ from recorder.events import (
     AnyEvent,
     CheckpointScored,
     ClarificationInjected,
+    ModelCalled,
     ModelFailed,
     ModelResponded,
     QuestionAnswered,
@@ -20,6 +21,8 @@ from recorder.events import (
 from recorder.reader import read_envelopes, stream_ids
 from runners.conversation import Message
 from runners.models.history import rebuild_requests, reply_message
+
+_UNKNOWN = "unknown"
 
 
 def show(root: Path, prefix: str, out: TextIO) -> int:
@@ -51,12 +54,14 @@ def show(root: Path, prefix: str, out: TextIO) -> int:
 
 
 def _conversation(events: Iterable[AnyEvent]) -> list[Message]:
-    """The agent's last request and its reply."""
+    """The last request of the agent's main thread, and its reply."""
     own = [event for event in events if getattr(event, "role", "agent") == "agent"]
     requests = rebuild_requests(own)
-    if not requests:
+    called = [event for event in own if isinstance(event, ModelCalled)]
+    main = next((event.thread_id for event in called if event.call_kind == "main"), None)
+    if main is None:
         return []
-    last = list(requests)[-1]
+    last = [event.call_id for event in called if event.thread_id == main][-1]
     replies = [reply_message(event) for event in own if isinstance(event, ModelResponded) and event.call_id == last]
     return [*requests[last], *replies]
 
@@ -74,19 +79,30 @@ def _facts(event: AnyEvent) -> Iterator[str]:
     if isinstance(event, TrialStarted):
         yield f"{event.benchmark} {event.task_id} {event.variant_id or ''} under {event.condition}"
         yield f"agent {event.agent} ({event.model}), strategy {event.strategy}, persona {event.persona}"
-        yield f"trial {event.trial_index}, seed {event.seed}, sandbox {event.sandbox}"
+        yield f"trial {event.trial_index}, seed {_known(event.seed)}, sandbox {event.sandbox}"
     elif isinstance(event, ModelFailed):
         yield f"\nmodel call {event.call_id} failed ({event.error_kind}): {event.message}"
     elif isinstance(event, QuestionAnswered):
-        revealed = ", ".join(segment.segment_id for segment in event.revealed) or "nothing"
-        yield f"\nanswer to {event.question_id} by {event.simulator} revealed {revealed}"
+        yield f"\nanswer to {event.question_id} by {event.simulator} revealed {_revealed(event)}"
     elif isinstance(event, ClarificationInjected):
         place = f"after action {event.after_action}" if event.after_action else f"skipped: {event.reason}"
-        yield f"\ninjection at {event.inject_percent} %, due after action {event.target_action}: {place}"
+        yield f"\ninjection at {event.inject_percent} %, due after action {_known(event.target_action)}: {place}"
     elif isinstance(event, CheckpointScored):
         yield f"checkpoint {event.checkpoint_id}: {event.score:g} of {event.total:g} ({event.details})"
     elif isinstance(event, TrialFinished):
         outcome = "success" if event.is_success else "no success"
-        yield f"\n{outcome}; {event.action_count} actions, ended by {event.ended_by}"
+        actions = "unknown actions" if event.action_count is None else f"{event.action_count} actions"
+        yield f"\n{outcome}; {actions}, ended by {event.ended_by or _UNKNOWN}"
     elif isinstance(event, TrialFailed):
-        yield f"\nfailed at {event.boundary} ({event.error_kind}): {event.message}"
+        yield f"\nfailed at {event.boundary or _UNKNOWN} ({event.error_kind}): {event.message}"
+
+
+def _revealed(event: QuestionAnswered) -> str:
+    if event.revealed is None:
+        return _UNKNOWN
+    return ", ".join(segment.segment_id for segment in event.revealed) or "nothing"
+
+
+def _known(value: object) -> object:
+    """A value, or the word for one that the source of an import lacks."""
+    return _UNKNOWN if value is None else value

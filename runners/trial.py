@@ -167,7 +167,7 @@ class _Attempt:
     def _make_agent(self, toolbox: TrialToolbox) -> NativeAgent:
         runner, trial = self._runner, self._trial
         has_ask_user = trial.key.channel == "ask_user"
-        prompt = trial.task.prompt if trial.key.prompt_state == "full" or not trial.variant else trial.variant.prompt
+        prompt = trial.shown_variant.prompt if trial.shown_variant else trial.task.prompt
         caller = runner.services.agent_caller(trial, self._stream)
         self._callers.append(caller)
         return NativeAgent(
@@ -280,7 +280,7 @@ async def _opened(
     stack: AsyncExitStack, benchmark: Benchmark, trial: PlannedTrial, settings: EnvironmentSettings
 ) -> Environment:
     try:
-        return await stack.enter_async_context(benchmark.open(trial.task, settings))
+        return await stack.enter_async_context(benchmark.open(trial.task, settings, trial.shown_variant))
     except (BoundaryError, RecorderError):
         raise
     except Exception as error:

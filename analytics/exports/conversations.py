@@ -16,6 +16,7 @@ _EVENTS = """
         {
             'call_id': model_called.call_id,
             'thread_id': model_called.thread_id,
+            'call_kind': model_called.call_kind,
             'parent_call_id': model_called.parent_call_id,
             'shared_count': model_called.shared_count,
             'new_messages_json': model_called.new_messages_json
@@ -46,7 +47,7 @@ def conversations(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[
 
 
 def _rebuilt(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The messages of the first thread up to its last reply."""
+    """The messages of the main thread up to its last reply; behind a gateway a side call may come before it."""
     told: dict[str, list[dict[str, Any]]] = {}
     results: dict[int, str] = {}
     main = last = None
@@ -58,7 +59,8 @@ def _rebuilt(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             before = told[called["parent_call_id"]] if called["parent_call_id"] is not None else []
             new = json.loads(called["new_messages_json"])
             told[called["call_id"]] = before[: called["shared_count"]] + [_filled(each, results) for each in new]
-            main = main or called["thread_id"]
+            if called["call_kind"] == "main":
+                main = main or called["thread_id"]
             last = called["call_id"] if called["thread_id"] == main else last
         elif responded["call_id"] in told:
             told[responded["call_id"]] = [*told[responded["call_id"]], _reply(responded)]

@@ -1,5 +1,6 @@
 """What an export gives: a JSON document, how many things are in it, and what was left out and why."""
 
+import json
 from typing import Any
 
 import duckdb
@@ -13,6 +14,10 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     what: str
     left_out: tuple[str, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """Return the document as the bytes of its file: JSON in UTF-8, the same for equal documents."""
+        return json.dumps(self.document, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, query: str, parameters: object = None) -> list[dict[str, Any]]:

@@ -52,9 +52,9 @@ def trial_records(store: Path, experiment: str | None = None) -> Exported:
 def _record(
     trial: Mapping[str, Any], taken: Sequence[Mapping[str, Any]], messages: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """One record. Where no injection was planned, what only an injection gives is null; so is what was not measured."""
-    percent = trial["inject_percent"]
-    before = None if percent is None else trial["injected_after_action"] if trial["is_injected"] else len(taken)
+    """One record. Where no injection was planned, what only an injection gives is null; so is what is unknown."""
+    percent, count = trial["inject_percent"], trial["action_count"]
+    before = None if percent is None else trial["injected_after_action"] if trial["is_injected"] else count
     return {
         "variant_id": trial["variant_id"],
         "model": trial["model"],
@@ -68,17 +68,19 @@ def _record(
                 "is_pre_injection": None if before is None else action["action_index"] <= before,
             }
             for action in taken
-        ],
+        ]
+        if count is not None
+        else None,
         "conversation": messages,
         "task_success": trial["is_success"],
-        "total_actions": len(taken),
+        "total_actions": count,
         "pre_injection_actions": before,
-        "post_injection_actions": None if before is None else len(taken) - before,
-        "duration_seconds": trial["duration_ms"] / 1000 if trial["duration_ms"] else None,
+        "post_injection_actions": None if before is None or count is None else count - before,
+        "duration_seconds": None if trial["duration_ms"] is None else trial["duration_ms"] / 1000,
         "agent": trial["agent_name"],
         "benchmark": trial["benchmark"],
         "task_id": trial["task_id"],
         "oracle_scope": trial["oracle_scope"],
         "trial_index": trial["trial_index"],
-        "seed": trial["seed"] if trial["seed"] is not None and trial["seed"] >= 0 else None,
+        "seed": trial["seed"],
     }

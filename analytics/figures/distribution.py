@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH = 0.8
+_SETS = ("selected", "evaluated", "registered")
+"""Sets of variants; the first that has any is drawn. Selected ones come from a dataset's card, not from the table."""
 
 
 def benchmark_distribution(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw numbers of variants and tasks, of variants by class, and of variants by dimension, per benchmark."""
-    breakdown = rows["variant_breakdown"]
-    name = "evaluated" if any(row["variant_set"] == "evaluated" and row["value"] for row in breakdown) else "registered"
-    found = [row for row in pick(breakdown, variant_set=name) if row["value"]]
-    if not found:
+    filled = [row for row in rows["variant_breakdown"] if row["value"]]
+    if not filled:
         raise NothingToDraw("no variants in this store")
+    name = next(name for name in _SETS if pick(filled, variant_set=name))
+    found = pick(filled, variant_set=name)
     benchmarks = values_of(found, "benchmark")
     figure, (panels,) = canvas(1, 3, title=spec.title, size=(10.5, 3.4))
     totals = pick(found, dimensions="all", ambiguity_class="all")

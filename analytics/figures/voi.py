@@ -1,6 +1,6 @@
 """The value of information over the time of its injection, alone and with the times at which agents first ask."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, Rows
@@ -18,44 +18,49 @@ _BASELINES = (("full", "full prompt (oracle)", ":"), ("underspecified", "no clar
 def voi(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw a panel per benchmark and dimension: each agent, all pooled, the oracle above and no clarification below."""
     found = injected(rows["voi"])
-    benchmarks, agents = _benchmarks(found), values_of(found, "agent")
-    dimensions = values_of(found, "dimension", DIMENSIONS)
-    size = (1.2 + 2.3 * len(dimensions), 0.9 + 2.3 * len(benchmarks))
-    figure, grid = canvas(len(benchmarks), len(dimensions), title=spec.title, size=size)
-    handles: dict[str, Any] = {}
-    for benchmark, axes_line in zip(benchmarks, grid, strict=True):
-        for dimension, axes in zip(dimensions, axes_line, strict=True):
-            cell = pick(found, benchmark=benchmark, dimension=dimension)
-            _panel(axes, cell, agents, handles)
-            head = dimension if len(benchmarks) == 1 else f"{named(benchmark, 20)}: {dimension}"
-            heading(axes, head, cell)
-        axes_line[0].set_ylabel(pass_name(rows))
-    for axes in grid[-1]:
-        axes.set_xlabel("injected at (% of the budget)")
-    legend(figure, list(handles.values()))
-    return figure
+    agents = values_of(found, "agent")
+
+    def draw(axes: "Axes", place: dict[str, str], handles: dict[str, Any]) -> None:
+        _panel(axes, pick(found, **place), agents, handles)
+
+    return _panels(spec, rows, found, draw, xlabel="injected at (% of the budget)")
 
 
 def ask_timing(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw the pooled curves with a line where each agent first asks, the optimal window shaded."""
     found = pick(injected(rows["voi"]), agent="all")
     asks = [row for row in pick(rows["natural_ask"], task_id="all", measure="first_ask_mean_pct") if has_value(row)]
-    benchmarks, dimensions = _benchmarks(found), values_of(found, "dimension", DIMENSIONS)
     agents = values_of(asks, "agent")
+
+    def draw(axes: "Axes", place: dict[str, str], handles: dict[str, Any]) -> None:
+        _window(axes, pick(rows["optimal_window"], **place), handles)
+        _panel(axes, pick(found, **place), [], handles)
+        _first_asks(axes, pick(asks, benchmark=place["benchmark"]), agents, handles)
+
+    return _panels(spec, rows, found, draw, xlabel="% of the budget; % of the actions")
+
+
+def _panels(
+    spec: FigureSpec,
+    rows: Rows,
+    found: Sequence[Row],
+    draw: Callable[["Axes", dict[str, str], dict[str, Any]], None],
+    xlabel: str,
+) -> "Figure":
+    """Draw a panel per benchmark and dimension; ``draw`` gets its axes, its place and what the legend has so far."""
+    benchmarks, dimensions = _benchmarks(found), values_of(found, "dimension", DIMENSIONS)
     size = (1.2 + 2.3 * len(dimensions), 0.9 + 2.3 * len(benchmarks))
     figure, grid = canvas(len(benchmarks), len(dimensions), title=spec.title, size=size)
     handles: dict[str, Any] = {}
     for benchmark, axes_line in zip(benchmarks, grid, strict=True):
         for dimension, axes in zip(dimensions, axes_line, strict=True):
-            cell = pick(found, benchmark=benchmark, dimension=dimension)
-            _window(axes, pick(rows["optimal_window"], benchmark=benchmark, dimension=dimension), handles)
-            _panel(axes, cell, [], handles)
-            _first_asks(axes, pick(asks, benchmark=benchmark), agents, handles)
+            place = {"benchmark": benchmark, "dimension": dimension}
+            draw(axes, place, handles)
             head = dimension if len(benchmarks) == 1 else f"{named(benchmark, 20)}: {dimension}"
-            heading(axes, head, cell)
+            heading(axes, head, pick(found, **place))
         axes_line[0].set_ylabel(pass_name(rows))
     for axes in grid[-1]:
-        axes.set_xlabel("% of the budget; % of the actions")
+        axes.set_xlabel(xlabel)
     legend(figure, list(handles.values()))
     return figure
 
@@ -103,10 +108,7 @@ def _panel(axes: "Axes", cell: Sequence[Row], agents: Sequence[str], handles: di
     if len(agents) != 1:
         _curve(axes, pick(cell, agent="all"), "all agents", handles, {"color": INK, "marker": "o", "linewidth": 2.2}, 0)
     baseline = pick(cell, agent="all") or cell
-    for condition, label, dashes in (
-        ("full", "full prompt (oracle)", ":"),
-        ("underspecified", "no clarification", "--"),
-    ):
+    for condition, label, dashes in _BASELINES:
         for row in filter(has_value, pick(baseline, condition=condition)):
             handles[label] = axes.axhline(row["value"], color=QUIET, linestyle=dashes, linewidth=1.2, label=label)
     axes.set_xlim(0, 100)

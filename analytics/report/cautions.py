@@ -21,40 +21,48 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[str, ...]
 
 
-# kind in the view exclusions: title, unit, meaning
+# kind in the view exclusions: title, what is counted (one, several), meaning
 _COUNTED = {
     "cells_with_too_few_trials": (
         "Too few trials",
-        "cells",
+        ("cell", "cells"),
         "pass@k needs k valid trials of a cell; without them its value is undefined and leaves the means.",
     ),
     "cells_with_mixed_settings": (
         "Mixed settings",
-        "cells",
+        ("cell", "cells"),
         "Trials of one cell differ in limits, prompts, grader or user simulator.",
     ),
     "collapsed_units": (
         "Collapsed injection times",
-        "units of variant and agent",
+        ("unit of variant and agent", "units of variant and agent"),
         "The action budget is so small that several percentages give the same action.",
     ),
     "not_injected_trials": (
         "Ended before the injection",
-        "trials",
+        ("trial", "trials"),
         "They never got the message and are left out, unless intention_to_treat keeps them.",
     ),
-    "unclassified_variants": ("Variants without a class", "variants", "They are in no table by class."),
+    "unclassified_variants": (
+        "Variants without a class",
+        ("variant", "variants"),
+        "They are in no table by class.",
+    ),
     "unjudged_variants": (
         "new_task without a verdict",
-        "variants",
+        ("variant", "variants"),
         "Every trial failed alike and no judge said whether it is another task; they count as outcome-critical.",
     ),
     "baseline_reused_cells": (
         "Baseline reused",
-        "cells",
+        ("cell", "cells"),
         "The trials that gave the class are the baseline too: gains contain regression to the mean.",
     ),
-    "superseded": ("Superseded trials", "trials", "Their task or variant has changed since; they are left out."),
+    "superseded": (
+        "Superseded trials",
+        ("trial", "trials"),
+        "Their task or variant has changed since; they are left out.",
+    ),
 }
 
 
@@ -67,9 +75,9 @@ def cautions(
         Caution(
             title=title,
             meaning=meaning,
-            found=tuple(f"{benchmark}: {n} {unit}" for kind, benchmark, n in rows if kind == wanted),
+            found=tuple(f"{benchmark}: {n} {units[n != 1]}" for kind, benchmark, n in rows if kind == wanted),
         )
-        for wanted, (title, unit, meaning) in _COUNTED.items()
+        for wanted, (title, units, meaning) in _COUNTED.items()
     ]
     mixed = [f"{benchmark}: {n} sources" for kind, benchmark, n in rows if kind == "classifiers" and n > 1]
     found = (

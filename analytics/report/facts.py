@@ -83,7 +83,9 @@ def _shown(column: str, value: Any) -> Any:
     if column.endswith("_usd"):
         return "unknown price" if value is None else f"{value:,.4f}"
     if column.endswith("_seconds"):
-        return None if value is None else f"{value:,.0f}"
+        return "unknown" if value is None else f"{value:,.0f}"
+    if column == "tokens":
+        return "unknown" if value is None else value
     return value
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 _DROPPED = (f"{_SVG}metadata", f"{_SVG}style")
+_SMALLEST = 0.7
+"""A picture that is wider than the page shrinks so far, and no further: then one moves it sideways."""
 _COLOURS = {
     INK: "var(--ink)",
     QUIET: "var(--quiet)",
@@ -32,7 +34,8 @@ def _figure(connection: "duckdb.DuckDBPyConnection", name: str) -> Markup:
     spec = spec_of(name)
     picture = inline(to_bytes(draw(connection, name), "svg"), name, spec.title)
     caption = tag("figcaption", tag("code", name), f" {spec.source}; drawn from {', '.join(spec.reads)}")
-    return tag("figure", picture, caption, id=f"figure-{name}")
+    frame = tag("div", picture, class_="picture", tabindex="0", role="region", aria_label=spec.title)
+    return tag("figure", frame, caption, id=f"figure-{name}")
 
 
 def inline(svg: bytes, name: str, title: str) -> Markup:
@@ -44,7 +47,9 @@ def inline(svg: bytes, name: str, title: str) -> Markup:
         for child in [child for child in parent if child.tag in _DROPPED]:
             parent.remove(child)
         _adapt(parent, name, used)
+    width = float(root.attrib["width"].removesuffix("pt"))
     root.attrib |= {"role": "img", "aria-label": title, "stroke-linejoin": "round"}
+    root.attrib["style"] = f"min-width: {_SMALLEST * width:.0f}pt"
     return Markup(ET.tostring(root, encoding="unicode"))
 
 

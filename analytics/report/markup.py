@@ -37,14 +37,17 @@ def joined(children: Iterable[Any]) -> Markup:
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str | None = None) -> Markup:
-    """Return a table; numbers stand right."""
+    """Return a table; numbers stand right, under their heading."""
+    lines = [[_text(value) for value in row] for row in rows]
+    columns = list(zip(*lines, strict=True)) or [()] * len(head)
+    heads = [tag("th", each, scope="col", class_=_side(texts)) for each, texts in zip(head, columns, strict=True)]
     return tag(
         "div",
         tag(
             "table",
             tag("caption", caption) if caption else None,
-            tag("thead", tag("tr", [tag("th", each, scope="col") for each in head])),
-            tag("tbody", [tag("tr", [_cell(value) for value in row]) for row in rows]),
+            tag("thead", tag("tr", heads)),
+            tag("tbody", [tag("tr", [tag("td", text, class_=_side([text])) for text in line]) for line in lines]),
         ),
         class_="scroll",
         tabindex="0",
@@ -58,10 +61,15 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
-def _cell(value: Any) -> Markup:
-    text = "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-    is_number = isinstance(text, str) and _NUMBER.fullmatch(text)
-    return tag("td", text, class_="number" if is_number else None)
+def _text(value: Any) -> Any:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _side(texts: Iterable[Any]) -> str | None:
+    """The class of a cell, or of a heading over several: numbers stand right."""
+    return "number" if any(isinstance(text, str) and _NUMBER.fullmatch(text) for text in texts) else None
 
 
 def _attribute(key: str, value: Any) -> str:

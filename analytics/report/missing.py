@@ -18,7 +18,7 @@ with reasons as (
         trials.variant_id,
         trials.experiment_id,
         case
-            when failed.boundary is not null then failed.boundary
+            when failed.stream_id is not null then coalesce(failed.boundary, 'unknown')
             when attempts.attempt_state = 'ungraded' then 'grader (incomplete results)'
             else 'interrupted'
         end as boundary,

@@ -22,7 +22,8 @@ _PARTS = {
     """,
     "actions": """
         select shown.place, started.action_index, started.kind, started.action_name, {arguments},
-            finished.is_error, {result}, round(finished.duration_ms, 1), started.model_call_id, wasted.is_wasted
+            finished.is_error, {result}, round(finished.duration_ms, 1), started.model_call_id, wasted.is_wasted,
+            finished.stream_id is null
         from shown_trials as shown
         inner join stg_actions_started as started on shown.stream_id = started.stream_id
         left join stg_actions_finished as finished

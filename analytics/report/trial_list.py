@@ -65,7 +65,7 @@ _LIST = """
 with costs_summed as (
     select
         stream_id,
-        sum(input_tokens + output_tokens)::bigint as tokens,
+        if(count(input_tokens + output_tokens) = count(*), sum(input_tokens + output_tokens), null)::bigint as tokens,
         if(count(cost_usd) = count(*), sum(cost_usd), null) as cost_usd
     from costs
     group by stream_id

@@ -4,9 +4,29 @@ import msgspec
 
 from recorder.events._base import Event
 from recorder.events.action import ActionFinished, ActionStarted
+from recorder.events.control import (
+    CONTROL,
+    CONTROL_EXPERIMENT,
+    ExperimentCancelled,
+    ExperimentPaused,
+    ExperimentRequeued,
+    ExperimentResumed,
+    ExperimentRetuned,
+    ExperimentSubmitted,
+)
+from recorder.events.generation import (
+    BenchmarkSelected,
+    Excluded,
+    FailedCheck,
+    Quota,
+    RejectedSegment,
+    SegmentsExtracted,
+    SelectedVariant,
+    VariantRejected,
+)
 from recorder.events.grading import ArtifactStored, CheckpointScored
 from recorder.events.importing import ImportRecorded, Skipped, Understood
-from recorder.events.injection import ClarificationInjected
+from recorder.events.injection import AnchorLost, ClarificationInjected, InjectionReapplied
 from recorder.events.judging import JudgedFlag, NewTaskJudged, QuestionJudged
 from recorder.events.model import ModelCalled, ModelFailed, ModelResponded, RepliedToolCall
 from recorder.events.question import QuestionAnswered, QuestionAsked, RevealedSegment
@@ -36,6 +56,17 @@ AnyEvent = (
     | ImportRecorded
     | QuestionJudged
     | NewTaskJudged
+    | SegmentsExtracted
+    | VariantRejected
+    | BenchmarkSelected
+    | AnchorLost
+    | InjectionReapplied
+    | ExperimentSubmitted
+    | ExperimentPaused
+    | ExperimentResumed
+    | ExperimentCancelled
+    | ExperimentRetuned
+    | ExperimentRequeued
 )
 
 EVENT_TYPES: tuple[type[Event], ...] = AnyEvent.__args__
@@ -70,16 +101,29 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 __all__ = [
+    "CONTROL",
+    "CONTROL_EXPERIMENT",
     "EVENT_TYPES",
     "ActionFinished",
     "ActionStarted",
+    "AnchorLost",
     "AnyEvent",
     "ArtifactStored",
+    "BenchmarkSelected",
     "CheckpointScored",
     "ClarificationInjected",
     "Envelope",
     "Event",
+    "Excluded",
+    "ExperimentCancelled",
+    "ExperimentPaused",
+    "ExperimentRequeued",
+    "ExperimentResumed",
+    "ExperimentRetuned",
+    "ExperimentSubmitted",
+    "FailedCheck",
     "ImportRecorded",
+    "InjectionReapplied",
     "JudgedFlag",
     "ModelCalled",
     "ModelFailed",
@@ -90,10 +134,14 @@ __all__ = [
     "QuestionAnswered",
     "QuestionAsked",
     "QuestionJudged",
+    "Quota",
+    "RejectedSegment",
     "RepliedToolCall",
     "RevealedSegment",
     "RunFinished",
     "RunStarted",
+    "SegmentsExtracted",
+    "SelectedVariant",
     "Skipped",
     "TaskRegistered",
     "TrialFailed",
@@ -101,5 +149,6 @@ __all__ = [
     "TrialStarted",
     "Understood",
     "VariantGenerated",
+    "VariantRejected",
     "type_name",
 ]

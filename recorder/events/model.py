@@ -26,6 +26,7 @@ class ModelCalled(Event, frozen=True, tag="model_called"):
 
     ``request_digest`` is the first 128 bits of the SHA-256 of the canonical JSON of the whole message list, contents
     put in. ``tools_json`` stands in the first call of a thread and wherever the tools changed, else None.
+    ``parameters_json`` None: unknown. ``kind_reason`` says why a call behind a gateway is of its kind.
     """
 
     call_id: str
@@ -33,27 +34,31 @@ class ModelCalled(Event, frozen=True, tag="model_called"):
     thread_id: str
     call_kind: CallKind
     model: str
-    parameters_json: str
+    parameters_json: str | None
     request_digest: str
     shared_count: int
     message_count: int
     new_messages_json: str
     parent_call_id: str | None = None
     tools_json: str | None = None
+    kind_reason: str | None = None
 
 
 class ModelResponded(Event, frozen=True, tag="model_responded"):
-    """The reply of a call. Tokens as the provider counted them; ``cost_usd`` None when the price is unknown."""
+    """The reply of a call. Tokens as the provider counted them; ``cost_usd`` None when the price is unknown.
+
+    Tokens, latency and finish reason are None where a source has the reply only.
+    """
 
     call_id: str
     role: Role
     text: str
-    finish_reason: str
-    latency_ms: float
+    finish_reason: str | None
+    latency_ms: float | None
     tool_calls: tuple[RepliedToolCall, ...] = ()
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_input_tokens: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cached_input_tokens: int | None = 0
     cost_usd: float | None = None
     served_model: str | None = None
 

@@ -22,10 +22,13 @@ class QuestionAsked(Event, frozen=True, tag="question_asked"):
 
 
 class QuestionAnswered(Event, frozen=True, tag="question_answered"):
-    """The simulated user's reply and what it revealed."""
+    """The simulated user's reply and what it revealed: ``()`` is nothing, None is unknown.
+
+    ``answer`` and ``latency_ms`` are None where a source does not tell them.
+    """
 
     question_id: str
-    answer: str
+    answer: str | None
     simulator: str
-    latency_ms: float
-    revealed: tuple[RevealedSegment, ...] = ()
+    latency_ms: float | None
+    revealed: tuple[RevealedSegment, ...] | None = ()

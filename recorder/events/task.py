@@ -12,7 +12,17 @@ class TaskRegistered(Event, frozen=True, tag="task_registered"):
 
 
 class VariantGenerated(Event, frozen=True, tag="variant_generated"):
-    """A variant as this run used it, whoever made it (``variant.origin``)."""
+    """A variant as this run used it, whoever made it (``variant.origin``).
+
+    Where this program made it, ``rewriter`` is ``rules/N`` or a model's name, ``rewriter_digest`` covers rules or
+    prompt and parameters, and ``diff`` is the unified diff of the words of the two prompts. ``terminal_states`` are the
+    distinct ones of the trials behind an imported label, where the source tells them without the trials.
+    """
 
     variant: Variant
     variant_digest: str
+    task_digest: str | None = None
+    rewriter: str | None = None
+    rewriter_digest: str | None = None
+    diff: str | None = None
+    terminal_states: tuple[tuple[int, ...], ...] | None = None

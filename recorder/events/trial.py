@@ -11,7 +11,8 @@ EndedBy = Literal["submitted", "turn_limit", "cost_limit", "time_limit", "gave_u
 class TrialStarted(Event, frozen=True, tag="trial_started"):
     """First event of an attempt: every key of the trial, as planned. Limits and parameters are canonical JSON.
 
-    ``origin`` is ``recorded``, or the format that the trial was imported from.
+    ``origin`` is ``recorded``, or the format that the trial was imported from. Seed, limits, parameters and the digest
+    of the prompts are None where that does not tell them.
     """
 
     run_id: str
@@ -29,11 +30,11 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     persona: str
     ask_notice: str
     trial_index: int
-    seed: int
+    seed: int | None
     grader: str
-    limits_json: str
-    parameters_json: str
-    prompts_digest: str
+    limits_json: str | None
+    parameters_json: str | None
+    prompts_digest: str | None
     oracle_scope: str
     sandbox: str
     role: str = "evaluated"
@@ -50,15 +51,17 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
 class TrialFinished(Event, frozen=True, tag="trial_finished"):
     """Last event of a valid attempt. ``final_score`` and ``final_total`` only where the benchmark gives them.
 
-    ``cost_usd`` is None when any call of the attempt had no known price.
+    ``cost_usd`` is None when any call of the attempt had no known price. ``action_count`` is None where a source does
+    not tell what the agent did; then nothing is known of its actions and questions. ``ended_by``, ``final_answer`` and
+    ``duration_ms`` are None where it does not tell them.
     """
 
-    ended_by: EndedBy
+    ended_by: EndedBy | None
     is_success: bool
-    final_answer: str
-    action_count: int
+    final_answer: str | None
+    action_count: int | None
     checkpoint_count: int
-    duration_ms: float
+    duration_ms: float | None
     final_score: float | None = None
     final_total: float | None = None
     cost_usd: float | None = None
@@ -66,9 +69,12 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
 
 
 class TrialFailed(Event, frozen=True, tag="trial_failed"):
-    """Last event of an attempt that infrastructure ended: missing data, never a score of zero."""
+    """Last event of an attempt that infrastructure ended: missing data, never a score of zero.
 
-    boundary: Boundary
+    ``boundary`` is None where a source does not tell at which one it failed.
+    """
+
+    boundary: Boundary | None
     error_kind: str
     message: str
     is_retry_owed: bool

@@ -105,8 +105,15 @@ class Benchmark(Protocol):
         """Return what the agent is told about the environment, the same under every condition; may be empty."""
         ...
 
-    def open(self, task: Task, settings: EnvironmentSettings) -> AbstractAsyncContextManager[Environment]:
+    def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AbstractAsyncContextManager[Environment]:
         """Open the environment of a task; closing leaves no process and no file behind.
+
+        Args:
+            task: The task.
+            settings: How environments are opened.
+            variant: The variant that is run, None with the full prompt; its ``environment_change`` is made.
 
         Raises:
             BoundaryError: It cannot be opened.

@@ -14,10 +14,9 @@ from recorder.events import AnyEvent, Skipped
 from recorder.values import Checkpoint, Task, Variant
 from runners.benchmarks.protocol import CheckpointResult
 from runners.conversation import Message
-from runners.imports import unknown
 from runners.imports.ask_early_conditions import condition_of_trial
 from runners.imports.course import Call, course_of_calls, course_of_turns
-from runners.imports.facts import Finish, Found, ImportFailed, Injected, Known, Options, Source, TrialFacts
+from runners.imports.facts import UNKNOWN, Finish, Found, ImportFailed, Injected, Known, Options, Source, TrialFacts
 from runners.imports.fields import as_bool, as_count, as_list, as_number, as_object, as_text, optional_count
 from runners.imports.sources import decode_json_or_lines
 from runners.imports.turns import Outcome, Turn, message_of, turns_of
@@ -114,7 +113,7 @@ def _measured(place: str, given: Mapping[str, Any], condition: str, known: Known
         measured = variant.benchmark, variant.task_id
     task = Task(
         benchmark=measured[0],
-        benchmark_version=unknown.TEXT,
+        benchmark_version=UNKNOWN,
         task_id=measured[1],
         prompt="",
         checkpoints=(Checkpoint(checkpoint_id=_SUCCESS, label="the task succeeded"),),
@@ -232,7 +231,7 @@ def _injected(
     has_come = before < len(actions) or message is not None
     return Injected(
         percent=int(condition.removeprefix("inject_")),
-        message=message or "",
+        message=message,
         after_action=before if has_come else None,
         target_action=int(point) if point is not None else None,
     )

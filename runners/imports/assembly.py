@@ -47,6 +47,7 @@ def assemble(
     registered: Iterable[Task | Variant],
     trials: Sequence[TrialFacts],
     known: Known,
+    terminal_states: Mapping[str, tuple[tuple[int, ...], ...]] | None = None,
 ) -> Assembled:
     """Return the streams of an import.
 
@@ -56,6 +57,7 @@ def assemble(
         registered: Tasks and variants beside those of the trials, in order.
         trials: The trials, in the order of the files.
         known: What the store has; a unit's budget never changes.
+        terminal_states: What a source without trials tells of them, by variant digest.
 
     Raises:
         ImportFailed: Two entries describe one trial in different ways.
@@ -67,7 +69,7 @@ def assemble(
     streams = [_stream(format_name, run_id, trial, budgets) for trial in numbered]
     owned = (each for trial in numbered for each in (trial.task, trial.variant) if each is not None)
     return Assembled(
-        registrations=(*_registrations((*registered, *owned)), *new_budgets),
+        registrations=(*_registrations((*registered, *owned), terminal_states or {}), *new_budgets),
         trials=tuple(streams),
         skipped=skipped,
     )
@@ -150,7 +152,7 @@ def _budgets(format_name: str, trials: Sequence[TrialFacts], known: Mapping[Unit
             oracles[_unit(trial)].append(trial)
     found = []
     for unit, used in oracles.items():
-        counts = tuple(action_count(trial.course) for trial in used)
+        counts = tuple(action_count(trial.course or ()) for trial in used)
         benchmark, identity, scope, unit_id = unit
         found.append(
             OracleBudgetSet(
@@ -167,7 +169,9 @@ def _budgets(format_name: str, trials: Sequence[TrialFacts], known: Mapping[Unit
     return found
 
 
-def _registrations(values: Iterable[Task | Variant]) -> list[AnyEvent]:
+def _registrations(
+    values: Iterable[Task | Variant], terminal_states: Mapping[str, tuple[tuple[int, ...], ...]]
+) -> list[AnyEvent]:
     """Tasks and variants in order; one that was registered already is not repeated unless it changed in between."""
     events: list[AnyEvent] = []
     latest: dict[tuple[str, ...], Task | Variant] = {}
@@ -178,7 +182,9 @@ def _registrations(values: Iterable[Task | Variant]) -> list[AnyEvent]:
             continue
         latest[key] = value
         if isinstance(value, Variant):
-            events.append(VariantGenerated(variant=value, variant_digest=value.variant_digest))
+            identity = value.variant_digest
+            states = terminal_states.get(identity)
+            events.append(VariantGenerated(variant=value, variant_digest=identity, terminal_states=states))
         else:
             events.append(TaskRegistered(task=value, task_digest=value.task_digest))
     return events

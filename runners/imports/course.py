@@ -21,15 +21,20 @@ from recorder.events import (
 )
 from recorder.events.action import ActionKind
 from runners.conversation import Message, new_messages_json
-from runners.imports import unknown
+from runners.imports.facts import UNKNOWN
 from runners.imports.turns import Outcome, Turn
 from runners.models.history import History
 
 ASK_TOOL = "ask_user"
+_NOTHING = Outcome(text="", is_error=False, duration_ms=0.0)
+"""What comes back from a turn of text, as our own agent records it."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One action of a source that has no conversation; ``arguments`` is an object, or raw text where malformed."""
+    """One action of a source that has no conversation; ``arguments`` is an object, or raw text where malformed.
+
+    ``outcome`` None: the source does not tell what came back.
+    """
 
     name: str
     arguments: Any
@@ -38,7 +43,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def course_of_turns(
-    turns: Iterable[Turn], *, model: str, has_channel: bool, simulator: str = unknown.TEXT
+    turns: Iterable[Turn], *, model: str, has_channel: bool, simulator: str = UNKNOWN
 ) -> tuple[AnyEvent, ...]:
     """Return the events of some turns: model calls as deltas, actions with their results, questions.
 
@@ -62,7 +67,7 @@ def course_of_turns(
                 thread_id="main",
                 call_kind="main",
                 model=model,
-                parameters_json="{}",
+                parameters_json=None,
                 request_digest=asked.digest,
                 shared_count=shared_count,
                 message_count=len(request),
@@ -76,33 +81,33 @@ def course_of_turns(
         for call, outcome in zip(turn.reply.tool_calls, turn.outcomes, strict=True):
             action += 1
             kind, arguments_json = _arguments(call.arguments_json)
-            found = outcome or Outcome(text="", is_error=True)  # a call without a result gave the agent none
-            results[call.call_id] = (action, found.text)
+            if outcome is not None:
+                results[call.call_id] = (action, outcome.text)
             started = _started(action, kind, call.name, arguments_json, call_id, call.call_id or None)
-            events += _acted(started, found, has_channel=has_channel, simulator=simulator)
+            events += _acted(started, outcome, has_channel=has_channel, simulator=simulator)
         if not turn.reply.tool_calls and turn.is_text_action:
             action += 1
             events += _acted(
                 _started(action, "text", "message", "{}", call_id, None),
-                Outcome(text=""),
+                _NOTHING,
                 has_channel=False,
                 simulator=simulator,
             )
     return tuple(events)
 
 
-def course_of_calls(calls: Iterable[Call], *, has_channel: bool, simulator: str = unknown.TEXT) -> tuple[AnyEvent, ...]:
+def course_of_calls(calls: Iterable[Call], *, has_channel: bool, simulator: str = UNKNOWN) -> tuple[AnyEvent, ...]:
     """Return the events of a bare list of actions; there are no model calls to name."""
     events: list[AnyEvent] = []
     for action, call in enumerate(calls, 1):
-        outcome = call.outcome or Outcome(text="", is_error=not call.is_text)
+        outcome = _NOTHING if call.is_text else call.outcome
         if call.is_text:
-            started = _started(action, "text", "message", "{}", "", None)
+            started = _started(action, "text", "message", "{}", None, None)
         else:
             given = call.arguments
             text = given if isinstance(given, str) else canonical_json({} if given is None else given).decode()
             kind, arguments_json = _arguments(text)
-            started = _started(action, kind, call.name, arguments_json, "", None)
+            started = _started(action, kind, call.name, arguments_json, None, None)
         events += _acted(started, outcome, has_channel=has_channel, simulator=simulator)
     return tuple(events)
 
@@ -125,14 +130,14 @@ def _responded(turn: Turn, call_id: str) -> ModelResponded:
         call_id=call_id,
         role="agent",
         text=turn.reply.content,
-        finish_reason=turn.finish_reason or ("tool_calls" if turn.reply.tool_calls else "stop"),
-        latency_ms=unknown.MILLISECONDS if turn.latency_ms is None else turn.latency_ms,
+        finish_reason=turn.finish_reason,
+        latency_ms=turn.latency_ms,
         tool_calls=tuple(
             RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
             for call in turn.reply.tool_calls
         ),
-        input_tokens=unknown.TOKENS if turn.input_tokens is None else turn.input_tokens,
-        output_tokens=unknown.TOKENS if turn.output_tokens is None else turn.output_tokens,
+        input_tokens=turn.input_tokens,
+        output_tokens=turn.output_tokens,
         cached_input_tokens=turn.cached_input_tokens,
         cost_usd=turn.cost_usd,
     )
@@ -148,7 +153,7 @@ def _arguments(text: str) -> tuple[ActionKind, str]:
 
 
 def _started(
-    action: int, kind: ActionKind, name: str, arguments_json: str, model_call_id: str, call_id: str | None
+    action: int, kind: ActionKind, name: str, arguments_json: str, model_call_id: str | None, call_id: str | None
 ) -> ActionStarted:
     return ActionStarted(
         action_index=action,
@@ -160,10 +165,13 @@ def _started(
     )
 
 
-def _acted(started: ActionStarted, outcome: Outcome, *, has_channel: bool, simulator: str) -> list[AnyEvent]:
-    duration_ms = unknown.MILLISECONDS if outcome.duration_ms is None else outcome.duration_ms
+def _acted(started: ActionStarted, outcome: Outcome | None, *, has_channel: bool, simulator: str) -> list[AnyEvent]:
+    """What an action is in events; that it ended is known also where nothing is known of what came back."""
     finished = ActionFinished(
-        action_index=started.action_index, is_error=outcome.is_error, result=outcome.text, duration_ms=duration_ms
+        action_index=started.action_index,
+        is_error=outcome.is_error if outcome else None,
+        result=outcome.text if outcome else None,
+        duration_ms=outcome.duration_ms if outcome else None,
     )
     is_question = has_channel and started.kind == "tool" and is_ask_tool(started.name)
     if not is_question:
@@ -178,7 +186,11 @@ def _acted(started: ActionStarted, outcome: Outcome, *, has_channel: bool, simul
         action_index=started.action_index,
     )
     answered = QuestionAnswered(
-        question_id=question_id, answer=outcome.text, simulator=simulator, latency_ms=duration_ms
+        question_id=question_id,
+        answer=finished.result,
+        simulator=simulator,
+        latency_ms=finished.duration_ms,
+        revealed=None,
     )
     return [started, asked, answered, finished]
 

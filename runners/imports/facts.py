@@ -11,6 +11,12 @@ from recorder.values import Task, Variant
 from runners.benchmarks.protocol import CheckpointResult
 from runners.errors import RunnerError
 
+UNKNOWN = "unknown"
+"""The name of what a source does not name: strategy, persona, ask notice, sandbox, benchmark version, simulator.
+
+Trials are told apart and grouped by these; every other value that a source lacks is None.
+"""
+
 
 class ImportFailed(RunnerError):
     """A file cannot be imported; the message names the file, the place in it and the next step."""
@@ -52,11 +58,12 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 class Injected(msgspec.Struct, frozen=True, kw_only=True):
     """An injection as a source tells of it; ``after_action`` None: the trial ended first.
 
-    ``target_action`` only where the source states it, else it follows from the budget.
+    ``message`` None: the source does not show it. ``target_action`` only where the source states it, else it follows
+    from the budget.
     """
 
     percent: int
-    message: str
+    message: str | None
     after_action: int | None = None
     target_action: int | None = None
 
@@ -75,16 +82,17 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What ended a trial that has no result: missing data."""
+    """What ended a trial that has no result: missing data. ``boundary`` None: the source does not tell whose fault."""
 
-    boundary: Boundary
+    boundary: Boundary | None
     error_kind: str
     message: str
     duration_ms: float | None = None
 
 
 class TrialFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial of a source. ``place`` says where it stands, for messages; ``course`` is what happened, in order.
+    """One trial of a source. ``place`` says where it stands, for messages; ``course`` is what happened, in order, None
+    where the source does not tell.
 
     ``trial_index`` None: the source has no number, so it gets its place among the trials of its cell.
     """
@@ -101,7 +109,7 @@ class TrialFacts(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     user_simulator: str | None = None
     oracle_scope: Literal["task", "variant"] = "task"
-    course: tuple[AnyEvent, ...] = ()
+    course: tuple[AnyEvent, ...] | None = None
     injected: Injected | None = None
 
 
@@ -109,9 +117,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was found in one file.
 
     ``registered`` are tasks and variants in the order in which they are to be registered, beside those of the trials.
+    ``terminal_states`` are what a source without trials tells of them, by variant digest.
     """
 
     trials: tuple[TrialFacts, ...] = ()
     registered: tuple[Task | Variant, ...] = ()
+    terminal_states: Mapping[str, tuple[tuple[int, ...], ...]] = {}
     skipped: tuple[Skipped, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from recorder.pull import has_store
 from recorder.reader import read_snapshot, stream_ids
 from recorder.store import Store, check_experiment_id
 from recorder.values import Task, Variant
-from runners.imports import unknown
 from runners.imports.assembly import Assembled, ImportedStream, assemble, finished
 from runners.imports.facts import Failure, Finish, Found, ImportFailed, Known, Options, Source
 from runners.imports.known import load_known
@@ -78,6 +77,7 @@ def run_import(
         [each for part in found for each in part.registered],
         [trial for part in found for trial in part.trials],
         known,
+        {digest: states for part in found for digest, states in part.terminal_states.items()},
     )
     files = tuple(_recorded(form, source, part) for source, part in zip(sources, found, strict=True))
     if not assembled.registrations:
@@ -121,7 +121,7 @@ def _recorded(form: Format, source: Source, found: Found) -> ImportRecorded:
         source_bytes=len(source.content),
         understood=tuple(Understood(kind=kind, count=count) for kind, count in _counts(found) if count),
         skipped=found.skipped,
-        remarks=(*found.remarks, *((unknown.REMARK,) if found.trials else ())),
+        remarks=found.remarks,
     )
 
 

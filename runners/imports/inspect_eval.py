@@ -12,10 +12,10 @@ from recorder.events import Skipped
 from recorder.events.trial import EndedBy
 from recorder.values import CONDITIONS, Checkpoint, Task, Variant
 from runners.benchmarks.protocol import CheckpointResult
-from runners.imports import unknown
 from runners.imports.course import course_of_turns, is_ask_tool
 from runners.imports.eval_archive import Archive
 from runners.imports.facts import (
+    UNKNOWN,
     Failure,
     Finish,
     Found,
@@ -27,7 +27,7 @@ from runners.imports.facts import (
     TrialFacts,
 )
 from runners.imports.fields import as_count, as_object, as_text, optional_count, shown
-from runners.imports.inspect_turns import duration_ms, turns_of_sample, with_attachments
+from runners.imports.inspect_turns import duration_ms, has_course, turns_of_sample, with_attachments
 from runners.imports.turns import Turn
 
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -111,7 +111,7 @@ def _trial(
         raise ValueError("the agent called ask_user; say --condition ask_user")
     task = Task(
         benchmark=str(metadata.get("benchmark") or described["task"]),
-        benchmark_version=str(described.get("task_version") or unknown.TEXT),
+        benchmark_version=str(described.get("task_version") or UNKNOWN),
         task_id=_task_id(sample, metadata),
         prompt=prompt if variant is None else "",
         checkpoints=tuple(Checkpoint(checkpoint_id=name, label=name) for name in sorted(_names(header, scores))),
@@ -124,10 +124,10 @@ def _trial(
         condition=condition,
         agent=options.agent or model,
         model=model,
-        grader=", ".join(sorted({name.partition("/")[0] for name in scores})) or unknown.TEXT,
+        grader=", ".join(sorted({name.partition("/")[0] for name in scores})) or UNKNOWN,
         trial_index=_trial_index(sample, metadata, described, options),
         seed=optional_count(metadata.get("seed", _generation(described).get("seed")), "seed"),
-        course=course_of_turns(turns, model=model, has_channel=has_channel),
+        course=course_of_turns(turns, model=model, has_channel=has_channel) if has_course(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
         end=_end(sample, header, task, scores),
     )
@@ -219,7 +219,7 @@ def _end(
         message = str(error.get("message") if isinstance(error, dict) else error)
         kind = re.match(r"\w+", message)
         return Failure(
-            boundary="recorder",
+            boundary=None,
             error_kind=kind[0] if kind else "error",
             message=message,
             duration_ms=took_ms,
@@ -236,9 +236,14 @@ def _end(
         is_success=_headline(header, scores) == 1,
         results=results,
         ended_by=_LIMITS.get(str(limit.get("type")), "turn_limit") if limit else None,
-        final_answer=str((sample.get("output") or {}).get("completion") or ""),
+        final_answer=_answer(sample),
         duration_ms=took_ms,
     )
+
+
+def _answer(sample: Mapping[str, Any]) -> str | None:
+    answer = (sample.get("output") or {}).get("completion")
+    return None if answer is None else str(answer)
 
 
 def _headline(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> float | None:
@@ -260,7 +265,7 @@ def _injected(condition: str, metadata: Mapping[str, Any], turns: Sequence[Turn]
     target = metadata.get("inject_after_action")
     return Injected(
         percent=int(condition.removeprefix("inject_")),
-        message=found[1] if found else "",
+        message=found[1] if found else None,
         after_action=found[0] if found else None,
         target_action=None if target is None else as_count(target, "metadata.inject_after_action"),
     )

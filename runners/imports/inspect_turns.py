@@ -6,7 +6,7 @@ from typing import Any
 
 from recorder.canonical import canonical_json
 from runners.conversation import Message
-from runners.imports.fields import as_count, as_list, as_number, as_object, optional_count
+from runners.imports.fields import as_list, as_number, as_object, optional_count
 from runners.imports.turns import Outcome, Turn, message_of, turns_of
 
 _ATTACHMENT = "attachment://"
@@ -31,13 +31,23 @@ def turns_of_sample(sample: Mapping[str, Any]) -> list[Turn]:
     """
     events = [as_object(event, "an event") for event in sample.get("events") or []]
     calls = [event for event in _before_scoring(events) if event.get("event") == "model" and _has_reply(event)]
-    messages = [message_of(as_object(each, "a message")) for each in as_list(sample.get("messages") or [], "messages")]
+    given = [as_object(each, "a message") for each in as_list(sample.get("messages") or [], "messages")]
+    messages = [message_of(each) for each in given]
+    errors = {str(each["tool_call_id"]): bool(each.get("error")) for each in given if each.get("tool_call_id")}
     outcomes = _outcomes(events)
     if not calls:
-        errors = frozenset(call_id for call_id, outcome in outcomes.items() if outcome.is_error)
-        return turns_of(messages, errors)
-    told = {each.tool_call_id: Outcome(text=each.content) for each in messages if each.tool_call_id is not None}
+        return turns_of(messages, {**errors, **{call_id: outcome.is_error for call_id, outcome in outcomes.items()}})
+    told = {
+        each.tool_call_id: Outcome(text=each.content, is_error=errors[each.tool_call_id])
+        for each in messages
+        if each.tool_call_id is not None
+    }
     return [_turn(event, sample, {**told, **outcomes}) for event in calls]
+
+
+def has_course(sample: Mapping[str, Any]) -> bool:
+    """Return whether a sample tells what the agent did: a log can be written without."""
+    return bool(sample.get("messages") or sample.get("events"))
 
 
 def _before_scoring(events: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
@@ -83,11 +93,11 @@ def _turn(event: Mapping[str, Any], sample: Mapping[str, Any], outcomes: Mapping
         request=tuple(_request(event, sample)),
         reply=reply,
         outcomes=tuple(outcomes.get(call.call_id) for call in reply.tool_calls),
-        finish_reason=str(choice.get("stop_reason") or ""),
+        finish_reason=str(choice["stop_reason"]) if choice.get("stop_reason") else None,
         latency_ms=_milliseconds(event.get("working_time") or output.get("time")),
         input_tokens=optional_count(usage.get("input_tokens"), "input_tokens"),
         output_tokens=optional_count(usage.get("output_tokens"), "output_tokens"),
-        cached_input_tokens=as_count(usage.get("input_tokens_cache_read") or 0, "input_tokens_cache_read"),
+        cached_input_tokens=optional_count(usage.get("input_tokens_cache_read"), "input_tokens_cache_read"),
         cost_usd=None if cost is None else as_number(cost, "total_cost"),
     )
 

@@ -3,20 +3,22 @@
 Source: docs/metrics.md 7; LHAW, appendix F.2.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from recorder.events import Skipped
 from recorder.values import DIMENSIONS, ExpectedQuestions, Segment, Task, Variant
-from runners.imports import unknown
-from runners.imports.facts import Found, ImportFailed, Known, Options, Source
+from runners.imports.facts import UNKNOWN, Found, ImportFailed, Known, Options, Source
 from runners.imports.fields import as_list, as_object, as_text, literal_or_json, shown
 from runners.imports.sources import decode_json_or_lines
 
 RELEASED_SHA256 = "f67973650afd425cb0344c8b078a1c911cde0fcacb4005476c3cd520091a6ed5"
-BENCHMARKS = {"MCP-Atlas": "mcp_atlas", "TheAgentCompany": "tac", "SWE-Bench Pro": "swebench_pro", "desk": "desk"}
-"""The names of the release, and our own benchmark, which the release does not have."""
+BENCHMARKS = {"MCP-Atlas": "mcp_atlas", "TheAgentCompany": "tac", "SWE-Bench Pro": "swebench_pro"}
+"""The names of the release. Another benchmark stands in a file under the name that it has here."""
+_SHORTEST = 5  # letters that can be the beginning of a name of the release
+_OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CLASSES = ("outcome-critical", "divergent", "benign")
 _RELEASED = {
     "rows by class": {"outcome-critical": 121, "divergent": 94, "benign": 70},
@@ -46,9 +48,10 @@ def parse(source: Source, options: Options, known: Known) -> Found:
     del options, known
     rows = decode_json_or_lines(source)
     registered: list[Task | Variant] = []
-    variants: dict[str, tuple[int, Variant]] = {}
+    variants: dict[tuple[str, str], tuple[int, Variant]] = {}
     prompts: dict[str, set[str]] = {}
     notes: Counter[str] = Counter()
+    states: dict[str, tuple[tuple[int, ...], ...]] = {}
     counts = {name: Counter[str]() for name in _RELEASED}
     for number, row in enumerate(rows, 1):
         try:
@@ -57,7 +60,7 @@ def parse(source: Source, options: Options, known: Known) -> Found:
             raise ImportFailed(
                 f"{source.name}, row {number}: {error}; docs/imports.md describes the columns"
             ) from error
-        first, before = variants.setdefault(variant.variant_id, (number, variant))
+        first, before = variants.setdefault((variant.benchmark, variant.variant_id), (number, variant))
         if before != variant:
             raise ImportFailed(f"{source.name}: rows {first} and {number} are both {variant.variant_id!r} and differ")
         if first != number:
@@ -66,12 +69,14 @@ def parse(source: Source, options: Options, known: Known) -> Found:
         registered += [task, variant]
         prompts.setdefault(f"{task.benchmark}/{task.task_id}", set()).add(task.prompt)
         notes.update(row_notes)
+        states[variant.variant_digest] = tuple(terminal_states(row["terminal_states"]))
         counts["rows by class"][str(variant.ambiguity_class)] += 1
         counts["rows by removed segments"][str(len(variant.segments))] += 1
         counts["rows by dataset"][row["dataset"]] += 1
     several = sum(len(texts) > 1 for texts in prompts.values())
     return Found(
         registered=tuple(registered),
+        terminal_states=states,
         skipped=tuple(_skipped(note, count) for note, count in sorted(notes.items())),
         remarks=(
             *_checked(source, counts),
@@ -112,17 +117,15 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
     missing = [name for name in _COLUMNS if name not in row]
     if missing:
         raise ValueError(f"column {missing[0]!r} is missing; found: {', '.join(map(str, row))}")
-    if row["dataset"] not in BENCHMARKS:
-        raise ValueError(f"unknown benchmark {shown(row['dataset'])} in column dataset; known: {', '.join(BENCHMARKS)}")
     if row["ambiguity_class"] not in CLASSES:
         raise ValueError(f"ambiguity_class is {shown(row['ambiguity_class'])}; known: {', '.join(CLASSES)}")
     segments = tuple(map(_segment, as_list(row["removed_segments"], "removed_segments")))
     dimensions = _dimensions(row["information_dimension"])
-    states = terminal_states(row["terminal_states"])
-    benchmark = BENCHMARKS[row["dataset"]]
+    terminal_states(row["terminal_states"])
+    benchmark = _benchmark(row["dataset"])
     task = Task(
         benchmark=benchmark,
-        benchmark_version=unknown.TEXT,
+        benchmark_version=UNKNOWN,
         task_id=as_text(row["original_task"], "original_task"),
         prompt=as_text(row["original_prompt"], "original_prompt"),
         checkpoints=(),
@@ -140,11 +143,26 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
         classified_by="lhaw-dataset",
     )
     notes = [f"column {name}: no part of the format" for name in row if name not in _COLUMNS]
-    if states:
-        notes.append("terminal_states: a set without multiplicity, so neither trials nor successes follow from it")
     if set(dimensions) != {segment.dimension for segment in segments}:
         notes.append("information_dimension: not the dimensions of removed_segments, which are kept")
     return task, variant, notes
+
+
+def _benchmark(name: Any) -> str:
+    """The benchmark of a row; a name that is one of the release in another spelling, or its beginning, is a mistake."""
+    if name in BENCHMARKS:
+        return BENCHMARKS[name]
+    released = [_letters(known) for pair in BENCHMARKS.items() for known in pair]
+    letters = _letters(name) if isinstance(name, str) and _OWN_NAME.fullmatch(name) else ""
+    if not letters or any(known[: max(_SHORTEST, len(letters))] == letters for known in released):
+        raise ValueError(
+            f"unknown benchmark {shown(name)} in column dataset; known: {', '.join(BENCHMARKS)}, and names of your own"
+        )
+    return str(name)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _dimensions(value: Any) -> list[str]:

@@ -16,9 +16,9 @@ from runners.benchmarks.mcp_atlas.cells import parse_claims
 from runners.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of
 from runners.benchmarks.mcp_atlas.rows import CSV_FIELD_LIMIT
 from runners.benchmarks.protocol import CheckpointResult
-from runners.imports import unknown
 from runners.imports.course import Call, course_of_calls, course_of_turns, is_ask_tool
 from runners.imports.facts import (
+    UNKNOWN,
     Failure,
     Finish,
     Found,
@@ -115,7 +115,7 @@ def _trial(
     claims = parse_claims(row["gtfa_claims"])
     task = Task(
         benchmark=BENCHMARK,
-        benchmark_version=unknown.TEXT,
+        benchmark_version=UNKNOWN,
         task_id=as_text(row["task"], "TASK").partition("::")[0],
         prompt=row["prompt"] if condition.startswith("full") else row["original_prompt"],
         checkpoints=tuple(Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1)),
@@ -153,7 +153,7 @@ def _end(row: Mapping[str, str], claims: Sequence[str]) -> Finish | Failure:
     duration_ms = as_number(seconds, "trajectory_time") * 1000 if seconds else None
     error = answer if answer.startswith("ERROR:") else row.get("errors", "") if not answer.strip() else ""
     if error.strip() not in ("", "[]", "{}", "None", "null"):
-        return Failure(boundary="model", error_kind="upstream_error", message=error, duration_ms=duration_ms)
+        return Failure(boundary=None, error_kind="upstream_error", message=error, duration_ms=duration_ms)
     if row["coverage_score"].strip().lower() in ("", "none", "null", "nan"):
         reason = "the row has no coverage: no claims, or judging failed"
         return Failure(boundary="grader", error_kind="no_coverage", message=reason, duration_ms=duration_ms)
@@ -191,20 +191,20 @@ def _score(judged: Mapping[str, Any]) -> float:
     return score
 
 
-def _course(row: Mapping[str, str], agent: str, *, has_channel: bool) -> tuple[AnyEvent, ...]:
-    """The conversation if the row has it, else its list of tool calls, else nothing."""
+def _course(row: Mapping[str, str], agent: str, *, has_channel: bool) -> tuple[AnyEvent, ...] | None:
+    """From the conversation if the row has it, else from its list of tool calls; None where it has neither."""
     if row.get("raw_conversation_history"):
         given = as_list(literal_or_json(row["raw_conversation_history"], "raw_conversation_history"), "the history")
         turns: list[Turn] = turns_of([message_of(as_object(each, "a message")) for each in given])
         names = [call.name for turn in turns for call in turn.reply.tool_calls]
         course = course_of_turns(turns, model=agent, has_channel=has_channel)
-    else:
-        cell = row.get("trajectory") or "[]"
-        calls = [
-            _call(as_object(each, "a call")) for each in as_list(literal_or_json(cell, "trajectory"), "trajectory")
-        ]
+    elif row.get("trajectory"):
+        given = as_list(literal_or_json(row["trajectory"], "trajectory"), "trajectory")
+        calls = [_call(as_object(each, "a call")) for each in given]
         names = [call.name for call in calls]
         course = course_of_calls(calls, has_channel=has_channel)
+    else:
+        return None
     if not has_channel and any(map(is_ask_tool, names)):
         raise ValueError("the agent called ask_user; say --condition ask_user")
     return course

@@ -10,8 +10,7 @@ from typing import Any
 from recorder.events import Skipped
 from recorder.values import Checkpoint, Task
 from runners.benchmarks.protocol import CheckpointResult
-from runners.imports import unknown
-from runners.imports.facts import Finish, Found, ImportFailed, Known, Options, Source, TrialFacts
+from runners.imports.facts import UNKNOWN, Finish, Found, ImportFailed, Known, Options, Source, TrialFacts
 from runners.imports.fields import literal_or_json, shown
 from runners.imports.sources import decode_json
 
@@ -83,7 +82,7 @@ def _task(instance_id: str, instance: Mapping[str, Any] | None) -> Task:
         label += f" ({_count(instance, 'fail_to_pass')} and {_count(instance, 'pass_to_pass')} tests)"
     return Task(
         benchmark=BENCHMARK,
-        benchmark_version=unknown.TEXT,
+        benchmark_version=UNKNOWN,
         task_id=instance_id,
         prompt=str(instance.get("problem_statement") or "") if instance else "",
         checkpoints=(Checkpoint(checkpoint_id=_RESOLVED, label=label),),

@@ -10,8 +10,7 @@ from typing import Any
 from recorder.events import Skipped
 from recorder.values import CONDITIONS, Checkpoint, Task
 from runners.benchmarks.protocol import CheckpointResult
-from runners.imports import unknown
-from runners.imports.facts import Failure, Finish, Found, ImportFailed, Known, Options, Source, TrialFacts
+from runners.imports.facts import UNKNOWN, Failure, Finish, Found, ImportFailed, Known, Options, Source, TrialFacts
 from runners.imports.fields import as_list, as_number, as_object, as_text, shown
 from runners.imports.sources import decode_json
 
@@ -102,7 +101,7 @@ def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Fail
     points = [_points(each, f"checkpoint {n}") for n, each in enumerate(_checkpoints(given), 1)]
     task = Task(
         benchmark=BENCHMARK,
-        benchmark_version=unknown.TEXT,
+        benchmark_version=UNKNOWN,
         task_id=task_id,
         prompt="",
         checkpoints=tuple(
@@ -112,7 +111,7 @@ def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Fail
         environment_digest="",
     )
     if given.get("error") is not None:
-        return task, Failure(boundary="grader", error_kind="upstream_error", message=str(given["error"]))
+        return task, Failure(boundary=None, error_kind="upstream_error", message=str(given["error"]))
     if not points:
         raise ValueError("a result without checkpoints")
     final = given.get("final_score")

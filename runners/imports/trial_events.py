@@ -11,9 +11,8 @@ from recorder.events import (
 )
 from recorder.values import condition_of, prompt_state_and_channel
 from runners.grading import scored
-from runners.imports import unknown
 from runners.imports.course import action_count
-from runners.imports.facts import Failure, Injected, TrialFacts
+from runners.imports.facts import UNKNOWN, Failure, Injected, TrialFacts
 from runners.injection import injection_action
 
 
@@ -26,7 +25,7 @@ def trial_events(format_name: str, trial: TrialFacts, budget: int | None) -> tup
         budget: B of its unit, if it is injected and there is one.
     """
     target = _target(trial.injected, budget) if trial.injected else None
-    course = _with_injection(trial, target) if trial.injected else trial.course
+    course = _with_injection(trial, target) if trial.injected else trial.course or ()
     return (_started(format_name, trial, budget, target), *course, *_ended(trial))
 
 
@@ -49,17 +48,17 @@ def _started(format_name: str, trial: TrialFacts, budget: int | None, target: in
         agent=trial.agent,
         agent_digest=agent_digest(trial),
         model=trial.model,
-        strategy=unknown.TEXT,
-        persona=unknown.TEXT,
-        ask_notice=unknown.TEXT,
+        strategy=UNKNOWN,
+        persona=UNKNOWN,
+        ask_notice=UNKNOWN,
         trial_index=trial.trial_index or 0,
-        seed=unknown.SEED if trial.seed is None else trial.seed,
+        seed=trial.seed,
         grader=trial.grader,
-        limits_json="{}",
-        parameters_json="{}",
-        prompts_digest="",
+        limits_json=None,
+        parameters_json=None,
+        prompts_digest=None,
         oracle_scope=trial.oracle_scope,
-        sandbox=unknown.TEXT,
+        sandbox=UNKNOWN,
         variant_id=trial.variant.variant_id if trial.variant else None,
         variant_digest=trial.variant.variant_digest if trial.variant else None,
         user_simulator=trial.user_simulator if channel == "ask_user" else None,
@@ -82,16 +81,17 @@ def _with_injection(trial: TrialFacts, target: int | None) -> list[AnyEvent]:
     injected = trial.injected
     assert injected is not None
     after = injected.after_action
+    segments = trial.variant.segments if trial.variant else ()
     event = ClarificationInjected(
         status="skipped" if after is None else "injected",
         inject_percent=injected.percent,
-        target_action=unknown.TARGET_ACTION if target is None else target,
+        target_action=target,
         message=injected.message,
-        segment_ids=tuple(segment.segment_id for segment in trial.variant.segments) if trial.variant else (),
+        segment_ids=tuple(segment.segment_id for segment in segments) or None,
         after_action=after,
         reason="the trial ended first" if after is None else None,
     )
-    course = list(trial.course)
+    course = list(trial.course or ())
     places = [
         place for place, each in enumerate(course, 1) if isinstance(each, ActionFinished) and each.action_index == after
     ]
@@ -114,12 +114,12 @@ def _ended(trial: TrialFacts) -> list[AnyEvent]:
     return [
         *scored(end.results, trial.task.checkpoints, trial.grader),
         TrialFinished(
-            ended_by=end.ended_by or unknown.ENDED_BY,
+            ended_by=end.ended_by,
             is_success=end.is_success,
-            final_answer=end.final_answer or "",
-            action_count=action_count(trial.course),
+            final_answer=end.final_answer,
+            action_count=None if trial.course is None else action_count(trial.course),
             checkpoint_count=len(trial.task.checkpoints),
-            duration_ms=unknown.MILLISECONDS if end.duration_ms is None else end.duration_ms,
+            duration_ms=end.duration_ms,
             final_score=end.final_score,
             final_total=end.final_total,
             cost_usd=end.cost_usd,

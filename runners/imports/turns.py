@@ -11,10 +11,10 @@ from runners.conversation import Message, ToolCall
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back from a tool call."""
+    """What came back from a tool call; ``is_error`` None where the source does not tell."""
 
     text: str
-    is_error: bool = False
+    is_error: bool | None = None
     duration_ms: float | None = None
 
 
@@ -27,11 +27,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     request: tuple[Message, ...]
     reply: Message
     outcomes: tuple[Outcome | None, ...]
-    finish_reason: str = ""
+    finish_reason: str | None = None
     latency_ms: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cached_input_tokens: int = 0
+    cached_input_tokens: int | None = None
     cost_usd: float | None = None
     tools_json: str | None = None
     is_text_action: bool = True
@@ -65,19 +65,20 @@ def _tool_call(wire: Mapping[str, Any]) -> ToolCall:
     return ToolCall(call_id=str(wire.get("id") or ""), name=name, arguments_json=text)
 
 
-def turns_of(messages: Sequence[Message], errors: frozenset[str] = frozenset()) -> list[Turn]:
+def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[Turn]:
     """Return the turns of a conversation; the results of a turn's calls are the tool messages that follow it.
 
     Args:
         messages: The whole conversation.
-        errors: Ids of the calls whose result is an error.
+        errors: Whether the result of a call is an error, by the call's id; unknown for every other call.
     """
     turns = []
+    errors = errors or {}
     for place, message in enumerate(messages):
         if message.role == "assistant":
             results = _results_after(messages, place)
             outcomes = tuple(
-                Outcome(text=results[call.call_id], is_error=call.call_id in errors)
+                Outcome(text=results[call.call_id], is_error=errors.get(call.call_id))
                 if call.call_id in results
                 else None
                 for call in message.tool_calls

@@ -17,7 +17,7 @@ import anyio.to_thread
 from recorder.canonical import canonical_json, digest
 from recorder.compaction import compact
 from recorder.errors import StoreError
-from recorder.events import Package, RunFinished, RunStarted
+from recorder.events import CONTROL_EXPERIMENT, Package, RunFinished, RunStarted
 from recorder.reader import Snapshot, read_snapshot
 from recorder.recorder import Recorder
 from recorder.recovery import recover
@@ -47,7 +47,8 @@ def experiments_of(store: Store, chosen: str | None) -> tuple[str, ...]:
         ExperimentError: The store does not have the chosen one.
     """
     unsealed = read_snapshot(store.root).open_rows["experiment_id"].to_pylist()
-    found = sorted({segment.experiment_id for segment in list_segments(store).chosen} | set(unsealed))
+    sealed = {segment.experiment_id for segment in list_segments(store).chosen}
+    found = sorted((sealed | set(unsealed)) - {CONTROL_EXPERIMENT})  # the daemon's own has no trials
     if chosen is not None and chosen not in found:
         raise ExperimentError(f"{store.name} has no experiment {chosen!r}; it has {', '.join(found) or 'none'}")
     return tuple(found) if chosen is None else (chosen,)

@@ -1,6 +1,5 @@
 """Runs a judge over a store: several judgements at a time, within a cost limit, leaving out what it has judged."""
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,10 +10,9 @@ import msgspec
 from recorder.redaction import Redactor
 from recorder.store import Store
 from recorder.stream import Stream
-from runners.errors import ModelBoundaryError, ungrouped
+from runners.asking import ask
+from runners.errors import ModelBoundaryError
 from runners.judging.afterwards import Counts, experiments_of, held, recorded_run
-from runners.judging.asking import judge
-from runners.judging.interrupts import interruptibly
 from runners.judging.protocol import Judging, Subject
 from runners.judging.stored import Stored, load_stored
 from runners.judging.streams import StreamReader
@@ -22,6 +20,7 @@ from runners.judging.tally import Tally, of_agents
 from runners.models.calls import ModelCaller
 from runners.models.protocol import Model
 from runners.models.retry import RetryPolicy
+from runners.paid_work import Job, PaidWork
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,19 +58,27 @@ class Driver:
         self._store = store
         self._judging = judging
         self._settings = settings
-        self._on_change = on_change
-        self._largest_cost_usd: float | None = None
-        self._running = 0
+        self._work = PaidWork(
+            concurrency=settings.concurrency,
+            max_cost_usd=settings.max_cost_usd,
+            on_change=lambda _: on_change(self),
+        )
         self.tally = Tally(())
-        self.spent_usd = 0.0
-        self.stop_reason: str | None = None
-        self.failures: list[str] = []
 
-    def stop(self, reason: str = "interrupted") -> bool:
-        """Begin no more judgements; returns whether that is new."""
-        is_new = self.stop_reason is None
-        self.stop_reason = self.stop_reason or reason
-        return is_new
+    @property
+    def spent_usd(self) -> float:
+        """What this invocation has paid so far."""
+        return self._work.spent_usd
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why no more judgements begin, if somebody or something stopped them."""
+        return self._work.stop_reason
+
+    @property
+    def failures(self) -> list[str]:
+        """What went wrong, one message for each judgement that failed."""
+        return self._work.failures
 
     async def run(self) -> None:
         """Judge what is not judged yet. The first interrupt lets running judgements end, the second stops them.
@@ -98,71 +105,46 @@ class Driver:
     ) -> None:
         """Judge the subjects of one experiment, in a stream of its own."""
         counts = Counts(len(subjects))
-        pending = deque(subjects)
         settings = self._settings
-
-        async def judge_next(stream: Stream) -> None:
-            subject = pending.popleft()
-            self._running += 1
-            try:
-                question = await anyio.to_thread.run_sync(self._judging.question, subject, stored, reader)
-                await self._judge(subject, question, stream, counts)
-            finally:
-                self._running -= 1
-
-        async def work(stream: Stream) -> None:
-            while pending and self._may_start():
-                await judge_next(stream)
-
         async with recorded_run(
             self._store, experiment_id, settings.config, counts, redactor=settings.redactor
         ) as stream:
-
-            async def all_of_it() -> None:
-                if settings.max_cost_usd is not None and self._largest_cost_usd is None:
-                    await judge_next(stream)  # what one costs is known before several begin
-                with ungrouped():
-                    async with anyio.create_task_group() as tasks:
-                        for _ in range(settings.concurrency):
-                            tasks.start_soon(work, stream)
-
-            await interruptibly(all_of_it, self.stop)
+            jobs = (self._job(subject, stored, reader, stream, counts) for subject in subjects)
+            await self._work.run(jobs)
             counts.outcome = self.stop_reason or ("failed" if counts.failed else "completed")
 
-    async def _judge(self, subject: Subject, question: str, stream: Stream, counts: Counts) -> None:
+    def _job(self, subject: Subject, stored: Stored, reader: StreamReader, stream: Stream, counts: Counts) -> Job:
+        """One judgement: what it cost, and its place in the counts."""
         settings = self._settings
-        caller = ModelCaller(
-            model=settings.model,
-            recording=stream,
-            role="judge",
-            thread_id=f"judge-{subject.last.stream_id}",
-            parameters=settings.parameters,
-            retry=settings.retry,
-            request_timeout_s=settings.request_timeout_s,
-        )
-        try:
-            await judge(self._judging, subject, question, caller, stream)
-        except ModelBoundaryError as error:
-            self.failures.append(str(error))
-            if error.kind == "authentication":  # every other call would end the same way
-                self.stop("failed")
-            self._count(subject, caller.total_usage.cost_usd, counts, is_judged=False)
-        else:
-            self._count(subject, caller.total_usage.cost_usd, counts, is_judged=True)
 
-    def _count(self, subject: Subject, cost_usd: float | None, counts: Counts, *, is_judged: bool) -> None:
-        counts.done += is_judged
-        counts.failed += not is_judged
-        self.tally.add(subject, cost_usd, is_judged=is_judged)
-        self.spent_usd += cost_usd or 0.0
-        self._largest_cost_usd = max(self._largest_cost_usd or 0.0, cost_usd or 0.0)
-        self._on_change(self)
+        async def judge() -> float | None:
+            question = await anyio.to_thread.run_sync(self._judging.question, subject, stored, reader)
+            caller = ModelCaller(
+                model=settings.model,
+                recording=stream,
+                role="judge",
+                thread_id=f"judge-{subject.last.stream_id}",
+                parameters=settings.parameters,
+                retry=settings.retry,
+                request_timeout_s=settings.request_timeout_s,
+            )
+            is_judged = False
+            try:
+                await ask(
+                    caller,
+                    self._judging.template,
+                    question,
+                    self._judging.read,
+                    wanted="verdict",
+                    events=lambda verdict: [self._judging.event(subject, verdict)],
+                )
+                is_judged = True
+            except ModelBoundaryError as error:
+                self._work.note_failure(error)
+            cost_usd = caller.total_usage.cost_usd
+            counts.done += is_judged
+            counts.failed += not is_judged
+            self.tally.add(subject, cost_usd, is_judged=is_judged)
+            return cost_usd
 
-    def _may_start(self) -> bool:
-        """Whether one more judgement fits: nobody stopped the run, and the money reaches for it and those running."""
-        limit = self._settings.max_cost_usd
-        if limit is not None and self.stop_reason is None:
-            reserved = (self._running + 1) * (self._largest_cost_usd or 0.0)
-            if self.spent_usd >= limit or self.spent_usd + reserved > limit:
-                self.stop("cost_limit")
-        return self.stop_reason is None
+        return judge

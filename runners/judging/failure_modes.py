@@ -12,9 +12,9 @@ from recorder.events import JudgedFlag, QuestionJudged
 from runners.judging.protocol import Subject
 from runners.judging.stored import Stored
 from runners.judging.streams import StreamReader
-from runners.judging.template import JudgeTemplate
 from runners.judging.transcript import LAYOUT, actions_text, outcome_text, questions_text, removed_text
 from runners.judging.verdicts import read_flags
+from runners.prompt_template import PromptTemplate
 
 _PLACEHOLDERS = ("full_prompt", "sent_prompt", "removed", "questions", "actions", "outcome")
 
@@ -31,7 +31,7 @@ class FailureModes:
     kind = "failure-modes"
 
     def __init__(self, judge: str, parameters: Mapping[str, Any], path: Path | None = None) -> None:
-        self.template = JudgeTemplate("failure_modes.md", path, _PLACEHOLDERS)
+        self.template = PromptTemplate(("judges", "failure_modes.md"), path, _PLACEHOLDERS)
         self.prompt_digest = short_digest([self.template.source, dict(parameters), LAYOUT])
         self._judge = judge
 
@@ -51,7 +51,7 @@ class FailureModes:
         trial = subject.last
         task = stored.tasks[trial.started.task_digest]
         variant = stored.variants.get(trial.started.variant_digest or "")
-        hidden = variant if trial.started.prompt_state == "underspecified" else None
+        hidden = None if trial.started.prompt_state == "full" else variant
         events = reader.read(trial.stream_id)
         return self.template.user(
             {
@@ -65,7 +65,7 @@ class FailureModes:
         )
 
     def read(self, reply: str) -> tuple[JudgedFlag, ...]:
-        """Return the verdict of each judged flag; raises MalformedVerdict."""
+        """Return the verdict of each judged flag; raises UnusableReply."""
         return read_flags(reply)
 
     def event(self, subject: Subject, verdict: tuple[JudgedFlag, ...]) -> QuestionJudged:

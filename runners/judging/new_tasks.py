@@ -14,9 +14,10 @@ from recorder.values import Task
 from runners.judging.protocol import Subject
 from runners.judging.stored import Stored, StoredTrial
 from runners.judging.streams import StreamReader
-from runners.judging.template import JudgeTemplate
-from runners.judging.transcript import LAYOUT, cut
+from runners.judging.transcript import LAYOUT
 from runners.judging.verdicts import NewTaskVerdict, read_new_task
+from runners.prompt_template import PromptTemplate
+from runners.shortening import cut
 
 _ANSWER_CHARACTERS = 8_000
 _FILE_CHARACTERS = 6_000
@@ -52,7 +53,7 @@ class NewTasks:
     def __init__(
         self, judge: str, parameters: Mapping[str, Any], load: Callable[[str], bytes], path: Path | None = None
     ) -> None:
-        self.template = JudgeTemplate("new_task.md", path, ("sent_prompt", "answers"))
+        self.template = PromptTemplate(("judges", "new_task.md"), path, ("sent_prompt", "answers"))
         self.prompt_digest = short_digest([self.template.source, dict(parameters), LAYOUT])
         self._judge = judge
         self._load = load
@@ -82,7 +83,7 @@ class NewTasks:
         return self.template.user({"sent_prompt": variant.prompt, "answers": "\n\n".join(numbered)})
 
     def read(self, reply: str) -> NewTaskVerdict:
-        """Return what the judge says; raises MalformedVerdict."""
+        """Return what the judge says; raises UnusableReply."""
         return read_new_task(reply)
 
     def event(self, subject: Subject, verdict: NewTaskVerdict) -> NewTaskJudged:
@@ -99,8 +100,7 @@ class NewTasks:
     def _handed_in(self, trial: StoredTrial, reader: StreamReader) -> str:
         """The final answer of a trial and the files that its grader kept."""
         files = [event for event in reader.read(trial.stream_id) if isinstance(event, ArtifactStored)]
-        answer = cut(trial.finished.final_answer, _ANSWER_CHARACTERS) or "(no final answer)"
-        return "\n\n".join([answer, *map(self._file, files)])
+        return "\n\n".join([_final_answer(trial), *map(self._file, files)])
 
     def _file(self, artifact: ArtifactStored) -> str:
         head = f"file {artifact.name} ({artifact.size_bytes} bytes)"
@@ -111,6 +111,13 @@ class NewTasks:
         except FileNotFoundError:
             return f"{head}: its bytes are not in the store, SHA-256 {artifact.sha256}"
         return f"{head}:\n{cut(text, _FILE_CHARACTERS)}"
+
+
+def _final_answer(trial: StoredTrial) -> str:
+    answer = trial.finished.final_answer
+    if answer is None:
+        return "(the final answer is unknown)"
+    return cut(answer, _ANSWER_CHARACTERS) or "(no final answer)"
 
 
 def _streams(trials: Sequence[StoredTrial]) -> frozenset[str]:

@@ -8,7 +8,7 @@ import msgspec
 from recorder.events import AnyEvent
 from runners.judging.stored import Stored, StoredTrial
 from runners.judging.streams import StreamReader
-from runners.judging.template import JudgeTemplate
+from runners.prompt_template import PromptTemplate
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Judging(Protocol):
 
     kind: str
     prompt_digest: str
-    template: JudgeTemplate
+    template: PromptTemplate
 
     def subjects(self, stored: Stored) -> Sequence[Subject]:
         """Return everything there is to judge, also what this judge has judged with this prompt."""
@@ -46,7 +46,7 @@ class Judging(Protocol):
         """Return the verdict of a reply.
 
         Raises:
-            MalformedVerdict: It holds none.
+            UnusableReply: It holds none.
         """
         ...
 

@@ -1,12 +1,9 @@
 """What a store has for judging and grading after the fact: the trials that count, and what was said of them already."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.dataset as ds
 
 from recorder.events import (
     CheckpointScored,
@@ -19,10 +16,10 @@ from recorder.events import (
     TrialFinished,
     TrialStarted,
     VariantGenerated,
-    type_name,
 )
 from recorder.reader import Snapshot
-from recorder.schema import from_row
+from recorder.trial_index import Rank, rank
+from recorder.typed_rows import events_of_types
 from recorder.values import Task, Variant
 
 _READ = (
@@ -44,7 +41,7 @@ class StoredTrial(msgspec.Struct, frozen=True, kw_only=True):
     trial_id: str
     stream_id: str
     experiment_id: str
-    attempt: int
+    rank: Rank
     began_at_us: int
     started: TrialStarted
     finished: TrialFinished
@@ -53,7 +50,7 @@ class StoredTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """The trials that count, in the order of their end; and what judges and graders added to them.
+    """The trials that count, in the order of their beginning; and what judges and graders added to them.
 
     ``planned`` is the number of trials per cell by experiment, as its latest run says. The said ones are identified as
     (stream, judge, prompt digest), (streams, judge, prompt digest) and (stream, grading).
@@ -92,7 +89,7 @@ def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> Stored:
     judged: set[tuple[str, str, str]] = set()
     new_tasks: set[tuple[frozenset[str], str, str]] = set()
     graded: set[tuple[str, str]] = set()
-    for envelope in (from_row(row) for row in _rows(snapshot, experiment_id)):
+    for envelope in events_of_types(snapshot, _READ, experiment_id):
         event = envelope.event
         if isinstance(event, RunStarted):
             _note_plan(runs, envelope, event)
@@ -128,17 +125,11 @@ def _note_plan(runs: dict[str, tuple[int, str, int]], envelope: Envelope, event:
 
 
 def _counted(attempts: dict[tuple[str, str], _Attempt], tasks: dict[str, Task]) -> tuple[StoredTrial, ...]:
-    """The highest-numbered valid attempt of each trial; of equal numbers the one that began last."""
-    best: dict[str, StoredTrial] = {}
-    for (_, stream_id), attempt in attempts.items():
-        trial = _valid(stream_id, attempt, tasks)
-        if trial is not None and (trial.trial_id not in best or _rank(best[trial.trial_id]) < _rank(trial)):
-            best[trial.trial_id] = trial
-    return tuple(sorted(best.values(), key=lambda trial: (trial.began_at_us, trial.stream_id)))
-
-
-def _rank(trial: StoredTrial) -> tuple[int, int, str]:
-    return trial.attempt, trial.began_at_us, trial.stream_id
+    """The attempt of each trial that counts: of the valid ones the last by rank."""
+    found = (_valid(stream_id, attempt, tasks) for (_, stream_id), attempt in attempts.items())
+    valid = sorted((trial for trial in found if trial is not None), key=lambda trial: trial.rank)
+    counted = {trial.trial_id: trial for trial in valid}
+    return tuple(sorted(counted.values(), key=lambda trial: (trial.began_at_us, trial.stream_id)))
 
 
 def _valid(stream_id: str, attempt: _Attempt, tasks: dict[str, Task]) -> StoredTrial | None:
@@ -155,26 +146,10 @@ def _valid(stream_id: str, attempt: _Attempt, tasks: dict[str, Task]) -> StoredT
         trial_id=end.trial_id or "",
         stream_id=stream_id,
         experiment_id=end.experiment_id,
-        attempt=end.attempt or 0,
+        rank=rank(end),
         began_at_us=end.began_at_us,
         started=started[0],
         finished=finished[0],
         results={result.checkpoint_id: result for result in results},
         question_count=len(attempt.of(QuestionAsked)),
     )
-
-
-def _rows(snapshot: Snapshot, experiment_id: str | None) -> Iterator[dict[str, Any]]:
-    """The rows of the types that are looked at; the columns of other types are not even read."""
-    names = [type_name(cls) for cls in _READ]
-    wanted = ds.field("type").isin(names)
-    if experiment_id is not None:
-        wanted &= ds.field("experiment_id") == experiment_id
-    for table in (*(ds.dataset(path) for path in snapshot.segments), ds.dataset(snapshot.open_rows)):
-        columns = [
-            name
-            for name in table.schema.names
-            if name in names or not pa.types.is_struct(table.schema.field(name).type)
-        ]
-        for batch in table.to_batches(columns=columns, filter=wanted):
-            yield from batch.to_pylist()

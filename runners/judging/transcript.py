@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from recorder.events import ActionFinished, ActionStarted, AnyEvent, ModelResponded, QuestionAnswered, QuestionAsked
 from recorder.values import Segment, Task
 from runners.judging.stored import StoredTrial
+from runners.shortening import cut, shortened
 
 LAYOUT = 1
 """Part of every prompt digest: raise it when a change here changes what a judge sees."""
@@ -13,6 +14,7 @@ _ARGUMENT_CHARACTERS = 1_500
 _RESULT_CHARACTERS = 800
 _TURN_CHARACTERS = 1_000
 _ALL_CHARACTERS = 60_000
+_UNKNOWN = "(unknown)"
 
 
 def removed_text(segments: Sequence[Segment]) -> str:
@@ -40,7 +42,8 @@ def _question(number: int, asked: QuestionAsked, answered: QuestionAnswered | No
     place = f"action {asked.action_index}" if asked.action_index is not None else "at an unknown action"
     context = f"\nsaid beside it: {asked.context}" if asked.context else ""
     answer = answered.answer if answered is not None else "(none)"
-    return f"question {number}, {place}: {asked.question}{context}\nanswer: {answer}"
+    shown = _UNKNOWN if answer is None else answer
+    return f"question {number}, {place}: {asked.question}{context}\nanswer: {shown}"
 
 
 def actions_text(events: Iterable[AnyEvent]) -> str:
@@ -48,7 +51,7 @@ def actions_text(events: Iterable[AnyEvent]) -> str:
     events = list(events)
     results = {event.action_index: event for event in events if isinstance(event, ActionFinished)}
     blocks = [block for event in events for block in _blocks(event, results)]
-    return "\n".join(_shortened(blocks, _ALL_CHARACTERS)) or "(nothing)"
+    return "\n".join(shortened(blocks, _ALL_CHARACTERS)) or "(nothing)"
 
 
 def _blocks(event: AnyEvent, results: dict[int, ActionFinished]) -> Iterator[str]:
@@ -58,35 +61,8 @@ def _blocks(event: AnyEvent, results: dict[int, ActionFinished]) -> Iterator[str
         yield f"action {event.action_index}: {event.name} {cut(event.arguments_json, _ARGUMENT_CHARACTERS)}"
         done = results.get(event.action_index)
         if done is not None:
-            yield f"  {'fails' if done.is_error else 'gives'}: {cut(done.result, _RESULT_CHARACTERS)}"
-
-
-def _shortened(blocks: list[str], characters: int) -> list[str]:
-    """All blocks if they fit, else the first and the last ones, and how many lie between."""
-    if sum(map(len, blocks)) <= characters:
-        return blocks
-    head = _fitting(blocks, characters // 2)
-    tail = _fitting(blocks[head:][::-1], characters // 2)
-    left_out = len(blocks) - head - tail
-    return [*blocks[:head], f"({left_out} entries are left out here)", *blocks[len(blocks) - tail :]]
-
-
-def _fitting(blocks: list[str], characters: int) -> int:
-    """How many of the first blocks fit."""
-    used = 0
-    for count, block in enumerate(blocks):
-        used += len(block)
-        if used > characters:
-            return count
-    return len(blocks)
-
-
-def cut(text: str, characters: int) -> str:
-    """Return a text of at most about so many characters; the beginning and the end are kept."""
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+            text = _UNKNOWN if done.result is None else cut(done.result, _RESULT_CHARACTERS)
+            yield f"  {'fails' if done.is_error else 'gives'}: {text}"
 
 
 def outcome_text(trial: StoredTrial, task: Task) -> str:
@@ -96,4 +72,4 @@ def outcome_text(trial: StoredTrial, task: Task) -> str:
         for checkpoint in task.checkpoints
     ]
     success = "success" if trial.finished.is_success else "no success"
-    return f"{success}, ended by {trial.finished.ended_by}; {'; '.join(scores)}"
+    return f"{success}, ended by {trial.finished.ended_by or _UNKNOWN}; {'; '.join(scores)}"

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Protocol, runtime_checkable
 
 import anyio
@@ -15,6 +16,7 @@ from runners.conversation import Message, ToolDefinition, new_messages_json
 from runners.errors import ModelBoundaryError
 from runners.models.history import History
 from runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+from runners.models.recorded_replies import RecordedReplies, ThreadMemory
 from runners.models.retry import RetryPolicy, delay_before_retry_s
 from runners.models.wire import tool_to_wire
 from runners.recording import Recording
@@ -44,6 +46,7 @@ class ModelCaller:
         parameters: Generation parameters by their OpenAI names, sent with every call.
         retry: When to repeat a failed call.
         request_timeout_s: Seconds that one request may take.
+        recorded: Replies of earlier runs; what they hold is not asked for again.
         clock: Monotonic seconds.
         sleep: Waits a number of seconds.
         random_unit: Gives random numbers in [0, 1) that spread the waiting times.
@@ -59,17 +62,19 @@ class ModelCaller:
         parameters: Mapping[str, Any],
         retry: RetryPolicy | None = None,
         request_timeout_s: float = 600.0,
+        recorded: RecordedReplies | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         random_unit: Callable[[], float] = random.random,
     ) -> None:
         self._model = model
-        self._recording = recording
-        self._role: Role = role
+        self.recording = recording
+        self.role: Role = role
         self._thread_id = thread_id
         self._parameters = dict(parameters)
         self._retry = retry or RetryPolicy()
         self._request_timeout_s = request_timeout_s
+        self._memory = ThreadMemory(recorded or RecordedReplies(), role, thread_id, model.name)
         self._clock = clock
         self._sleep = sleep
         self._random_unit = random_unit
@@ -81,15 +86,30 @@ class ModelCaller:
         self.total_usage = Usage(cost_usd=0.0)
         """Tokens and price of all replies so far; the price is None as soon as one is unknown."""
 
+    @property
+    def usage_with_recalled(self) -> Usage:
+        """Tokens and price of all replies, also of those that earlier runs paid for."""
+        return reduce(add_usage, (reply.usage for reply in self._memory.replies), self.total_usage)
+
     async def call(self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()) -> ModelReply:
         """Return the model's reply; request, failures and reply are durable when this returns.
 
         Raises:
             ModelBoundaryError: No usable reply within the bounds of the retry policy.
         """
+        recalled = await self.recall(messages) if not tools else None
+        if recalled is not None:
+            return recalled
         reply, responded = await self.request(messages, tools)
-        await self._recording.append(responded)
+        await self.recording.append(responded)
         return reply
+
+    async def recall(self, messages: Sequence[Message]) -> ModelReply | None:
+        """Return the reply to a request without tools that an earlier run recorded, or None.
+
+        Nothing is recorded, and no later request is a delta against this one: its events are in another stream.
+        """
+        return self._memory.reply(messages, await self._sent_parameters()) if self._memory else None
 
     async def request(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()
@@ -120,28 +140,33 @@ class ModelCaller:
             else:
                 return reply, self._responded(call_id, reply, latency_ms=round((self._clock() - sent_s) * 1000.0, 3))
 
-    async def _record_called(self, request: ModelRequest, call_kind: CallKind) -> str:
-        """Append ``model_called`` and return its call id."""
+    async def _sent_parameters(self) -> str:
+        """The generation parameters as they are recorded."""
         if self._parameters_json is None:
             self._parameters_json = await _parameters_json(self._model, self._parameters)
+        return self._parameters_json
+
+    async def _record_called(self, request: ModelRequest, call_kind: CallKind) -> str:
+        """Append ``model_called`` and return its call id."""
+        parameters_json = await self._sent_parameters()
         shared_count, history = self._history.followed_by(request.messages)
         has_new_tools = request.tools != self._tools
         self._call_count += 1
         call_id = f"{self._thread_id}.{self._call_count}"
-        await self._recording.append(
+        await self.recording.append(
             ModelCalled(
                 call_id=call_id,
-                role=self._role,
+                role=self.role,
                 thread_id=self._thread_id,
                 call_kind=call_kind,
                 model=self._model.name,
-                parameters_json=self._parameters_json,
+                parameters_json=parameters_json,
                 request_digest=history.digest,
                 shared_count=shared_count,
                 message_count=len(request.messages),
                 new_messages_json=new_messages_json(request.messages, shared_count),
                 parent_call_id=self._parent_call_id,
-                tools_json=_tools_json(request.tools) if has_new_tools else None,
+                tools_json=tools_json(request.tools) if has_new_tools else None,
             )
         )
         self._parent_call_id, self._history, self._tools = call_id, history, request.tools
@@ -159,17 +184,9 @@ class ModelCaller:
         delay_s = delay_before_retry_s(
             self._retry, attempt=attempt, elapsed_s=now_s - began_s, error=error, random_unit=self._random_unit()
         )
-        await self._recording.append(
-            ModelFailed(
-                call_id=call_id,
-                role=self._role,
-                error_kind=error.kind,
-                message=str(error),
-                is_retried=delay_s is not None,
-                latency_ms=round((now_s - sent_s) * 1000.0, 3),
-                http_status=error.http_status,
-                retry_after_s=error.retry_after_s,
-            )
+        latency_ms = round((now_s - sent_s) * 1000.0, 3)
+        await self.recording.append(
+            failed(call_id, self.role, error, latency_ms=latency_ms, is_retried=delay_s is not None)
         )
         if delay_s is None:
             tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
@@ -184,22 +201,41 @@ class ModelCaller:
         """Count the reply, make it part of the history and return its event."""
         self._history = self._history.extended([reply.message])
         self.total_usage = add_usage(self.total_usage, reply.usage)
-        return ModelResponded(
-            call_id=call_id,
-            role=self._role,
-            text=reply.message.content,
-            finish_reason=reply.finish_reason,
-            latency_ms=latency_ms,
-            tool_calls=tuple(
-                RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
-                for call in reply.message.tool_calls
-            ),
-            input_tokens=reply.usage.input_tokens,
-            output_tokens=reply.usage.output_tokens,
-            cached_input_tokens=reply.usage.cached_input_tokens,
-            cost_usd=reply.usage.cost_usd,
-            served_model=reply.served_model,
-        )
+        return responded(call_id, self.role, reply, latency_ms=latency_ms)
+
+
+def responded(call_id: str, role: Role, reply: ModelReply, *, latency_ms: float) -> ModelResponded:
+    """Return the event of a reply."""
+    return ModelResponded(
+        call_id=call_id,
+        role=role,
+        text=reply.message.content,
+        finish_reason=reply.finish_reason,
+        latency_ms=latency_ms,
+        tool_calls=tuple(
+            RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
+            for call in reply.message.tool_calls
+        ),
+        input_tokens=reply.usage.input_tokens,
+        output_tokens=reply.usage.output_tokens,
+        cached_input_tokens=reply.usage.cached_input_tokens,
+        cost_usd=reply.usage.cost_usd,
+        served_model=reply.served_model,
+    )
+
+
+def failed(call_id: str, role: Role, error: ModelError, *, latency_ms: float, is_retried: bool) -> ModelFailed:
+    """Return the event of a failure."""
+    return ModelFailed(
+        call_id=call_id,
+        role=role,
+        error_kind=error.kind,
+        message=str(error),
+        is_retried=is_retried,
+        latency_ms=latency_ms,
+        http_status=error.http_status,
+        retry_after_s=error.retry_after_s,
+    )
 
 
 def add_usage(left: Usage, right: Usage) -> Usage:
@@ -222,5 +258,6 @@ async def _parameters_json(model: Model, parameters: Mapping[str, Any]) -> str:
     return canonical_json(sent).decode()
 
 
-def _tools_json(tools: tuple[ToolDefinition, ...]) -> str:
+def tools_json(tools: Sequence[ToolDefinition]) -> str:
+    """Return the tools of a call as they are recorded."""
     return canonical_json([tool_to_wire(tool) for tool in tools]).decode()

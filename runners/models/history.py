@@ -69,7 +69,7 @@ def rebuild_requests(events: Iterable[AnyEvent]) -> dict[str, list[Message]]:
     for event in events:
         if isinstance(event, ModelResponded) and event.call_id in requests:
             conversations[event.call_id] = [*requests[event.call_id], reply_message(event)]
-        if isinstance(event, ActionFinished):
+        if isinstance(event, ActionFinished) and event.result is not None:
             results[event.action_index] = event.result
         if not isinstance(event, ModelCalled):
             continue

@@ -39,9 +39,14 @@ async def load_litellm() -> ModuleType:
 
 
 async def close_clients() -> None:
-    """Close the connections that litellm keeps open; await this before the event loop ends, else asyncio complains."""
+    """Close the connections that litellm keeps open; await this before the event loop ends, else asyncio complains.
+
+    Nobody may be calling a model meanwhile. Later calls open connections of their own.
+    """
     if litellm_library.cache_info().currsize:
-        await litellm_library().close_litellm_async_clients()
+        litellm: Any = litellm_library()
+        await litellm.close_litellm_async_clients()
+        litellm.in_memory_llm_clients_cache.flush_cache()  # else closed clients are taken for good ones
 
 
 def provider_of(qualified_name: str) -> tuple[str, str] | None:

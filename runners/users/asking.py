@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from recorder.errors import RecorderError
 from recorder.events import QuestionAnswered, QuestionAsked
 from runners.errors import BoundaryError, UserSimulatorError
@@ -65,6 +67,8 @@ class AskUser:
         await self._recording.append(asked)
         began_s = self._clock()
         answer = await self._simulated(question, context)
+        revealed = self._knowledge.revealed.union(each.segment_id for each in answer.revealed)
+        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed)
         answered = QuestionAnswered(
             question_id=question_id,
             answer=answer.text,

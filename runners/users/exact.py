@@ -12,9 +12,16 @@ class ExactSimulator:
     name = "exact"
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
-        """Give the values of the segments that the question is about, or defer to the agent's judgment."""
+        """Give the values of the segments that the question is about, or defer to the agent's judgment.
+
+        A chained segment is kept back until its parent is known: what it specifies was never spoken of.
+        """
         asked = matching_segments(question, context, knowledge.removed)
-        given = [segment for segment in knowledge.removed if segment.segment_id in asked]
+        given = [
+            segment
+            for segment in knowledge.removed
+            if segment.segment_id in asked and knowledge.is_open(segment, asked)
+        ]
         return Answer(
             text=answer_with(given),
             revealed=tuple(RevealedSegment(segment_id=each.segment_id, is_requested=True) for each in given),

@@ -1,7 +1,10 @@
 """The llm simulator: a model plays the user; what its answer reveals is measured, never taken on trust."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
+
+import msgspec
 
 from recorder.events import RevealedSegment
 from recorder.resources import data_path
@@ -19,7 +22,8 @@ class LlmSimulator:
     """A user played by a model that knows the full prompt, the prompt as sent, and the removed values.
 
     A segment counts as revealed when its value is found in the answer; it was requested when the exact matcher says
-    that the question is about it, else volunteered. The same question in a trial gets the same answer.
+    that the question is about it, else volunteered. The same question in a trial gets the same answer, unless
+    an answer has opened a chained segment since: the model is not told of such a segment before.
 
     Args:
         ask_model: Sends a system and a user prompt to the model, recorded.
@@ -35,7 +39,7 @@ class LlmSimulator:
         self.name = name
         self._ask_model = ask_model
         self._system, self._user = _read(template_path or data_path("prompts", "user_simulator.md"))
-        self._given: dict[tuple[str, str, UserKnowledge], Answer] = {}
+        self._given: dict[tuple[str, str, tuple[Segment, ...]], Answer] = {}
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
         """Return the model's answer.
@@ -43,17 +47,21 @@ class LlmSimulator:
         Raises:
             UserSimulatorError: The model could not be reached or said nothing.
         """
-        key = (question.strip(), context.strip(), knowledge)
+        asked = matching_segments(question, context, knowledge.removed)
+        known = tuple(segment for segment in knowledge.removed if knowledge.is_open(segment, asked))
+        key = (question.strip(), context.strip(), known)
         if key not in self._given:
-            self._given[key] = await self._fresh_answer(question, context, knowledge)
+            told = msgspec.structs.replace(knowledge, removed=known)
+            self._given[key] = await self._fresh_answer(question, context, told, asked)
         return self._given[key]
 
-    async def _fresh_answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+    async def _fresh_answer(
+        self, question: str, context: str, knowledge: UserKnowledge, asked: Collection[str]
+    ) -> Answer:
         prompts = (_fill(part, question, context, knowledge) for part in (self._system, self._user))
         text = (await self._ask_model(*prompts)).strip()
         if not text:
             raise UserSimulatorError("the model of the simulated user gave an empty reply", kind="empty_reply")
-        asked = matching_segments(question, context, knowledge.removed)
         return Answer(
             text=text,
             revealed=tuple(
@@ -85,4 +93,5 @@ def _fill(template: str, question: str, context: str, knowledge: UserKnowledge) 
 
 def _described(segment: Segment) -> str:
     where = f' (in: "{segment.text}")' if segment.text else ""
-    return f"{segment.value}{where}"
+    slip = f' (the prompt says "{segment.decoy}", by mistake)' if segment.decoy else ""
+    return f"{segment.value}{where}{slip}"

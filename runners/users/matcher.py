@@ -65,8 +65,15 @@ def matching_segments(question: str, context: str, segments: Sequence[Segment]) 
 
 
 def _is_asked_for(segment: Segment, clauses: Sequence[Clause]) -> bool:
-    profile = _profile(segment)
-    return any(_is_about(clause, profile) for clause in clauses)
+    """Return whether a clause asks for the segment, by its value or by the decoy that the agent was shown."""
+    profiles = [_profile(segment), *([_profile(_as_shown(segment))] if segment.decoy else ())]
+    return any(_is_about(clause, profile) for profile in profiles for clause in clauses)
+
+
+def _as_shown(segment: Segment) -> Segment:
+    decoy = segment.decoy or segment.value
+    text = segment.text.replace(segment.value, decoy) if segment.text else None
+    return msgspec.structs.replace(segment, value=decoy, text=text)
 
 
 def _is_dismissed(text: str) -> bool:

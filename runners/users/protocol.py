@@ -1,6 +1,6 @@
 """What a user simulator is: it answers one question, knowing what was removed from the prompt."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 import msgspec
@@ -16,11 +16,27 @@ Raises UserSimulatorError when the model cannot be reached.
 
 
 class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user had in mind, what they wrote, and the segments they left out (none under ``full_ask_user``)."""
+    """What the user had in mind, what they wrote, and the segments they left out (none under ``full_ask_user``).
+
+    ``revealed`` are the ids of the segments that earlier answers gave away.
+    """
 
     full_prompt: str
     sent_prompt: str
     removed: tuple[Segment, ...]
+    revealed: frozenset[str] = frozenset()
+
+    def is_open(self, segment: Segment, asked: Collection[str]) -> bool:
+        """Return whether a removed segment may be given: a chained one after its parent, or asked for together with it.
+
+        Args:
+            segment: One of ``removed``.
+            asked: The ids of the segments that the question at hand is about.
+        """
+        parent = next((each for each in self.removed if each.segment_id == segment.revealed_after), None)
+        if parent is None or parent.segment_id in self.revealed:
+            return True
+        return {segment.segment_id, parent.segment_id} <= set(asked) and self.is_open(parent, asked)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,8 @@ def answer_with(segments: Sequence[Segment]) -> str:
 
 
 def _sentence(segment: Segment) -> str:
-    """Put the value in; a value that ends a sentence itself gets no second full stop."""
+    """Put the value in; a value that ends a sentence itself gets no second full stop. A decoy is owned up to."""
     template = str(_answers().get(segment.dimension, {}).get(segment.subdimension.lower(), _answers()["default"]))
     filled = template.replace("{value}", segment.value)
-    return filled[:-1] if segment.value.endswith((".", "!", "?")) else filled
+    sentence = filled[:-1] if segment.value.endswith((".", "!", "?")) else filled
+    return sentence if segment.decoy is None else f"{_answers()['correction']} {sentence}"

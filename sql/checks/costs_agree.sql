@@ -1,27 +1,29 @@
 -- view: costs_agree
 -- grain: stream_id
--- inputs: int_attempts, int_calls_summed
+-- inputs: int_attempts, int_attempts_started, int_calls_summed
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   recorded_cost_usd double: as recorded, USD
 --   summed_cost_usd double: sum of the calls, USD
 -- equation: trial_finished.cost_usd = sum over the attempt's replies, to 6 places
 -- source: docs/metrics.md 8
--- notes: an unknown price makes both null. An attempt without any call, as an import
---     without a conversation, may have no cost. Returns the attempts that break it.
+-- notes: an unknown price makes both null, but in an import, whose source may know one
+--     of the two only. Returns the attempts that break it.
 with summed as (
     select
         attempts.stream_id,
         attempts.recorded_cost_usd,
-        count(calls.stream_id) > 0 as has_calls,
+        any_value(started.is_imported) as is_imported,
         case
             when bool_and(calls.stream_id is null or calls.cost_usd is not null)
                 then coalesce(exact_sum(calls.cost_usd), 0)
         end as summed_cost_usd
     from int_attempts as attempts
+    inner join int_attempts_started as started
+        on attempts.stream_id = started.stream_id
     left join int_calls_summed as calls
-        on attempts.stream_id = calls.stream_id
-    where attempts.ended_by is not null
+        on attempts.stream_id = calls.stream_id and calls.purpose <> 'judging'
+    where attempts.attempt_state in ('valid', 'ungraded')
     group by attempts.stream_id, attempts.recorded_cost_usd
 )
 
@@ -33,6 +35,6 @@ from summed
 where
     (
         (recorded_cost_usd is null) <> (summed_cost_usd is null)
-        and (has_calls or recorded_cost_usd is not null)
+        and not is_imported
     )
     or abs(recorded_cost_usd - summed_cost_usd) > 0.000001

@@ -19,8 +19,9 @@
 --     (the seed left out), and for personas the same strategy, for strategies the same
 --     persona. Names do not matter. An agent with a persona has no base agent where
 --     none has that model, these parameters, that strategy and persona none
---     (no_base_agent), or several have (several_base_agents). What an agent is is read
---     from one of its attempts: its digest covers all of it.
+--     (no_base_agent), or several have (several_base_agents). Unknown parameters are
+--     equal to no other, and an unknown strategy or persona is none that occurs. What
+--     an agent is is read from one of its attempts: its digest covers all of it.
 with attempts as (
     select
         agent_name,
@@ -44,8 +45,10 @@ described as (
         started.model,
         started.strategy,
         started.persona,
-        json_merge_patch(started.parameters_json, '{"seed": null}')::varchar
-            as parameters_json
+        case
+            when started.parameters_json is null then met.agent
+            else json_merge_patch(started.parameters_json, '{"seed": null}')::varchar
+        end as parameters_json
     from met
     inner join int_agents on met.agent = int_agents.agent
     inner join attempts
@@ -63,8 +66,10 @@ compared as (
         model,
         strategy,
         persona,
-        bool_or(strategy <> 'none') over same_but_strategy as has_strategies,
-        bool_or(persona <> 'none') over same_but_persona as has_personas,
+        bool_or(strategy not in ('none', 'unknown'))
+            over same_but_strategy as has_strategies,
+        bool_or(persona not in ('none', 'unknown'))
+            over same_but_persona as has_personas,
         count(*) filter (where persona = 'none') over same_but_persona as n_bases,
         min(agent) filter (where persona = 'none') over same_but_persona as any_base
     from described

@@ -88,7 +88,6 @@ gain_units as (
         baseline,
         variant_digest,
         ambiguity_class,
-        reason,
         n_trials,
         n_missing,
         cluster_index,
@@ -98,15 +97,23 @@ gain_units as (
                 {
                     'measure': measure || '_gain',
                     'numerator': gain,
-                    'denominator': 1.0::double
+                    'denominator': 1.0::double,
+                    'reason': reason
                 },
                 {
                     'measure': case measure
                         when 'pass_at_k' then 'pass_pp_per_question_per_variant'
                         else 'progress_pp_per_question_per_variant'
                     end,
-                    'numerator': 100 * gain,
-                    'denominator': n_questions::double
+                    'numerator': case
+                        when n_questions is not null then 100 * gain
+                    end,
+                    'denominator': n_questions::double,
+                    'reason': case
+                        when gain is not null and n_questions is null
+                            then 'unknown_actions'
+                        else reason
+                    end
                 }
             ]
         ) as unit
@@ -121,7 +128,10 @@ asking_units as (
         'any' as baseline,
         variant_digest,
         ambiguity_class,
-        case when n_trials = 0 then 'no_valid_trials' end as reason,
+        case
+            when n_trials = 0 then 'no_valid_trials'
+            when n_questions is null then 'unknown_actions'
+        end as reason,
         n_trials,
         n_missing,
         cluster_index,
@@ -167,7 +177,7 @@ united as (
         unit.numerator::double as numerator,
         unit.denominator::double as denominator,
         false as is_binary,
-        reason,
+        unit.reason,
         n_trials,
         n_missing,
         cluster_index,

@@ -42,16 +42,30 @@ with cells as (
         n_missing,
         unnest(
             [
-                { 'name': 'pass_at_k', 'n': pass_at_k },
-                { 'name': 'pass_hat_k', 'n': pass_hat_k },
-                { 'name': 'checkpoint_progress', 'n': checkpoint_progress },
-                { 'name': 'success_pct', 'n': 100 * n_success / n_trials },
-                { 'name': 'ask_pct', 'n': 100 * n_asking_trials / n_trials },
-                { 'name': 'questions_per_trial', 'n': n_questions / n_trials }
+                { 'name': 'pass_at_k', 'n': pass_at_k, 'reason': reason },
+                { 'name': 'pass_hat_k', 'n': pass_hat_k, 'reason': reason },
+                {
+                    'name': 'checkpoint_progress',
+                    'n': checkpoint_progress,
+                    'reason': 'no_points'
+                },
+                {
+                    'name': 'success_pct',
+                    'n': 100 * n_success / n_trials,
+                    'reason': null
+                },
+                {
+                    'name': 'ask_pct',
+                    'n': 100 * n_asking_trials / n_trials,
+                    'reason': 'unknown_actions'
+                },
+                {
+                    'name': 'questions_per_trial',
+                    'n': n_questions / n_trials,
+                    'reason': 'unknown_actions'
+                }
             ]
-        ) as measure,
-        case when n_trials = 0 then 'no_valid_trials' else coalesce(reason, 'no_points')
-        end as reason
+        ) as measure
     from pass_at_k
 ),
 
@@ -86,8 +100,7 @@ shared as (
         cells.cell_id,
         cells.n_trials,
         cells.n_missing,
-        cells.measure,
-        cells.reason
+        cells.measure
     from variants
     inner join cells
         on
@@ -118,7 +131,11 @@ select
     cluster_count,
     cell_id,
     measure.n as unit_value,
-    case when measure.n is null then reason end as reason,
+    case
+        when measure.n is not null then null
+        when n_trials = 0 then 'no_valid_trials'
+        else measure.reason
+    end as reason,
     n_trials,
     n_missing
 from united

@@ -13,7 +13,9 @@
 --     variants where a trial asked / variants; questions_per_asking_trial = questions /
 --     trials that asked
 -- source: docs/metrics.md 3, Ask % and questions per asking trial
--- notes: valid trials of ask_user. Nobody asked: questions_per_asking_trial is null.
+-- notes: valid trials of ask_user. Nobody asked: questions_per_asking_trial is null. A
+--     variant with a trial of which nobody knows whether it asked is dropped
+--     (unknown_actions).
 with units as (
     select
         benchmark,
@@ -22,12 +24,15 @@ with units as (
         cluster_index,
         cluster_count,
         n_missing,
-        nullif(n_trials, 0) as n_trials,
+        case when n_questions is not null then nullif(n_trials, 0) end as n_trials,
         case when n_trials > 0 then n_asking_trials end as n_asking_trials,
         case when n_trials > 0 then n_questions end as n_questions,
         case when n_trials > 0 then 100 * (n_asking_trials > 0)::integer end
             as variant_asked_pct,
-        case when n_trials = 0 then 'no_valid_trials' end as reason
+        case
+            when n_trials = 0 then 'no_valid_trials'
+            when n_questions is null then 'unknown_actions'
+        end as reason
     from pass_at_k
     where unit_kind = 'variant' and condition = 'ask_user'
 ),
@@ -40,7 +45,7 @@ trial_shares as (
         ratio_estimate(
             100 * n_asking_trials,
             n_trials,
-            'no_valid_trials',
+            min(reason),
             cluster_index,
             cluster_count
         ) as estimate,
@@ -73,7 +78,7 @@ question_ratios as (
             n_questions,
             n_asking_trials,
             case
-                when count(n_trials) = 0 then 'no_valid_trials'
+                when count(n_trials) = 0 then min(reason)
                 else 'nobody_asked'
             end,
             cluster_index,

@@ -7,12 +7,12 @@
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
 --   attempt_state varchar: valid, ungraded, failed, running or interrupted
---   duration_ms double: milliseconds
+--   duration_ms double: milliseconds; null if unknown
 --   began_at_us bigint: UTC, microseconds since the epoch; null unless it finished
 --   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
 --   is_success boolean: success as the benchmark defines it
 --   final_progress double: share of the points as the benchmark gives it
---   recorded_action_count bigint: actions as the runner counted them
+--   recorded_action_count bigint: actions as the runner counted them; null if unknown
 --   recorded_cost_usd double: USD as the runner summed it; null if a price is unknown
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
 --     the task

@@ -26,10 +26,12 @@
 --       as one digest
 --   inject_percent bigint: p of inject_p
 --   budget_actions bigint: oracle budget B, actions
+--   is_imported boolean: the source may lack any value
+--   has_every_key boolean: seed, limits, parameters and prompts are known
 -- equation: none
 -- source: docs/metrics.md 1
 -- notes: every attempt with the keys that tables are made of, read once; the seed is no
---     part of the settings.
+--     part of the settings, and unknown settings are equal to each other.
 select
     stream_id,
     trial_id,
@@ -55,14 +57,22 @@ select
         concat_ws(
             '|',
             grader,
-            limits_json,
-            json_merge_patch(parameters_json, '{"seed": null}'),
-            prompts_digest,
+            coalesce(limits_json, 'unknown'),
+            case
+                when parameters_json is null then 'unknown'
+                else json_merge_patch(parameters_json, '{"seed": null}')::varchar
+            end,
+            coalesce(prompts_digest, 'unknown'),
             ask_notice,
             user_simulator,
             oracle_scope
         )
     ) as settings_digest,
     inject_percent,
-    budget_actions
+    budget_actions,
+    coalesce(origin <> 'recorded', false) as is_imported,
+    seed is not null
+    and limits_json is not null
+    and parameters_json is not null
+    and prompts_digest is not null as has_every_key
 from stg_trials_started

@@ -6,7 +6,7 @@
 --   benchmark varchar: name of the benchmark
 --   task_id varchar: id of the task
 --   variant_id varchar: id of the variant; null for a task's own trials
---   severity varchar: delete, vaguify, genericize or unknown
+--   severity varchar: delete, vaguify, genericize, decoy, environment or unknown
 --   dimensions varchar: its dimensions joined by +; none without segments
 --   ambiguity_class varchar: outcome-critical, divergent, benign, new_task or
 --       unclassified
@@ -15,7 +15,7 @@
 --   cluster_count bigint: tasks of the benchmark that have variants
 -- equation: none
 -- source: docs/metrics.md 6, by_severity and variant_breakdown; parameter `experiment`
--- notes: every registered variant, also one that was never tried or is a new_task; of
+-- notes: every registered variant but controls, also one never tried or a new_task; of
 --     one that changed, the version of the trial started last. With `experiment` only
 --     variants that it tried. Dimensions stand in the order goal, constraint, input,
 --     context, each once.
@@ -64,8 +64,11 @@ described as (
     left join evaluated
         on int_variants.variant_digest = evaluated.variant_digest
     where
-        tried.variant_digest = int_variants.variant_digest
-        or (tried.variant_digest is null and getvariable('experiment') is null)
+        int_variants.origin is distinct from 'control'
+        and (
+            tried.variant_digest = int_variants.variant_digest
+            or (tried.variant_digest is null and getvariable('experiment') is null)
+        )
 )
 
 select

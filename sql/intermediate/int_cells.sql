@@ -24,13 +24,14 @@
 --   n_settings bigint: different settings in the cell
 --   checkpoint_progress double: share of the points reached, 0 to 1
 --   progress_variance double: of the measured trials, population variance
---   n_asking_trials bigint: measured trials with a question
---   n_questions bigint: questions
+--   n_asking_trials bigint: measured trials with a question; null if unknown
+--   n_questions bigint: questions; null if unknown
 -- equation: n_missing = planned - valid - running, where planned is the recorded number
 --     per cell, at least the trials seen
 -- source: docs/metrics.md 1 and 3
 -- notes: a trial of a variant is in the unit of its variant; a trial with the full
---     prompt is (also) in the unit of its task.
+--     prompt is (also) in the unit of its task. The questions of a cell, and who asked,
+--     are unknown where those of one of its measured trials are.
 with placed as (
     select
         trial_id,
@@ -82,6 +83,8 @@ subcells as (
         count(distinct trials.settings_digest) as n_settings,
         list(trials.checkpoint_progress order by trials.trial_id)
         filter (where trials.is_measured) as progress_values,
+        bool_or(trials.is_measured and trials.question_count is null)
+            as has_unknown_questions,
         count(*) filter (where trials.is_measured and trials.question_count > 0)
             as n_asking_trials,
         coalesce(
@@ -123,7 +126,9 @@ select
         as checkpoint_progress,
     list_var_pop(flatten(list(progress_values order by subcell_id)))
         as progress_variance,
-    sum(n_asking_trials)::bigint as n_asking_trials,
-    sum(n_questions)::bigint as n_questions
+    case when not bool_or(has_unknown_questions) then sum(n_asking_trials) end::bigint
+        as n_asking_trials,
+    case when not bool_or(has_unknown_questions) then sum(n_questions) end::bigint
+        as n_questions
 from subcells
 group by benchmark, agent, unit_kind, unit_id, condition

@@ -21,7 +21,8 @@
 -- source: docs/metrics.md 4, commitment [Ask Early section 3]
 -- notes: units are the (variant, agent) with measured full trials. The first use is
 --     that of any removed value of the dimension. A trial that uses none says nothing
---     of when it was bound to them and is left out; a unit without any other is null.
+--     of when it was bound to them and is left out; a unit without any other is null,
+--     and so is one with a trial whose actions are unknown (unknown_actions).
 with units as (
     select
         benchmark,
@@ -81,6 +82,7 @@ averaged as (
         variant_digest,
         dimension,
         elapsed_percent,
+        bool_or(action_count is null) as has_unknown,
         avg(
             case
                 when first_use_action is null then null
@@ -104,8 +106,11 @@ select
     units.variant_digest,
     units.cluster_index,
     units.cell_id,
-    averaged.commitment,
-    case when averaged.commitment is null then averaged.reason end as reason,
+    case when not averaged.has_unknown then averaged.commitment end as commitment,
+    case
+        when averaged.has_unknown then 'unknown_actions'
+        when averaged.commitment is null then averaged.reason
+    end as reason,
     units.n_trials,
     units.n_missing
 from units

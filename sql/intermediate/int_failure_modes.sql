@@ -19,6 +19,8 @@
 -- notes: measured trials of ask_user with questions. In a trial that no judge has seen,
 --     any_flag and the judged flags are null (unjudged), also where a prerequisite is
 --     known to fail: else the share would be one over the trials that cannot have it.
+--     Where nobody knows what an answer revealed (unknown_revealed), so are the
+--     computed flags that need it, and any_flag of their categories.
 with flags as (
     select
         stream_id,
@@ -26,6 +28,7 @@ with flags as (
         flag,
         source,
         verdict,
+        reason = 'unknown_revealed' and source = 'computed' as is_unknown,
         bool_or(judge is not null) over (partition by stream_id) as is_judged
     from question_flags
 ),
@@ -37,7 +40,8 @@ shares as (
         flag as measure,
         case
             when source = 'computed' or is_judged then (verdict = 'yes')::double
-        end as unit_value
+        end as unit_value,
+        is_unknown
     from flags
     union all
     select
@@ -45,8 +49,10 @@ shares as (
         category,
         'any_flag' as measure,
         case
-            when bool_and(is_judged) then bool_or(verdict = 'yes')::double
-        end as unit_value
+            when bool_and(is_judged and not is_unknown)
+                then bool_or(verdict = 'yes')::double
+        end as unit_value,
+        bool_and(is_judged) and bool_or(is_unknown) as is_unknown
     from flags
     group by stream_id, category
 )
@@ -59,7 +65,11 @@ select
     shares.category,
     shares.measure,
     shares.unit_value,
-    case when shares.unit_value is null then 'unjudged' end as reason,
+    case
+        when shares.unit_value is not null then null
+        when shares.is_unknown then 'unknown_revealed'
+        else 'unjudged'
+    end as reason,
     trials.is_success,
     units.cluster_index,
     units.cluster_count

@@ -13,7 +13,8 @@
 --     of them from 25 to 50 % (both ends included)
 -- source: docs/metrics.md 1 and 4, first-ask timing and natural asking [Ask Early table
 --     5]
--- notes: valid trials of ask_user. A first question whose action is unknown is dropped.
+-- notes: valid trials of ask_user. A first question whose action is unknown is dropped,
+--     and so is a trial of which nobody knows whether it asked.
 with trials as (
     select
         asked.benchmark,
@@ -34,7 +35,7 @@ with trials as (
     where
         asked.condition = 'ask_user'
         and asked.is_measured
-        and asked.question_count > 0
+        and (asked.question_count > 0 or asked.question_count is null)
 ),
 
 estimated as (

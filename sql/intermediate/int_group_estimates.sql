@@ -1,7 +1,7 @@
 -- view: int_group_estimates
 -- grain: table_name, benchmark, agent, group_name, subgroup_name, condition, measure
--- inputs: int_budget_units, int_candidate_units, int_group_units, int_net_value_units,
---     int_over_asking_units, int_tasks_selected
+-- inputs: int_budget_units, int_candidate_units, int_control_units, int_group_units,
+--     int_net_value_units, int_over_asking_units, int_tasks_selected
 -- outputs:
 --   table_name varchar: table that the row is for
 --   benchmark varchar: name of the benchmark
@@ -57,6 +57,8 @@ units as (
     select * from int_net_value_units
     union all
     select * from int_over_asking_units
+    union all
+    select * from int_control_units
     union all
     select * from int_budget_units
     union all

@@ -73,7 +73,10 @@ removals as (
         passes.agent as own_agent,
         unnest(
             [
-                coalesce(len(int_variants.segments), 0)::varchar,
+                case
+                    when passes.condition = 'full' then '0'
+                    else nullif(len(int_variants.segments), 0)::varchar
+                end,
                 case
                     when passes.condition <> 'full'
                         then coalesce(int_variants.severity, 'unknown')

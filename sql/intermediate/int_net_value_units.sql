@@ -71,11 +71,18 @@ select
         else '_net_value_pp'
     end as measure,
     variant_id as unit_id,
-    gain_pp - coalesce(question_cost_pp * questions_per_trial, 0) as numerator,
+    case
+        when question_cost_pp = 0 then gain_pp
+        when questions_per_trial is not null
+            then gain_pp - coalesce(question_cost_pp, 0) * questions_per_trial
+    end as numerator,
     case when question_cost_pp is null then questions_per_trial else 1 end
         as denominator,
     false as is_binary,
-    reason,
+    case
+        when gain_pp is null then reason
+        when questions_per_trial is null then 'unknown_actions'
+    end as reason,
     n_trials,
     n_missing,
     cluster_index,

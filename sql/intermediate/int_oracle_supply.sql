@@ -13,7 +13,7 @@
 -- source: docs/metrics.md 4, wasted compute; parameter `wasted_supply`
 -- notes: variant_id is null where variants share the `full` trials of their task. set:
 --     any occurrence is enough for ever; single: counts of the first trial by index;
---     sum: over all traces.
+--     sum: over all traces. Trials whose actions are unknown are no traces.
 with traces as (
     select
         trial_id,
@@ -26,7 +26,7 @@ with traces as (
             order by trial_index, trial_id
         ) as trace_number
     from int_trials_evaluated
-    where condition = 'full' and is_measured
+    where condition = 'full' and is_measured and action_count is not null
 ),
 
 counted as (

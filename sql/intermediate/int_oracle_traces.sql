@@ -11,8 +11,9 @@
 --   variant_id varchar: id of the variant; null for a task's own trials
 --   condition varchar: condition of the trials
 --   last_pre_injection_action bigint: last action before the message, or of the trial
+--   has_actions boolean: its actions are known
 --   oracle_variant_id varchar: variant whose full trials count; null: those of the task
---   has_oracle boolean: its unit has a measured full trial
+--   has_oracle boolean: its unit has a measured full trial with known actions
 -- equation: none
 -- source: docs/metrics.md 4, wasted compute and budget: the unit is (agent; task or
 --     variant)
@@ -25,7 +26,7 @@ with oracles as (
         task_id,
         variant_id
     from int_trials_evaluated
-    where condition = 'full' and is_measured
+    where condition = 'full' and is_measured and action_count is not null
 )
 
 select
@@ -40,6 +41,7 @@ select
         when trials.is_injected then trials.injected_after_action
         else trials.action_count
     end as last_pre_injection_action,
+    trials.action_count is not null as has_actions,
     own.variant_id as oracle_variant_id,
     own.variant_id is not null or shared.task_id is not null as has_oracle
 from int_trials_evaluated as trials

@@ -62,6 +62,11 @@ paired as (
             when asked.unit_id is null or unasked.unit_id is null then 'one_arm_only'
             else coalesce(asked.reason, unasked.reason)
         end as pair_reason,
+        case
+            when asked.n_trials > 0 and asked.n_questions is null
+                then 'unknown_actions'
+            else 'no_valid_trials'
+        end as ask_reason,
         coalesce(asked.n_trials, 0) as n_trials,
         coalesce(asked.n_missing, 0) as n_missing,
         coalesce(unasked.n_trials, 0) as n_unasked_trials,
@@ -91,13 +96,13 @@ measured as (
                     'measure': 'ask_pct',
                     'numerator': case when n_trials > 0 then 100 * n_asking_trials end,
                     'denominator': n_trials,
-                    'reason': 'no_valid_trials'
+                    'reason': ask_reason
                 },
                 {
                     'measure': 'questions_per_trial',
                     'numerator': case when n_trials > 0 then n_questions end,
                     'denominator': n_trials,
-                    'reason': 'no_valid_trials'
+                    'reason': ask_reason
                 },
                 {
                     'measure': 'pass_at_k_difference',

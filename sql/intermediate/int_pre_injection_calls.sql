@@ -3,15 +3,16 @@
 -- inputs: int_oracle_traces, stg_actions_started, stg_models_responded
 -- outputs:
 --   trial_id varchar: the trial
---   tokens bigint: tokens
+--   tokens bigint: tokens; null if unknown
 --   cost_usd double: USD; null if a price is unknown
 -- equation: tokens = input + output
 -- source: docs/metrics.md 4: tokens and cost of the calls whose served action is
 --     pre-injection
 -- notes: a call that served several actions of one batch counts once; every action
---     counts here, ask_user and text too. Cost is null where a price is unknown.
+--     counts here, ask_user and text too. Both are null where one of these calls, its
+--     reply, its tokens or its price is unknown, and 0 where there is no such action.
 with served as (
-    select
+    select distinct
         actions.stream_id,
         actions.model_call_id
     from stg_actions_started as actions
@@ -24,19 +25,47 @@ with served as (
 spent as (
     select
         stream_id,
-        sum(input_tokens + output_tokens)::bigint as tokens,
+        count(*) as n_calls,
+        case
+            when count(*) = count(input_tokens + output_tokens)
+                then sum(input_tokens + output_tokens)
+        end::bigint as tokens,
         case when count(*) = count(cost_usd) then exact_sum(cost_usd) end as cost_usd
     from stg_models_responded
     where (stream_id, call_id) in (
         select (served.stream_id, served.model_call_id) from served
     )
     group by stream_id
+),
+
+wanted as (
+    select
+        stream_id,
+        count(*) as n_calls
+    from served
+    group by stream_id
+),
+
+joined as (
+    select
+        traces.trial_id,
+        coalesce(wanted.n_calls, 0) = 0 and traces.has_actions as is_nothing,
+        wanted.n_calls = spent.n_calls as is_known,
+        spent.tokens,
+        spent.cost_usd
+    from int_oracle_traces as traces
+    left join wanted on traces.stream_id = wanted.stream_id
+    left join spent on traces.stream_id = spent.stream_id
 )
 
 select
-    traces.trial_id,
-    spent.tokens,
-    spent.cost_usd
-from int_oracle_traces as traces
-inner join spent
-    on traces.stream_id = spent.stream_id
+    trial_id,
+    case
+        when is_nothing then 0
+        when is_known then tokens
+    end as tokens,
+    case
+        when is_nothing then 0
+        when is_known then cost_usd
+    end as cost_usd
+from joined

@@ -7,10 +7,11 @@
 --   trial_id varchar: the trial
 --   question_count bigint: questions of the attempt that counts
 --   is_answered_everything boolean: the simulator gives all, whatever is asked
+--   is_reveal_unknown boolean: nobody knows what an answer revealed
 --   precision double: share of the questions that target, 0 to 1
 --   recall double: share of the removed segments revealed on request, 0 to 1
 --   dimension_count bigint: different dimensions of the removed segments
---   removed_count bigint: segments that the agent did not see
+--   removed_count bigint: segments that the agent did not see; null if unknown
 --   critical_count bigint: removed segments of criticality 0.5 or more
 --   uncritical_count bigint: removed segments of lower criticality
 --   urgent_count bigint: critical ones of guessability 0.5 or less
@@ -35,12 +36,15 @@ with trials as (
         ledger.trial_id,
         ledger.variant_digest,
         ledger.question_count,
-        ledger.user_simulator = 'dump' as is_answered_everything,
+        coalesce(ledger.user_simulator = 'dump', false) as is_answered_everything,
+        ledger.reason = 'unknown_revealed' as is_reveal_unknown,
+        ledger.removed_count,
         ledger.precision,
         ledger.recall,
         measured.action_count,
         case
-            when ledger.removed_count > 0 then int_variants.segments else []
+            when ledger.removed_count > 0 then int_variants.segments
+            when ledger.removed_count = 0 then []
         end as segments
     from question_ledger as ledger
     inner join int_trials_measured as measured
@@ -115,12 +119,13 @@ select
     trials.trial_id,
     trials.question_count,
     trials.is_answered_everything,
+    coalesce(trials.is_reveal_unknown, false) as is_reveal_unknown,
     trials.precision,
     trials.recall,
     len(
         list_distinct(list_transform(trials.segments, lambda s: s.dimension))
     ) as dimension_count,
-    len(trials.segments) as removed_count,
+    trials.removed_count,
     len(list_filter(trials.segments, lambda s: s.criticality >= 0.5))
         as critical_count,
     len(list_filter(trials.segments, lambda s: s.criticality < 0.5))

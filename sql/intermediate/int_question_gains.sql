@@ -24,11 +24,15 @@ with paired as (
         variant_id,
         cluster_index,
         cluster_count,
-        100 * gain as gain_pp,
+        case when n_questions is not null then 100 * gain end as gain_pp,
         case when gain is not null then n_questions end as n_questions,
-        case when gain is not null then n_trials end as n_trials,
+        case when gain is not null and n_questions is not null then n_trials end
+            as n_trials,
         n_missing,
-        reason
+        case
+            when gain is not null and n_questions is null then 'unknown_actions'
+            else reason
+        end as reason
     from int_variant_gains
 ),
 

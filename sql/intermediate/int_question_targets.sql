@@ -11,12 +11,13 @@
 -- equation: none
 -- source: docs/metrics.md 3, question quality
 -- notes: every segment that an answer revealed, in the attempts that count. A segment
---     that one answer names twice counts once, on request if either was.
+--     that one answer names twice counts once, on request if either was. An answer of
+--     which nobody knows what it revealed has one row, without segment.
 with revealed as (
     select
         answered.stream_id,
         answered.question_id,
-        unnest(answered.revealed) as segment
+        unnest(coalesce(answered.revealed, [null])) as segment
     from stg_questions_answered as answered
     inner join int_trials
         on answered.stream_id = int_trials.stream_id

@@ -30,8 +30,8 @@
 --   is_measured boolean: counts in means
 --   is_success boolean: success as the benchmark defines it
 --   checkpoint_progress double: share of the points reached, 0 to 1
---   action_count bigint: actions of the attempt that counts
---   question_count bigint: questions of the attempt that counts
+--   action_count bigint: actions of the attempt that counts; null if unknown
+--   question_count bigint: questions of the attempt that counts; null if unknown
 --   first_ask_action bigint: action of the first question
 --   first_ask_pct double: its place among the actions, %
 -- equation: none

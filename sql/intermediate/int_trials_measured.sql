@@ -38,8 +38,8 @@
 --   terminal_state double[]: checkpoint results in order
 --   scores double[]: raw points in order
 --   checkpoint_progress double: share of the points reached, 0 to 1
---   action_count bigint: actions of the attempt that counts
---   question_count bigint: questions of the attempt that counts
+--   action_count bigint: actions of the attempt that counts; null if unknown
+--   question_count bigint: questions of the attempt that counts; null if unknown
 --   first_ask_action bigint: action of the first question
 --   first_ask_pct double: its place among the actions, %
 --   is_injected boolean: the message was really inserted; null unless injected
@@ -53,7 +53,9 @@
 -- source: docs/metrics.md 1
 -- notes: every trial that was ever started, with the columns that tables are made of;
 --     the mart trials has the others too. What a trial did is null unless it is valid.
---     checkpoint_progress is the benchmark's final score where it gives one.
+--     checkpoint_progress is the benchmark's final score where it gives one. Of an
+--     imported trial whose source does not tell what the agent did, actions and
+--     questions are null.
 with injected as (
     select
         stream_id,
@@ -100,11 +102,11 @@ select
     coalesce(ended.final_progress, int_grades.points_progress)
         as checkpoint_progress,
     case
-        when int_trials.stream_id is not null
+        when ended.recorded_action_count is not null
             then coalesce(int_action_counts.action_count, 0)
     end as action_count,
     case
-        when int_trials.stream_id is not null
+        when ended.recorded_action_count is not null
             then coalesce(int_question_counts.question_count, 0)
     end as question_count,
     int_question_counts.first_ask_action,

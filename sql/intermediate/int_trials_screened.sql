@@ -55,7 +55,10 @@ select
         when not chosen.is_chosen then 'other_experiment'
         when
             chosen.channel = 'ask_user'
-            and chosen.user_simulator <> getvariable('user_simulator')
+            and coalesce(
+                chosen.user_simulator <> getvariable('user_simulator'),
+                getvariable('user_simulator') is not null
+            )
             then 'other_user_simulator'
         when
             chosen.role = 'classifier' and not getvariable('reuse_classifying_trials')

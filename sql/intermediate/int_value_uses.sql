@@ -19,6 +19,7 @@
 --     folded, blanks at the ends of a value are cut off, its text is compared as JSON
 --     writes it. Values below 3 characters are not looked for (value_too_short); a
 --     value that no action holds was perhaps used in another form (value_never_used).
+--     Of a trial whose actions are unknown nobody knows (unknown_actions).
 with full_trials as (
     select
         trial_id,
@@ -122,6 +123,7 @@ select
     candidates.action_count,
     uses.first_use_action,
     case
+        when candidates.action_count is null then 'unknown_actions'
         when candidates.needle is null then 'value_too_short'
         when uses.first_use_action is null then 'value_never_used'
     end as reason

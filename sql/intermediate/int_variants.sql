@@ -8,7 +8,7 @@
 --   variant_id varchar: id of the variant; null for a task's own trials
 --   segments struct[]: removed segments in order
 --   origin varchar: who made the variant
---   severity varchar: delete, vaguify or genericize
+--   severity varchar: delete, vaguify, genericize, decoy or environment
 --   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
 --   classified_by varchar: who gave the class
 -- equation: none

@@ -18,23 +18,30 @@
 --   is_collapsed boolean: another percentage gives the same action
 -- equation: value per trial, mean per unit
 -- source: docs/metrics.md 4, wasted compute
--- notes: the unit is (variant, agent). Trials without a value are left out of the mean;
---     a unit with an unknown price has no cost.
+-- notes: the unit is (variant, agent). Trials without a value are left out of the mean,
+--     but a unit has no cost where a price is unknown, no tokens where a trial's are
+--     (unknown_tokens), and nothing where a trial's actions are (unknown_actions).
 with summarised as (
     select
         benchmark,
         agent,
         variant_id,
         condition,
+        bool_or(pre_injection_actions is null) as has_unknown,
         avg(100 * wasted_ratio) as wasted_pct,
         avg(wasted_actions) as wasted_actions,
         avg(pre_injection_actions) as pre_injection_actions,
-        avg(coalesce(pre_injection_tokens, 0)) as pre_injection_tokens,
+        case
+            when count(*) = count(pre_injection_tokens) then avg(pre_injection_tokens)
+        end as pre_injection_tokens,
         case
             when count(*) = count(pre_injection_cost_usd)
                 then avg(pre_injection_cost_usd)
         end as pre_injection_cost_usd,
-        min(reason) as reason
+        case
+            when bool_or(pre_injection_actions is null) then 'unknown_actions'
+            else min(reason)
+        end as reason
     from wasted_trials
     group by benchmark, agent, variant_id, condition
 ),
@@ -50,9 +57,12 @@ cells as (
         cells.n_trials,
         cells.n_missing,
         cells.n_not_injected,
-        summarised.wasted_pct,
-        summarised.wasted_actions,
-        summarised.pre_injection_actions,
+        case when not summarised.has_unknown then summarised.wasted_pct end
+            as wasted_pct,
+        case when not summarised.has_unknown then summarised.wasted_actions end
+            as wasted_actions,
+        case when not summarised.has_unknown then summarised.pre_injection_actions end
+            as pre_injection_actions,
         summarised.pre_injection_tokens,
         summarised.pre_injection_cost_usd,
         summarised.reason as trace_reason,
@@ -109,12 +119,12 @@ listed as (
                 {
                     'measure': 'pre_injection_actions',
                     'unit_value': cells.pre_injection_actions,
-                    'reason': cells.reason
+                    'reason': coalesce(cells.reason, 'unknown_actions')
                 },
                 {
                     'measure': 'pre_injection_tokens',
                     'unit_value': cells.pre_injection_tokens,
-                    'reason': cells.reason
+                    'reason': coalesce(cells.reason, 'unknown_tokens')
                 },
                 {
                     'measure': 'pre_injection_cost_usd',

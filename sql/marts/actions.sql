@@ -10,11 +10,11 @@
 --   kind varchar: tool, text or malformed
 --   action_name varchar: tool name; empty for a turn of text
 --   arguments_json varchar: canonical JSON, or raw text where malformed
---   model_call_id varchar: call that the action served
+--   model_call_id varchar: call that the action served; null if unknown
 --   call_id varchar: id of the call in its stream
---   is_error boolean: the agent got an error
---   result varchar: what came back
---   duration_ms double: milliseconds
+--   is_error boolean: the agent got an error; null if unknown
+--   result varchar: what came back; null if unknown
+--   duration_ms double: milliseconds; null if unknown
 --   server varchar: MCP server
 --   server_pid bigint: its process
 -- equation: none

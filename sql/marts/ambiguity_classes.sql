@@ -1,15 +1,15 @@
 -- view: ambiguity_classes
 -- grain: variant_digest
--- inputs: int_variants, int_variants_classified
+-- inputs: int_variants, int_variants_classified, int_variants_selected
 -- outputs:
 --   variant_digest varchar: digest of the variant
 --   benchmark varchar: name of the benchmark
 --   task_id varchar: id of the task
 --   variant_id varchar: id of the variant; null for a task's own trials
 --   origin varchar: who made the variant
---   severity varchar: delete, vaguify or genericize
+--   severity varchar: delete, vaguify, genericize, decoy or environment
 --   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
---   class_source varchar: label or classifier
+--   class_source varchar: label, selection or classifier
 --   classified_by varchar: who gave the class
 --   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
 --   oracle_decision varchar: CLARIFY or PROCEED
@@ -18,32 +18,39 @@
 --   n_success bigint: successes among them
 --   n_terminal_states bigint: different terminal states, |S|
 --   reason varchar: why something is null
--- equation: the label that came with the variant, else the classifier's class
+-- equation: the label that came with the variant, else the class that it was selected
+--     for, else the classifier's class
 -- source: docs/metrics.md 2, which class the tables use and oracle_decision; parameters
 --     `classifier_agent` and `classifier_experiment`
 -- notes: without `classifier_agent` the only classifying agent is taken; with several
---     the class is null (reason several_classifiers). A label has no verdict.
+--     the class is null (reason several_classifiers). A label has no verdict; beside a
+--     selected class stand trials and verdict of the agent that gave it, where this
+--     store has them.
 with classifiers as (
     select
-        variant_digest,
-        agent,
-        n_planned,
-        n_trials,
-        n_success,
-        n_terminal_states,
-        ambiguity_class,
-        new_task_verdict,
-        reason,
-        count(*) over (partition by variant_digest) as n_classifiers,
-        row_number() over (partition by variant_digest order by agent) as choice
-    from int_variants_classified
+        classified.variant_digest,
+        classified.agent,
+        classified.n_planned,
+        classified.n_trials,
+        classified.n_success,
+        classified.n_terminal_states,
+        classified.ambiguity_class,
+        classified.new_task_verdict,
+        classified.reason,
+        count(*) over (partition by classified.variant_digest) as n_classifiers,
+        row_number() over (
+            partition by classified.variant_digest order by classified.agent
+        ) as choice
+    from int_variants_classified as classified
+    left join int_variants_selected as selected
+        on classified.variant_digest = selected.variant_digest
     where
-        role = 'classifier'
-        and (
-            getvariable('classifier_agent') is null
-            or agent = getvariable('classifier_agent')
-            or agent_name = getvariable('classifier_agent')
-        )
+        classified.role = 'classifier'
+        and coalesce(
+            getvariable('classifier_agent'),
+            selected.classified_by,
+            classified.agent
+        ) in (classified.agent, classified.agent_name)
 ),
 
 assigned as (
@@ -57,6 +64,9 @@ assigned as (
         int_variants.ambiguity_class is not null as has_label,
         int_variants.classified_by,
         int_variants.ambiguity_class as label,
+        selected.ambiguity_class is not null as is_selected,
+        selected.ambiguity_class as selected_class,
+        selected.classified_by as selected_by,
         classifiers.agent,
         classifiers.n_planned,
         classifiers.n_trials,
@@ -70,6 +80,8 @@ assigned as (
             else classifiers.reason
         end as reason
     from int_variants
+    left join int_variants_selected as selected
+        on int_variants.variant_digest = selected.variant_digest
     left join classifiers
         on
             int_variants.variant_digest = classifiers.variant_digest
@@ -86,25 +98,29 @@ decided as (
         severity,
         case
             when has_label then label
+            when is_selected then selected_class
             when reason is null then ambiguity_class
         end as ambiguity_class,
         case
             when has_label then 'label'
+            when is_selected then 'selection'
             when reason is null then 'classifier'
         end as class_source,
         case
             when has_label then classified_by
+            when is_selected then selected_by
             when reason is null then agent
         end as classified_by,
         case
             when has_label then 'not_applicable'
             when reason is null then new_task_verdict
+            when is_selected then 'not_applicable'
         end as new_task_verdict,
         n_planned,
         n_trials,
         n_success,
         n_terminal_states,
-        case when not has_label then reason end as reason
+        case when not has_label and not is_selected then reason end as reason
     from assigned
 )
 

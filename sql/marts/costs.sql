@@ -1,50 +1,106 @@
 -- view: costs
 -- grain: stream_id, purpose
--- inputs: int_attempts, int_calls_summed
+-- inputs: int_attempts, int_attempts_started, int_calls_summed, int_question_counts
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
---   purpose varchar: who used the model; all is the sum
+--   purpose varchar: who used the model: agent, user_simulator, grader_and_judge, or
+--       judging afterwards
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
 --   attempt_state varchar: valid, ungraded, failed, running or interrupted
---   n_calls bigint: replies
---   input_tokens bigint: tokens sent
---   output_tokens bigint: tokens received
---   cached_input_tokens bigint: tokens read from a cache
+--   n_calls bigint: replies; null if unknown
+--   input_tokens bigint: tokens sent; null if unknown
+--   output_tokens bigint: tokens received; null if unknown
+--   cached_input_tokens bigint: tokens read from a cache; null if unknown
 --   cost_usd double: USD; null if a price is unknown
---   model_seconds double: time of model calls
+--   model_seconds double: time of model calls; null if unknown
 -- equation: none
 -- source: docs/metrics.md 8
--- notes: every attempt has the purposes agent, user_simulator and grader_and_judge. An
---     unknown price makes the cost null, never 0; without calls it is 0. A failed call
---     has no known tokens.
-with purposes as (
+-- notes: every attempt has every purpose, but judging only in a store where something
+--     was judged afterwards; without calls all is 0. An unknown price makes the cost
+--     null, never 0, and so with tokens and times. Of an imported attempt without calls
+--     nobody knows what the agent and the grader used, nor what the user simulator did
+--     unless there was nothing to answer. A failed call has no known tokens.
+with attempts as (
     select
         attempts.stream_id,
         attempts.trial_id,
         attempts.attempt,
         attempts.attempt_state,
-        unnest(['agent', 'user_simulator', 'grader_and_judge']) as purpose
+        started.is_imported,
+        started.channel <> 'ask_user'
+        or (
+            attempts.recorded_action_count is not null
+            and questions.stream_id is null
+        ) as is_unasked
     from int_attempts as attempts
+    inner join int_attempts_started as started
+        on attempts.stream_id = started.stream_id
+    left join int_question_counts as questions
+        on attempts.stream_id = questions.stream_id
+),
+
+judged as (
+    select count(*) > 0 as has_any
+    from int_calls_summed
+    where purpose = 'judging'
+),
+
+purposes as (
+    select
+        attempts.stream_id,
+        attempts.trial_id,
+        attempts.attempt,
+        attempts.attempt_state,
+        attempts.is_imported,
+        attempts.is_unasked,
+        unnest(
+            case
+                when judged.has_any
+                    then ['agent', 'user_simulator', 'grader_and_judge', 'judging']
+                else ['agent', 'user_simulator', 'grader_and_judge']
+            end
+        ) as purpose
+    from attempts
+    cross join judged
+),
+
+joined as (
+    select
+        purposes.stream_id,
+        purposes.purpose,
+        purposes.trial_id,
+        purposes.attempt,
+        purposes.attempt_state,
+        calls.stream_id is null
+        and (
+            not purposes.is_imported
+            or purposes.purpose = 'judging'
+            or (purposes.purpose = 'user_simulator' and purposes.is_unasked)
+        ) as is_nothing,
+        calls.n_calls,
+        calls.input_tokens,
+        calls.output_tokens,
+        calls.cached_input_tokens,
+        calls.cost_usd,
+        calls.model_seconds
+    from purposes
+    left join int_calls_summed as calls
+        on
+            purposes.stream_id = calls.stream_id
+            and purposes.purpose = calls.purpose
 )
 
 select
-    purposes.stream_id,
-    purposes.purpose,
-    purposes.trial_id,
-    purposes.attempt,
-    purposes.attempt_state,
-    coalesce(calls.n_calls, 0) as n_calls,
-    coalesce(calls.input_tokens, 0) as input_tokens,
-    coalesce(calls.output_tokens, 0) as output_tokens,
-    coalesce(calls.cached_input_tokens, 0) as cached_input_tokens,
-    case
-        when calls.stream_id is null then 0
-        else calls.cost_usd
-    end as cost_usd,
-    coalesce(calls.model_seconds, 0) as model_seconds
-from purposes
-left join int_calls_summed as calls
-    on
-        purposes.stream_id = calls.stream_id
-        and purposes.purpose = calls.purpose
+    stream_id,
+    purpose,
+    trial_id,
+    attempt,
+    attempt_state,
+    case when is_nothing then 0 else n_calls end as n_calls,
+    case when is_nothing then 0 else input_tokens end as input_tokens,
+    case when is_nothing then 0 else output_tokens end as output_tokens,
+    case when is_nothing then 0 else cached_input_tokens end as cached_input_tokens,
+    case when is_nothing then 0 else cost_usd end as cost_usd,
+    case when is_nothing then 0 else model_seconds end as model_seconds
+from joined

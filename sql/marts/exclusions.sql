@@ -91,6 +91,7 @@ classes as (
     from variants_met
     left join ambiguity_classes as classes
         on variants_met.variant_digest = classes.variant_digest
+    where classes.origin is distinct from 'control'
     group by variants_met.benchmark
 ),
 

@@ -15,13 +15,13 @@
 --   budget_actions bigint: oracle budget B, actions
 --   computed_target_action bigint: target recomputed
 --   injection_status varchar: injected or skipped
---   target_action bigint: a, as recorded
+--   target_action bigint: a, as recorded; null if unknown
 --   after_action bigint: action after which the message went in
 --   skip_reason varchar: why it was skipped
---   segment_ids varchar[]: segments told
+--   segment_ids varchar[]: segments told; null if unknown
 --   is_injected boolean: the message was really inserted; null unless injected
 --       condition
---   action_count bigint: actions of the attempt that counts
+--   action_count bigint: actions of the attempt that counts; null if unknown
 --   is_collapsed boolean: another percentage gives the same action
 -- equation: target = max(1, B * p div 100) for p in 10, 30, 50, 70, 90
 -- source: docs/metrics.md 4, budget and injection action

@@ -24,8 +24,8 @@
 --   reason varchar: why something is null
 --   is_binary boolean: n = k, so pass@k is 0 or 1
 --   checkpoint_progress double: share of the points reached, 0 to 1
---   n_asking_trials bigint: measured trials with a question
---   n_questions bigint: questions
+--   n_asking_trials bigint: measured trials with a question; null if unknown
+--   n_questions bigint: questions; null if unknown
 --   n_settings bigint: different settings in the cell
 --   cluster_index bigint: number of the cluster in its set, from 0
 --   cluster_count bigint: clusters in the set

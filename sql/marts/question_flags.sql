@@ -6,7 +6,7 @@
 --   trial_id varchar: the trial
 --   category varchar: failure mode, one of seven
 --   flag varchar: one of its three kinds
---   verdict varchar: yes, no or not_applicable; null where nobody judged
+--   verdict varchar: yes, no or not_applicable; null where nobody judged or knows
 --   source varchar: computed or judged, whoever decides the flag
 --   reason varchar: what was seen, or why there is no verdict
 --   judge varchar: who judged; null for what is computed
@@ -24,7 +24,8 @@
 --     a criticality of 0.5 or more; where a source lacks the score, a judged flag is
 --     left to the judge and a computed one not_applicable (unknown_criticality). Under
 --     the simulator dump nothing says what a question was about, so the computed flags
---     but the upfront one are not_applicable (simulator_answers_everything). Of several
+--     but the upfront one are not_applicable (simulator_answers_everything); where
+--     nobody knows what an answer revealed they are null (unknown_revealed). Of several
 --     verdicts on a trial the last recorded one counts (ties by stream and sequence),
 --     of the chosen judge where one is chosen; a trial without one is unjudged.
 with verdicts as (
@@ -175,6 +176,8 @@ computed as (
                 then 'unknown_action'
             when flag <> 'upfront_question_dump' and is_answered_everything
                 then 'simulator_answers_everything'
+            when flag <> 'upfront_question_dump' and is_reveal_unknown
+                then 'unknown_revealed'
             when has_prerequisite is null then 'unknown_criticality'
             when flag = 'late_clarification' and last_ask_action is null
                 then 'unknown_action'
@@ -210,6 +213,7 @@ select
     case
         when not computed.has_prerequisite then 'not_applicable'
         when not computed.is_computed then judged.judged_flag.verdict
+        when computed.why_not = 'unknown_revealed' then null
         when computed.why_not is not null then 'not_applicable'
         when computed.is_raised then 'yes'
         else 'no'

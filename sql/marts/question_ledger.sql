@@ -11,10 +11,10 @@
 --   variant_digest varchar: digest of the variant
 --   condition varchar: condition of the trials
 --   user_simulator varchar: simulator; null without the channel
---   question_count bigint: questions of the attempt that counts
---   targeting_count bigint: questions that target a removed segment
---   removed_count bigint: segments that the agent did not see
---   requested_count bigint: removed segments revealed on request
+--   question_count bigint: questions of the attempt that counts; null if unknown
+--   targeting_count bigint: questions that target a removed segment; null if unknown
+--   removed_count bigint: segments that the agent did not see; null if unknown
+--   requested_count bigint: removed segments revealed on request; null if unknown
 --   volunteered_count bigint: removed segments revealed without being asked for
 --   precision double: share of the questions that target, 0 to 1
 --   recall double: share of the removed segments revealed on request, 0 to 1
@@ -27,13 +27,17 @@
 -- notes: every valid trial that could ask. A question targets a segment if its answer
 --     revealed it on request. Nobody asked: precision and f1 are null; nothing removed:
 --     recall and f1. Under the simulator dump all three are null
---     (simulator_answers_everything). Volunteered are those never revealed on request.
+--     (simulator_answers_everything), and so are they where nobody knows what an answer
+--     revealed (unknown_revealed), whether anything was asked (unknown_actions), or
+--     recall where nobody knows what was removed (unknown_segments). Volunteered are
+--     those never revealed on request.
 with targets as (
     select
         stream_id,
         count(distinct question_id) filter (where is_requested) as targeting_count,
         count(distinct segment_id) filter (where is_requested) as requested_count,
-        count(distinct segment_id) as revealed_count
+        count(distinct segment_id) as revealed_count,
+        bool_or(segment_id is null) as has_unknown
     from int_question_targets
     group by stream_id
 ),
@@ -49,15 +53,20 @@ counted as (
         trials.condition,
         trials.user_simulator,
         trials.question_count,
-        coalesce(targets.targeting_count, 0) as targeting_count,
         case
             when trials.prompt_state = 'underspecified'
-                then coalesce(len(int_variants.segments), 0)
+                then nullif(len(int_variants.segments), 0)
+            when trials.prompt_state = 'control' then len(int_variants.segments)
             else 0
         end as removed_count,
+        coalesce(targets.targeting_count, 0) as targeting_count,
         coalesce(targets.requested_count, 0) as requested_count,
         coalesce(targets.revealed_count - targets.requested_count, 0)
-            as volunteered_count
+            as volunteered_count,
+        case
+            when trials.question_count is null then 'unknown_actions'
+            when targets.has_unknown then 'unknown_revealed'
+        end as unknown_reason
     from int_trials_measured as trials
     left join int_variants
         on trials.variant_digest = int_variants.variant_digest
@@ -66,23 +75,38 @@ counted as (
     where trials.trial_state = 'valid' and trials.channel = 'ask_user'
 ),
 
+known as (
+    select
+        * replace (
+            case when unknown_reason is null then targeting_count end
+                as targeting_count,
+            case when unknown_reason is null then requested_count end
+                as requested_count,
+            case when unknown_reason is null then volunteered_count end
+                as volunteered_count
+        )
+    from counted
+),
+
 rated as (
     select
         *,
         case
             when user_simulator = 'dump' then 'simulator_answers_everything'
+            when unknown_reason is not null then unknown_reason
             when question_count = 0 then 'nobody_asked'
+            when removed_count is null then 'unknown_segments'
             when removed_count = 0 then 'nothing_removed'
         end as reason,
         case
-            when user_simulator <> 'dump'
+            when coalesce(user_simulator <> 'dump', true)
                 then targeting_count / nullif(question_count, 0)
         end as precision,
         case
-            when user_simulator <> 'dump'
+            when coalesce(user_simulator <> 'dump', true)
                 then requested_count / nullif(removed_count, 0)
         end as recall
-    from counted
+    from known
 )
 
 select

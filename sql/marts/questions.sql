@@ -13,14 +13,15 @@
 --   timing_pct double: place of the question among the actions, %
 --   question varchar: the question
 --   context varchar: context given with the question
---   answer varchar: reply of the simulated user
+--   answer varchar: reply of the simulated user; null if unknown
 --   simulator varchar: who answered
---   requested_segment_ids varchar[]: revealed on request
+--   requested_segment_ids varchar[]: revealed on request; null if unknown
 --   volunteered_segment_ids varchar[]: revealed without being asked for
 -- equation: timing_pct = 100 * action_index / action_count
 -- source: docs/metrics.md 1, questions, and 3, question quality
 -- notes: every attempt; `is_counted` marks those of the attempt that counts. An answer
---     is null where the simulated user failed.
+--     is null where the simulated user failed or the source does not tell it; what it
+--     revealed is null where nobody knows.
 select
     placed.stream_id,
     placed.question_id,

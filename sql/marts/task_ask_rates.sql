@@ -9,11 +9,12 @@
 --   n_units bigint: units with a value
 --   n_trials bigint: valid trials behind the value
 --   n_missing bigint: planned trials neither valid nor running
---   n_asking_trials bigint: measured trials with a question
---   ask_pct double: share of trials that asked, %
+--   n_asking_trials bigint: measured trials with a question; null if unknown
+--   ask_pct double: share of trials that asked, %; null if unknown
 -- equation: ask_pct = 100 * trials that asked / trials
 -- source: docs/metrics.md 4, natural asking [Ask Early figure 10]
--- notes: valid trials of ask_user over all variants of a task; no trials give null.
+-- notes: valid trials of ask_user over all variants of a task; no trials give null, and
+--     so does a trial of which nobody knows whether it asked.
 select
     benchmark,
     agent,
@@ -21,8 +22,11 @@ select
     count(*) as n_units,
     sum(n_trials)::bigint as n_trials,
     sum(n_missing)::bigint as n_missing,
-    sum(n_asking_trials)::bigint as n_asking_trials,
-    100.0 * sum(n_asking_trials) / nullif(sum(n_trials), 0) as ask_pct
+    case when count(*) = count(n_asking_trials) then sum(n_asking_trials) end::bigint
+        as n_asking_trials,
+    100.0
+    * case when count(*) = count(n_asking_trials) then sum(n_asking_trials) end
+    / nullif(sum(n_trials), 0) as ask_pct
 from pass_at_k
 where unit_kind = 'variant' and condition = 'ask_user'
 group by benchmark, agent, task_id

@@ -26,7 +26,7 @@
 --   channel varchar: none, ask_user or inject_p
 --   user_simulator varchar: simulator; null without the channel
 --   trial_index bigint: index of the trial in its cell
---   seed bigint: seed
+--   seed bigint: seed; null if unknown
 --   role varchar: evaluated or classifier
 --   oracle_scope varchar: task or variant
 --   settings_digest varchar: limits, parameters, prompts, grader, simulator and scope
@@ -40,8 +40,8 @@
 --   terminal_state double[]: checkpoint results in order
 --   scores double[]: raw points in order
 --   checkpoint_progress double: share of the points reached, 0 to 1
---   action_count bigint: actions of the attempt that counts
---   question_count bigint: questions of the attempt that counts
+--   action_count bigint: actions of the attempt that counts; null if unknown
+--   question_count bigint: questions of the attempt that counts; null if unknown
 --   first_ask_action bigint: action of the first question
 --   first_ask_pct double: its place among the actions, %
 --   is_injected boolean: the message was really inserted; null unless injected
@@ -52,8 +52,9 @@
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: docs/metrics.md 1
 -- notes: every trial that was ever started. What a trial did is null unless it is
---     valid. checkpoint_progress is the benchmark's final score where it gives one. The
---     seed is no part of the settings.
+--     valid, and where it was imported and the source does not tell.
+--     checkpoint_progress is the benchmark's final score where it gives one. The seed
+--     is no part of the settings.
 select
     measured.trial_id,
     measured.trial_state,

@@ -10,17 +10,18 @@
 --   task_id varchar: id of the task
 --   variant_id varchar: id of the variant; null for a task's own trials
 --   condition varchar: condition of the trials
---   pre_injection_actions bigint: actions before the message
---   wasted_actions bigint: actions without counterpart
+--   pre_injection_actions bigint: actions before the message; null if unknown
+--   wasted_actions bigint: actions without counterpart; null if unknown
 --   wasted_ratio double: wasted / pre-injection actions, 0 to 1
 --   reason varchar: why something is null
---   pre_injection_tokens bigint: tokens before the message
+--   pre_injection_tokens bigint: tokens before the message; null if unknown
 --   pre_injection_cost_usd double: USD before the message; null if a price is unknown
 -- equation: wasted = sum over keys of max(0, actions - supply), which are the actions
 --     that wasted_actions marks; wasted_ratio = wasted / pre-injection actions
 -- source: docs/metrics.md 4, wasted compute
--- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial a
---     null ratio and count (no_oracle_trace).
+-- notes: no pre-injection action gives a null ratio (no_actions), no `full` trial with
+--     known actions a null ratio and count (no_oracle_trace), unknown actions null
+--     counts (unknown_actions).
 with tallied as (
     select
         trial_id,
@@ -57,14 +58,18 @@ select
     traces.task_id,
     traces.variant_id,
     traces.condition,
-    coalesce(counted.pre_injection_actions, 0) as pre_injection_actions,
-    case when traces.has_oracle then coalesce(counted.wasted_actions, 0) end
-        as wasted_actions,
+    case when traces.has_actions then coalesce(counted.pre_injection_actions, 0) end
+        as pre_injection_actions,
+    case
+        when traces.has_oracle and traces.has_actions
+            then coalesce(counted.wasted_actions, 0)
+    end as wasted_actions,
     case
         when traces.has_oracle
             then counted.wasted_actions / counted.pre_injection_actions
     end as wasted_ratio,
     case
+        when not traces.has_actions then 'unknown_actions'
         when not traces.has_oracle then 'no_oracle_trace'
         when counted.trial_id is null then 'no_actions'
     end as reason,

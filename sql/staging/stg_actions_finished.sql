@@ -7,9 +7,9 @@
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
 --   action_index bigint: number of the action in its attempt, from 1
---   is_error boolean: the agent got an error
---   result varchar: what came back
---   duration_ms double: milliseconds
+--   is_error boolean: the agent got an error; null if unknown
+--   result varchar: what came back; null if unknown
+--   duration_ms double: milliseconds; null if unknown
 --   server varchar: MCP server
 --   server_pid bigint: its process
 -- equation: none; renames the fields of one event type

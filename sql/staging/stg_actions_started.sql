@@ -10,7 +10,7 @@
 --   kind varchar: tool, text or malformed
 --   action_name varchar: tool name; empty for a turn of text
 --   arguments_json varchar: canonical JSON, or raw text where malformed
---   model_call_id varchar: call that the action served
+--   model_call_id varchar: call that the action served; null if unknown
 --   call_id varchar: id of the call in its stream
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event action_started

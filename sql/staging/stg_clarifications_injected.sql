@@ -8,10 +8,10 @@
 --   attempt integer: number of the attempt, from 1
 --   injection_status varchar: injected or skipped
 --   inject_percent bigint: p of inject_p
---   target_action bigint: a, as recorded
+--   target_action bigint: a, as recorded; null if unknown
 --   after_action bigint: action after which the message went in
---   message varchar: the text that went in
---   segment_ids varchar[]: segments told
+--   message varchar: the text that went in; null if unknown
+--   segment_ids varchar[]: segments told; null if unknown
 --   skip_reason varchar: why it was skipped
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event clarification_injected

@@ -10,6 +10,7 @@
 --   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
 --   thread_id varchar: conversation in the trial
 --   call_kind varchar: main, sub_agent, side or retry
+--   kind_reason varchar: why a gateway took it for that kind; null without one
 --   model varchar: model name
 --   parent_call_id varchar: call that this one continues
 --   message_count bigint: messages sent
@@ -25,6 +26,7 @@ select
     model_called.role,
     model_called.thread_id,
     model_called.call_kind,
+    model_called.kind_reason,
     model_called.model,
     model_called.parent_call_id,
     model_called.message_count

@@ -9,11 +9,11 @@
 --   call_id varchar: id of the call in its stream
 --   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
 --   reply_text varchar: text of the reply
---   finish_reason varchar: why the reply ended
---   latency_ms double: milliseconds
---   input_tokens bigint: tokens sent
---   output_tokens bigint: tokens received
---   cached_input_tokens bigint: tokens read from a cache
+--   finish_reason varchar: why the reply ended; null if unknown
+--   latency_ms double: milliseconds; null if unknown
+--   input_tokens bigint: tokens sent; null if unknown
+--   output_tokens bigint: tokens received; null if unknown
+--   cached_input_tokens bigint: tokens read from a cache; null if unknown
 --   cost_usd double: USD; null if a price is unknown
 --   served_model varchar: model that answered
 -- equation: none; renames the fields of one event type

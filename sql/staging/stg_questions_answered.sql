@@ -7,10 +7,10 @@
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
 --   question_id varchar: id of the question in its stream
---   answer varchar: reply of the simulated user
+--   answer varchar: reply of the simulated user; null if unknown
 --   simulator varchar: who answered
---   latency_ms double: milliseconds
---   revealed struct[]: segments given away
+--   latency_ms double: milliseconds; null if unknown
+--   revealed struct[]: segments given away; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.

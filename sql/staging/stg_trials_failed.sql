@@ -6,11 +6,11 @@
 --   sequence bigint: number of the event in its stream, from 0
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
---   boundary varchar: which boundary failed
+--   boundary varchar: which boundary failed; null if unknown
 --   error_kind varchar: kind of error
 --   message varchar: what happened
 --   is_retry_owed boolean: another attempt is owed
---   duration_ms double: wall time, milliseconds
+--   duration_ms double: wall time, milliseconds; null if unknown
 --   cost_usd double: USD; null if a price is unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_failed

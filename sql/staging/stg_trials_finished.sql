@@ -10,10 +10,10 @@
 --   attempt integer: number of the attempt, from 1
 --   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
 --   is_success boolean: success as the benchmark defines it
---   final_answer varchar: final answer of the agent
---   action_count bigint: actions as the runner counted them
+--   final_answer varchar: final answer of the agent; null if unknown
+--   action_count bigint: actions as the runner counted them; null if unknown
 --   checkpoint_count bigint: checkpoints graded
---   duration_ms double: wall time, milliseconds
+--   duration_ms double: wall time, milliseconds; null if unknown
 --   final_score double: score as the benchmark gives it
 --   final_total double: its total
 --   cost_usd double: USD of the attempt; null if a price is unknown

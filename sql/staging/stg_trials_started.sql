@@ -26,18 +26,19 @@
 --   persona varchar: persona
 --   ask_notice varchar: none or paper
 --   trial_index bigint: index of the trial in its cell
---   seed bigint: seed
+--   seed bigint: seed; null if unknown
 --   role varchar: evaluated or classifier
 --   grader varchar: who graded
---   limits_json varchar: limits as canonical JSON
---   parameters_json varchar: model parameters as canonical JSON
---   prompts_digest varchar: digest of the wordings
+--   limits_json varchar: limits as canonical JSON; null if unknown
+--   parameters_json varchar: model parameters as canonical JSON; null if unknown
+--   prompts_digest varchar: digest of the wordings; null if unknown
 --   oracle_scope varchar: task or variant
 --   sandbox varchar: kind of sandbox
 --   user_simulator varchar: simulator; null without the channel
 --   inject_percent bigint: p of inject_p
 --   budget_actions bigint: oracle budget B, actions
 --   inject_after_action bigint: target action as planned
+--   origin varchar: recorded, or the format that it was imported from
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_started
 -- notes: one row is one attempt of one trial.
@@ -76,6 +77,7 @@ select
     trial_started.user_simulator,
     trial_started.inject_percent,
     trial_started.budget_actions,
-    trial_started.inject_after_action
+    trial_started.inject_after_action,
+    trial_started.origin
 from events
 where type = 'trial_started'

@@ -4,6 +4,7 @@
 -- outputs:
 --   stream_id varchar: the attempt, or run, in the event stream
 --   sequence bigint: number of the event in its stream, from 0
+--   experiment_id varchar: name of the experiment
 --   recorded_at_us bigint: UTC, microseconds since the epoch
 --   variant_digest varchar: digest of the variant
 --   benchmark varchar: name of the benchmark
@@ -12,16 +13,22 @@
 --   prompt varchar: what the agent is told
 --   segments struct[]: removed segments in order
 --   origin varchar: who made the variant
---   severity varchar: delete, vaguify or genericize
+--   severity varchar: delete, vaguify, genericize, decoy or environment
 --   failure_mode varchar: what was expected to go wrong
 --   ambiguity_class varchar: outcome-critical, divergent, benign or new_task
 --   classified_by varchar: who gave the class
+--   task_digest varchar: digest of the task that it was made from; null if unknown
+--   rewriter varchar: rules/N, or the model's name; null where nobody rewrote here
+--   rewriter_digest varchar: digest of all that decides its result
+--   diff varchar: unified diff of the words of the two prompts
+--   terminal_states bigint[][]: those behind an imported label, each once
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event variant_generated
 -- notes: one row is one registration of one variant.
 select
     stream_id,
     sequence,
+    experiment_id,
     recorded_at_us,
     variant_generated.variant_digest,
     variant_generated.variant.benchmark,
@@ -33,6 +40,11 @@ select
     variant_generated.variant.severity,
     variant_generated.variant.failure_mode,
     variant_generated.variant.ambiguity_class,
-    variant_generated.variant.classified_by
+    variant_generated.variant.classified_by,
+    variant_generated.task_digest,
+    variant_generated.rewriter,
+    variant_generated.rewriter_digest,
+    variant_generated.diff,
+    variant_generated.terminal_states
 from events
 where type = 'variant_generated'

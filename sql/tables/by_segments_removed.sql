@@ -21,7 +21,7 @@
 --     paired
 -- source: docs/metrics.md 3 and 6 [LHAW table 2]
 -- notes: row 0 under full: units are tasks, all of them. Other rows: units are
---     variants.
+--     variants, but those of which the source does not name the segments.
 select
     benchmark,
     group_name::bigint as segments_removed,

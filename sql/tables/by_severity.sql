@@ -3,7 +3,7 @@
 -- inputs: int_candidates, int_group_estimates
 -- outputs:
 --   benchmark varchar: name of the benchmark
---   severity varchar: delete, vaguify, genericize or unknown
+--   severity varchar: delete, vaguify, genericize, decoy, environment or unknown
 --   ambiguity_class varchar: outcome-critical, divergent, benign, new_task,
 --       unclassified, or all
 --   agent varchar: name of the agent, with part of its digest where names repeat; all

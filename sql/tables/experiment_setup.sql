@@ -18,10 +18,10 @@
 --   reason varchar: why something is null
 -- equation: counts; budgets: smallest, largest and mean B over units
 -- source: docs/metrics.md 4 and 6 [Ask Early table 1]
--- notes: evaluated trials. A unit of the budgets is (agent; task or variant, as the
---     oracle scope says) and has the B that its injected trials were given. Extremes
---     have no interval (reason extreme). Without injected trials there is no budget
---     (reason not_run).
+-- notes: evaluated trials but those of controls. A unit of the budgets is (agent; task
+--     or variant, as the oracle scope says) and has the B that its injected trials were
+--     given. Extremes have no interval (reason extreme). Without injected trials there
+--     is no budget (reason not_run).
 with cells as (
     select
         benchmark,
@@ -34,6 +34,7 @@ with cells as (
         greatest(coalesce(max(trials_per_cell), 0), count(*))
         - count(*) filter (where trial_state in ('valid', 'running')) as n_missing
     from int_trials_evaluated
+    where prompt_state is distinct from 'control'
     group by benchmark, agent, condition, task_id, variant_id
 ),
 

@@ -1,6 +1,6 @@
 -- view: failure_modes_failed
 -- grain: benchmark, agent, category, measure
--- inputs: int_failure_modes, pass_at_k
+-- inputs: int_failure_mode_estimates
 -- outputs:
 --   benchmark varchar: name of the benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat; all
@@ -16,55 +16,26 @@
 --   n_missing bigint: planned trials neither valid nor running
 --   method varchar: wilson, percentile or bca
 --   reason varchar: why something is null
--- equation: trials with the flag / trials with questions
+-- equation: that of int_failure_mode_estimates, over trials with questions and without
+--     success
 -- source: docs/metrics.md 3 and 6, failure modes [LHAW table 17]
 -- notes: only trials without success. units are trials; question_flags says which flags
 --     are computed and which are judged. A trial without a judge's verdict counts in
 --     n_dropped (unjudged). A flag that does not apply counts as not raised. n_missing
 --     counts all trials of ask_user, with questions or not.
-with estimates as (
-    select
-        benchmark,
-        agent,
-        category,
-        measure,
-        mean_estimate(
-            unit_value, reason, cluster_index, cluster_count, false
-        ) as estimate,
-        count(unit_value) as n_trials
-    from int_failure_modes
-    where not is_success
-    group by benchmark, agent, category, measure
-),
-
-missing as (
-    select
-        benchmark,
-        agent,
-        sum(n_missing)::bigint as n_missing
-    from pass_at_k
-    where
-        unit_kind = 'variant'
-        and condition = 'ask_user'
-    group by benchmark, agent
-)
-
 select
-    estimates.benchmark,
-    estimates.agent,
-    estimates.category,
-    estimates.measure,
-    estimates.estimate.value,
-    estimates.estimate.low,
-    estimates.estimate.high,
-    estimates.estimate.n_units,
-    estimates.estimate.n_dropped,
-    estimates.n_trials,
-    missing.n_missing,
-    estimates.estimate.method,
-    estimates.estimate.reason
-from estimates
-inner join missing
-    on
-        estimates.benchmark = missing.benchmark
-        and estimates.agent = missing.agent
+    benchmark,
+    agent,
+    category,
+    measure,
+    value,
+    low,
+    high,
+    n_units,
+    n_dropped,
+    n_trials,
+    n_missing,
+    method,
+    reason
+from int_failure_mode_estimates
+where table_name = 'failure_modes_failed'

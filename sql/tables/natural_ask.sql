@@ -33,6 +33,12 @@ with cells as (
         n_missing,
         n_questions,
         nullif(n_trials, 0) as n_trials,
+        case when n_questions is not null then nullif(n_trials, 0) end
+            as n_known_trials,
+        case
+            when n_trials = 0 then 'no_valid_trials'
+            when n_questions is null then 'unknown_actions'
+        end as reason,
         case when n_trials > 0 then n_asking_trials end as n_asking_trials,
         case when n_trials > 0 then n_success end as n_success
     from pass_at_k
@@ -50,6 +56,8 @@ sets as (
         n_missing,
         n_questions,
         n_trials,
+        n_known_trials,
+        reason,
         n_asking_trials,
         n_success
     from cells
@@ -64,11 +72,11 @@ ask_rates as (
         ratio_estimate(
             100 * n_asking_trials,
             n_trials,
-            'no_valid_trials',
+            min(reason),
             cluster_index,
             cluster_count
         ) as estimate,
-        coalesce(sum(n_trials), 0)::bigint as n_trials,
+        coalesce(sum(n_known_trials), 0)::bigint as n_trials,
         sum(n_missing)::bigint as n_missing
     from sets
     group by benchmark, agent, task_id
@@ -98,7 +106,8 @@ per_trial as (
     select
         benchmark,
         agent,
-        max(question_count) as most_questions
+        case when count(*) = count(question_count) then max(question_count) end
+            as most_questions
     from int_trials_evaluated
     where condition = 'ask_user' and is_measured
     group by benchmark, agent
@@ -109,7 +118,9 @@ totals as (
         sets.benchmark,
         sets.agent,
         any_value(per_trial.most_questions) as most_questions,
-        sum(sets.n_questions)::bigint as n_questions,
+        case
+            when count(*) = count(sets.n_questions) then sum(sets.n_questions)
+        end::bigint as n_questions,
         count(sets.n_trials) as n_units,
         count(*) - count(sets.n_trials) as n_dropped,
         coalesce(sum(sets.n_trials), 0)::bigint as n_trials,
@@ -217,7 +228,11 @@ united as (
         n_trials,
         n_missing,
         null as method,
-        case when counted.n is null then 'no_valid_trials' else 'count' end as reason
+        case
+            when counted.n is not null then 'count'
+            when n_trials = 0 then 'no_valid_trials'
+            else 'unknown_actions'
+        end as reason
     from counts
     union all
     select

@@ -206,7 +206,7 @@ questions as (
             and cells.variant_id = trials.variant_id
             and trials.condition = 'ask_user'
             and trials.is_measured
-            and trials.question_count > 0
+            and (trials.question_count > 0 or trials.question_count is null)
 ),
 
 held as (

@@ -24,14 +24,16 @@
 -- source: docs/metrics.md 3 and 6, question quality (ours)
 -- notes: measured trials of ask_user; units are variants. But for recall_of_all only
 --     trials with questions count. Under the simulator dump every value is null
---     (simulator_answers_everything). f1_micro is a function of two ratios and has no
---     interval (no_interval). n_missing counts the agent's trials of ask_user under any
---     simulator.
+--     (simulator_answers_everything). A variant with a trial of which nobody knows what
+--     was revealed, asked or removed is dropped (unknown_revealed, unknown_actions,
+--     unknown_segments). f1_micro is a function of two ratios and has no interval
+--     (no_interval). n_missing counts the agent's trials of ask_user under any
+--     simulator, which is unknown where a source does not tell.
 with trials as (
     select
         ledger.benchmark,
         ledger.agent,
-        ledger.user_simulator,
+        coalesce(ledger.user_simulator, 'unknown') as user_simulator,
         ledger.variant_id,
         ledger.trial_id,
         ledger.question_count,
@@ -41,7 +43,13 @@ with trials as (
         ledger.precision,
         ledger.recall,
         ledger.f1,
-        ledger.user_simulator <> 'dump' as is_rated,
+        coalesce(ledger.user_simulator <> 'dump', true) as is_rated,
+        case
+            when ledger.reason in ('unknown_actions', 'unknown_revealed')
+                then ledger.reason
+        end as asks_reason,
+        case when ledger.removed_count is null then 'unknown_segments' end
+            as removed_reason,
         ledger.question_count > 0 as has_questions
     from question_ledger as ledger
     inner join int_trials_evaluated as evaluated
@@ -56,6 +64,8 @@ summed as (
         user_simulator,
         variant_id,
         bool_and(is_rated) as is_rated,
+        min(asks_reason) as asks_reason,
+        coalesce(min(asks_reason), min(removed_reason)) as recall_reason,
         count(*) as n_trials,
         count(*) filter (where has_questions) as n_asking_trials,
         sum(question_count) as n_questions,
@@ -91,6 +101,7 @@ units as (
                     'above': summed.n_targeting::double,
                     'below': summed.n_questions::double,
                     'has_value': summed.n_asking_trials > 0,
+                    'unknown': summed.asks_reason,
                     'n_trials': summed.n_asking_trials
                 },
                 {
@@ -98,6 +109,7 @@ units as (
                     'above': summed.n_requested::double,
                     'below': summed.n_removed_if_asked::double,
                     'has_value': summed.n_asking_trials > 0,
+                    'unknown': summed.recall_reason,
                     'n_trials': summed.n_asking_trials
                 },
                 {
@@ -105,6 +117,7 @@ units as (
                     'above': summed.precision_mean,
                     'below': 1.0,
                     'has_value': summed.precision_mean is not null,
+                    'unknown': summed.asks_reason,
                     'n_trials': summed.n_asking_trials
                 },
                 {
@@ -112,6 +125,7 @@ units as (
                     'above': summed.recall_mean,
                     'below': 1.0,
                     'has_value': summed.recall_mean is not null,
+                    'unknown': summed.recall_reason,
                     'n_trials': summed.n_asking_trials
                 },
                 {
@@ -119,6 +133,7 @@ units as (
                     'above': summed.f1_mean,
                     'below': 1.0,
                     'has_value': summed.f1_mean is not null,
+                    'unknown': summed.recall_reason,
                     'n_trials': summed.n_asking_trials
                 },
                 {
@@ -126,6 +141,7 @@ units as (
                     'above': summed.n_requested::double,
                     'below': summed.n_removed::double,
                     'has_value': true,
+                    'unknown': summed.recall_reason,
                     'n_trials': summed.n_trials
                 }
             ]
@@ -140,6 +156,13 @@ units as (
             and cells.condition = 'ask_user'
 ),
 
+rated as (
+    select
+        *,
+        is_rated and part.has_value and part.unknown is null as has_value
+    from units
+),
+
 estimated as (
     select
         benchmark,
@@ -147,19 +170,18 @@ estimated as (
         user_simulator,
         part.measure,
         ratio_estimate(
-            case when is_rated and part.has_value then part.above end,
+            case when has_value then part.above end,
             part.below,
             case
-                when bool_and(is_rated) then 'nobody_asked'
+                when bool_and(is_rated)
+                    then coalesce(min(part.unknown), 'nobody_asked')
                 else 'simulator_answers_everything'
             end,
             cluster_index,
             cluster_count
         ) as estimate,
-        coalesce(
-            sum(part.n_trials) filter (where is_rated and part.has_value), 0
-        )::bigint as n_trials
-    from units
+        coalesce(sum(part.n_trials) filter (where has_value), 0)::bigint as n_trials
+    from rated
     group by benchmark, agent, user_simulator, part.measure
 ),
 
@@ -183,7 +205,10 @@ harmonic as (
         hits.estimate.n_units,
         hits.estimate.n_dropped,
         hits.n_trials,
-        coalesce(hits.estimate.reason, 'no_interval') as reason
+        case
+            when found.estimate.value is null then found.estimate.reason
+            else coalesce(hits.estimate.reason, 'no_interval')
+        end as reason
     from estimated as hits
     inner join estimated as found
         on

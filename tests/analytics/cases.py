@@ -2,11 +2,16 @@
 
 A case is a TOML file. ``trials`` has one line per attempt: unit | condition | indexes | scores | actions | options.
 Indexes are ``0`` or ``0-2``, actions are separated by ``;`` (see make_store), scores by blanks, and options are
-``name=value`` pairs of :meth:`tests.analytics.make_store.Store.trial`.
+``name=value`` pairs of :meth:`tests.analytics.make_store.Store.trial`, or ``source`` of one that was imported.
 
 ``judgements`` has one line per judgement or later grading: kind | unit | condition | indexes | agent | by | what. Kinds
-are ``questions`` (flags as ``name=verdict``, the others are no), ``new_task`` (a verdict on all the indexes) and
-``grade`` (scores).
+are ``questions`` (flags as ``name=verdict``, the others are no), ``new_task`` (a verdict on all the indexes),
+``grade`` (scores) and ``call`` (USD of a judge's call about the attempt, 30 input and 3 output tokens).
+
+``generation`` has one line per event of generation, by its kind:
+extracted | task | dimensions | extractor | values not taken
+rejected | task | variant | checks | attempt | final or not
+selected | name | classifier | variant=class ... | class=wanted ... | reason=number ...
 """
 
 import tomllib
@@ -14,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store
 
 
@@ -38,6 +44,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     domains: dict[str, str] = {}
     agents: dict[str, dict[str, str]] = {}
     judgements: str = ""
+    generation: str = ""
     benchmark: str = "desk"
     scope: str = "task"
     planned: int = 3
@@ -64,7 +71,29 @@ def build(case: Case) -> Store:
         store.budget(unit, counts, budget)
     for line in case.judgements.strip().splitlines():
         _judge(store, *(part.strip() for part in line.split("|")))
+    for line in case.generation.strip().splitlines():
+        _generate(store, *(part.strip() for part in line.split("|")))
     return store
+
+
+def _generate(store: Store, kind: str, *parts: str) -> None:
+    if kind == "extracted":
+        task_id, dimensions, extractor, rejected = parts
+        store.extract(task_id, dimensions, extractor=extractor, rejected=rejected)
+    elif kind == "rejected":
+        task_id, variant_id, checks, attempt, is_final = parts
+        store.reject(task_id, variant_id, checks, attempt=int(attempt), is_final=is_final == "final")
+    elif kind == "selected":
+        name, classifier, classes, wanted, excluded = parts
+        store.select(name, _pairs(classes), classifier, wanted=_counts(wanted), excluded=_counts(excluded))
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(word.split("=") for word in text.split())
+
+
+def _counts(text: str) -> dict[str, int]:
+    return {name: int(count) for name, count in _pairs(text).items()}
 
 
 def _judge(store: Store, kind: str, unit: str, condition: str, indexes: str, agent: str, by: str, what: str) -> None:
@@ -75,6 +104,8 @@ def _judge(store: Store, kind: str, unit: str, condition: str, indexes: str, age
     for stream in streams:
         if kind == "questions":
             store.judge_questions(stream, dict(word.split("=") for word in what.split()), by)
+        elif kind == "call":
+            store.judge_call(stream, None if what == "none" else float(what))
         elif kind == "grade":
             store.regrade(unit, stream, [float(score) for score in what.split()], by)
 
@@ -83,6 +114,7 @@ def _record(store: Store, line: str) -> None:
     unit, condition, indexes, scores, actions, *rest = (part.strip() for part in line.split("|"))
     first, _, last = indexes.partition("-")
     options = dict(word.split("=") for word in (rest[0].split() if rest else ()))
+    source = options.pop("source", None)
     for index in range(int(first), int(last or first) + 1):
         store.trial(
             unit,
@@ -92,6 +124,8 @@ def _record(store: Store, line: str) -> None:
             actions=[action.strip() for action in actions.split(";")] if actions else (),
             **{name: _value(text) for name, text in options.items()},
         )
+        if source is not None:
+            as_imported(store, store.streams[unit, condition, index, options.get("agent", "a")], source)
 
 
 def _value(text: str) -> str | int | float | bool | None:

@@ -16,10 +16,13 @@ from recorder.canonical import canonical_json, digest, short_digest
 from recorder.events import (
     ActionFinished,
     ActionStarted,
+    BenchmarkSelected,
     CheckpointScored,
     ClarificationInjected,
     Envelope,
     Event,
+    Excluded,
+    FailedCheck,
     JudgedFlag,
     ModelCalled,
     ModelFailed,
@@ -29,13 +32,18 @@ from recorder.events import (
     QuestionAnswered,
     QuestionAsked,
     QuestionJudged,
+    Quota,
+    RejectedSegment,
     RevealedSegment,
     RunStarted,
+    SegmentsExtracted,
+    SelectedVariant,
     TaskRegistered,
     TrialFailed,
     TrialFinished,
     TrialStarted,
     VariantGenerated,
+    VariantRejected,
 )
 from recorder.reader import Snapshot
 from recorder.schema import to_table
@@ -143,18 +151,7 @@ class Store:
 
         ``scores`` has criticality/guessability of each: ``1/0 0.5/1``.
         """
-        pairs = [tuple(map(float, pair.split("/"))) for pair in scores.split()] or [(None, None)] * 9
-        segments = tuple(
-            Segment(
-                segment_id=f"S{place}",
-                value=f"value {place}",
-                dimension=name,
-                subdimension="any",
-                criticality=pairs[place - 1][0],
-                guessability=pairs[place - 1][1],
-            )
-            for place, name in enumerate(dimensions.split(), 1)
-        )
+        segments = _segments(dimensions, scores)
         fields = {"prompt": f"do some {task_id}", "origin": "hand_written", **fields}
         variant = Variant(benchmark=self.benchmark, task_id=task_id, variant_id=variant_id, segments=segments, **fields)
         self.variants[variant_id] = variant
@@ -354,6 +351,72 @@ class Store:
         )
         self.add(self.run_id, event)
 
+    def extract(self, task_id: str, dimensions: str, *, extractor: str = "rules/1", rejected: str = "") -> None:
+        """Record the segments of a task, one per dimension in the text, and the values that were not taken."""
+        event = SegmentsExtracted(
+            benchmark=self.benchmark,
+            task_id=task_id,
+            task_digest=self.tasks[task_id].task_digest,
+            extractor=extractor,
+            extractor_digest=digest(extractor),
+            grounding=("checkpoints",),
+            segments=_segments(dimensions),
+            rejected=tuple(RejectedSegment(value=value, reason="not in the prompt") for value in rejected.split()),
+        )
+        self.add(self.run_id, event)
+
+    def reject(
+        self, task_id: str, variant_id: str, checks: str, *, attempt: int = 1, is_final: bool = True, **fields: Any
+    ) -> None:
+        """Record a rewritten prompt that failed the checks whose names are in the text."""
+        fields = {"rewriter": "rules/1", "severity": "delete", "prompt": f"do some {task_id}", **fields}
+        event = VariantRejected(
+            benchmark=self.benchmark,
+            task_id=task_id,
+            task_digest=self.tasks[task_id].task_digest,
+            variant_id=variant_id,
+            segments=_segments("goal"),
+            rewriter_digest=digest(fields["rewriter"]),
+            attempt=attempt,
+            is_final=is_final,
+            reason=f"{len(checks.split())} checks failed",
+            checks=tuple(FailedCheck(check=check, message=f"{check} failed") for check in checks.split()),
+            **fields,
+        )
+        self.add(self.run_id, event)
+
+    def select(
+        self,
+        name: str,
+        classes: Mapping[str, str],
+        classifier: str = "c",
+        *,
+        wanted: Mapping[str, int] | None = None,
+        excluded: Mapping[str, int] | None = None,
+    ) -> None:
+        """Record a selection: the class of each chosen variant, how many were wanted, how many could not be chosen."""
+        event = BenchmarkSelected(
+            selection=name,
+            benchmark=self.benchmark,
+            seed=0,
+            max_variants=sum((wanted or {}).values()),
+            classifier=classifier,
+            quotas=tuple(
+                Quota(ambiguity_class=each, wanted=count, chosen=list(classes.values()).count(each))
+                for each, count in (wanted or {}).items()
+            ),
+            variants=tuple(
+                SelectedVariant(
+                    variant_id=variant_id,
+                    variant_digest=self.variants[variant_id].variant_digest,
+                    ambiguity_class=ambiguity_class,
+                )
+                for variant_id, ambiguity_class in classes.items()
+            ),
+            excluded=tuple(Excluded(reason=reason, count=count) for reason, count in (excluded or {}).items()),
+        )
+        self.add(self.run_id, event)
+
     def judge_questions(self, stream: str, verdicts: Mapping[str, str], judge: str = "j") -> None:
         """Record a judge's flags of an attempt; the flags that are not named are ``no``."""
         flags = tuple(
@@ -361,6 +424,22 @@ class Store:
         )
         event = QuestionJudged(judged_stream_id=stream, judge=judge, prompt_digest="p", flags=flags)
         self.add(self.run_id, event)
+
+    def judge_call(self, stream: str, cost_usd: float | None) -> None:
+        """Record a judge's call about an attempt."""
+        call_id = f"judge-{stream}.{len(self.envelopes)}"
+        self.add(self.run_id, msgspec.structs.replace(_called(call_id), role="judge", thread_id=f"judge-{stream}"))
+        responded = ModelResponded(
+            call_id=call_id,
+            role="judge",
+            text="{}",
+            finish_reason="stop",
+            latency_ms=200.0,
+            input_tokens=30,
+            output_tokens=3,
+            cost_usd=cost_usd,
+        )
+        self.add(self.run_id, responded)
 
     def judge_new_task(self, variant: str, streams: Iterable[str], verdict: str, judge: str = "j") -> None:
         """Record a judge's verdict on the trials of a variant."""
@@ -402,6 +481,22 @@ def scored(checkpoint: Checkpoint, score: float, **fields: Any) -> CheckpointSco
         grader="g",
         grading_id="1",
         **fields,
+    )
+
+
+def _segments(dimensions: str, scores: str = "") -> tuple[Segment, ...]:
+    """One segment per dimension in the text; scores as for :meth:`Store.variant`."""
+    pairs = [tuple(map(float, pair.split("/"))) for pair in scores.split()] or [(None, None)] * 9
+    return tuple(
+        Segment(
+            segment_id=f"S{place}",
+            value=f"value {place}",
+            dimension=name,
+            subdimension="any",
+            criticality=pairs[place - 1][0],
+            guessability=pairs[place - 1][1],
+        )
+        for place, name in enumerate(dimensions.split(), 1)
     )
 
 

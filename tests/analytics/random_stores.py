@@ -1,14 +1,19 @@
-"""Random but consistent stores for the laws: two tasks, three variants, two agents, anything in every cell."""
+"""Random but consistent stores for the laws: two tasks, three variants, two agents, anything in every cell.
+
+Some trials are as an import would have them: what their source does not tell is unknown.
+"""
 
 from random import Random
 
 from recorder.values import INJECT_PERCENTAGES
+from tests.analytics.imported import SOURCES, as_imported
 from tests.analytics.make_store import Store
 
 PLANNED = 2
 CONDITIONS = ("full", "underspecified", "ask_user", "inject_10", "inject_50")
 TIMING_CONDITIONS = ("full", "underspecified", *(f"inject_{percentage}" for percentage in INJECT_PERCENTAGES))
 ACTIONS = ("read a", "read  a", "read b", "write a", "ask_user S1", "say x", "broken read", "read a + read b")
+_IMPORTED = 0.1
 ENDS = ("finished",) * 16 + ("failed", "running", "interrupted", "ungraded")
 
 
@@ -53,3 +58,5 @@ def _record(chance: Random, store: Store, owner: str, condition: str, index: int
             budget=4,
             injected_after=chance.choice([None, 2, 4, 6, 9]),
         )
+        if ends in ("finished", "ungraded", "failed") and chance.random() < _IMPORTED:
+            as_imported(store, store.streams[owner, condition, index, agent], chance.choice(SOURCES))

@@ -31,7 +31,8 @@ class Trial:
     state: str
     counted: Attempt | None
     actions: list
-    questions: int
+    is_course_known: bool
+    questions: int | None
     first_ask_pct: float | None
     scores: list
     progress: Fraction | None
@@ -62,20 +63,22 @@ def _trial(attempts, tasks, live):
     if not valid:
         is_running = any(attempt.stream_id in live for attempt in attempts)
         keys = max(attempts, key=lambda each: (each.number, each.stream_id)).start
-        return Trial(keys, "running" if is_running else "missing", None, [], 0, None, [], None, None, None)
+        return Trial(keys, "running" if is_running else "missing", None, [], True, 0, None, [], None, None, None)
     attempt = max(valid, key=lambda each: (each.number, each.began_us, each.stream_id))
     actions = attempt.of("ActionStarted")
     asked = attempt.of("QuestionAsked")
     results = {event.checkpoint_id: event for event in attempt.of("CheckpointScored") if event.is_primary}
     ordered = [results[one.checkpoint_id] for one in tasks[attempt.start.task_digest].checkpoints]
     points, total = sum(Fraction(one.score) for one in ordered), sum(Fraction(one.total) for one in ordered)
+    is_course_known = attempt.of("TrialFinished")[0].action_count is not None
     injected = [event.after_action for event in attempt.of("ClarificationInjected") if event.status == "injected"]
     return Trial(
         keys=attempt.start,
         state="valid",
         counted=attempt,
         actions=actions,
-        questions=len(asked),
+        is_course_known=is_course_known,
+        questions=len(asked) if is_course_known else None,
         first_ask_pct=100 * min(one.action_index for one in asked) / len(actions) if asked else None,
         scores=[one.score for one in ordered],
         progress=points / total if total else None,
@@ -135,10 +138,15 @@ def pass_rows(trials, planned, k):
             "pass_at_k": pass_at_k(n, c, k),
             "pass_hat_k": pass_hat_k(n, c, k),
             "checkpoint_progress": sum(progress) / len(progress) if progress else None,
-            "n_questions": sum(trial.questions for trial in measured),
-            "n_asking_trials": sum(trial.questions > 0 for trial in measured),
+            "n_questions": _sum([trial.questions for trial in measured]),
+            "n_asking_trials": _sum([trial.questions and 1 for trial in measured]),
         }
     return rows
+
+
+def _sum(numbers):
+    """The sum; None where one of them is unknown."""
+    return None if None in numbers else sum(numbers)
 
 
 def classes_of(trials, planned, reading):
@@ -196,10 +204,16 @@ def voi_of(rows, variants, cases):
 
 
 def wasted_of(trials, match, supply_rule):
-    """Return (pre-injection actions, wasted ones) of every measured injected trial; wasted is None without oracle."""
+    """Return (pre-injection actions, wasted ones) of every measured injected trial; None if unknown.
+
+    Wasted is None without an oracle, too.
+    """
     found = {}
     for trial_id, trial in trials.items():
         if trial.keys.inject_percent is None or not is_measured(trial):
+            continue
+        if not trial.is_course_known:
+            found[trial_id] = (None, None)
             continue
         traces = _oracle_traces(trials, trial.keys)
         before = [_key(one, match) for one in trial.actions if one.action_index <= trial.after_action and _counts(one)]
@@ -221,7 +235,10 @@ def _oracle_traces(trials, keys):
     full = [
         trial
         for trial in trials.values()
-        if trial.state == "valid" and trial.keys.condition == "full" and trial.keys.agent == keys.agent
+        if trial.state == "valid"
+        and trial.is_course_known
+        and trial.keys.condition == "full"
+        and trial.keys.agent == keys.agent
     ]
     own = [trial for trial in full if trial.keys.variant_id == keys.variant_id]
     shared = [trial for trial in full if trial.keys.task_id == keys.task_id and trial.keys.variant_id is None]

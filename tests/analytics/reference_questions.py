@@ -10,7 +10,10 @@ NEEDS_JUDGE = {flag for flags in FLAGS.values() for flag in flags} - COMPUTED
 
 
 def ledger_of(trials, variants):
-    """Return (questions, targeting, removed, requested, volunteered, precision, recall, f1) by trial id."""
+    """Return (questions, targeting, removed, requested, volunteered, precision, recall, f1) by trial id.
+
+    What nobody knows is None.
+    """
     return {
         trial_id: _ledger(trial, variants)
         for trial_id, trial in trials.items()
@@ -21,6 +24,8 @@ def ledger_of(trials, variants):
 def _ledger(trial, variants):
     answers = trial.counted.of("QuestionAnswered")
     removed = len(_segments(trial, variants))
+    if not trial.is_course_known or any(answer.revealed is None for answer in answers):
+        return (trial.questions, None, removed, None, None, None, None, None)
     requested = {each.segment_id for answer in answers for each in answer.revealed if each.is_requested}
     everything = {each.segment_id for answer in answers for each in answer.revealed}
     targeting = sum(any(each.is_requested for each in answer.revealed) for answer in answers)
@@ -65,7 +70,8 @@ def computed_of(trial, variants, uses):
     questions, _, _, _, _, precision, recall, _ = _ledger(trial, variants)
     segments = _segments(trial, variants)
     asked = trial.counted.of("QuestionAsked")
-    answers = {answer.question_id: answer.revealed for answer in trial.counted.of("QuestionAnswered")}
+    answers = {answer.question_id: answer.revealed or () for answer in trial.counted.of("QuestionAnswered")}
+    is_unknown = any(answer.revealed is None for answer in trial.counted.of("QuestionAnswered"))
     places = [question.action_index for question in asked]
     first, seen, repeats = {}, set(), 0
     for question in asked:
@@ -92,14 +98,16 @@ def computed_of(trial, variants, uses):
         "upfront_question_dump": (questions >= 3, upfront),
     }
     is_dump = trial.keys.user_simulator == "dump"
-    return {
-        flag: "not_applicable" if not applies or (is_dump and flag != "upfront_question_dump") else _word(is_raised)
-        for flag, (applies, is_raised) in verdicts.items()
-    }
-
-
-def _word(is_raised):
-    return "yes" if is_raised else "no"
+    found = {}
+    for flag, (applies, is_raised) in verdicts.items():
+        needs_targets = flag != "upfront_question_dump"
+        if not applies or (needs_targets and is_dump):
+            found[flag] = "not_applicable"
+        elif needs_targets and is_unknown:
+            found[flag] = None
+        else:
+            found[flag] = "yes" if is_raised else "no"
+    return found
 
 
 def judged_of(envelopes):
@@ -143,8 +151,8 @@ def shares_of(trials, variants, judged, *, only_failed):
         verdicts = flags_of(trial, variants, uses, judged)
         is_judged = trial.counted.stream_id in judged
         for category, flags in FLAGS.items():
-            raised = [verdicts[flag] == "yes" for flag in flags]
-            measures = {"any_flag": any(raised) if is_judged else None}
+            raised = [None if verdicts[flag] is None else verdicts[flag] == "yes" for flag in flags]
+            measures = {"any_flag": any(raised) if is_judged and None not in raised else None}
             for flag, is_raised in zip(flags, raised, strict=True):
                 measures[flag] = is_raised if is_judged or flag in COMPUTED else None
             for measure, value in measures.items():
@@ -157,14 +165,16 @@ def shares_of(trials, variants, judged, *, only_failed):
 
 
 def quality_of(trials, variants):
-    """Return precision, recall and their kin by (agent, simulator, measure)."""
+    """Return precision, recall and their kin by (agent, simulator, measure); a variant with an unknown is dropped."""
     rows = ledger_of({key: trial for key, trial in trials.items() if trial.keys.condition == "ask_user"}, variants)
     groups = {}
     for trial_id, row in rows.items():
         keys = trials[trial_id].keys
-        groups.setdefault((keys.agent, keys.user_simulator), []).append((keys.variant_id, row))
+        groups.setdefault((keys.agent, keys.user_simulator or "unknown"), []).append((keys.variant_id, row))
     found = {}
-    for (agent, simulator), members in groups.items():
+    for (agent, simulator), everything in groups.items():
+        unknown = {variant_id for variant_id, row in everything if row[1] is None}
+        members = [(variant_id, row) for variant_id, row in everything if variant_id not in unknown]
         measures = {} if simulator == "dump" else _measures(members)
         for name in ("precision", "recall", "f1"):
             for kind in ("micro", "macro"):

@@ -103,6 +103,7 @@ FAULTS = {
     "injections_use_the_set_budget": changed(OracleBudgetSet, budget_actions=5),
     "success_agrees_with_points": changed(TrialFinished, is_success=False),
     "replies_have_requests": changed(ModelResponded, call_id="other"),
+    "recorded_trials_are_known": changed(TrialFinished, action_count=None),
     "costs_agree": changed(TrialFinished, cost_usd=3.0),
     "tasks_and_variants_are_registered": changed(TrialStarted, variant_digest="other"),
 }
@@ -120,6 +121,39 @@ def broken_by(store):
 def test_a_sound_store_breaks_nothing():
     """No claim is broken where nothing is wrong."""
     assert broken_by(sound_store()) == set()
+
+
+UNKNOWN = [
+    (changed(TrialStarted, seed=None), "keys"),
+    (changed(TrialStarted, prompts_digest=None), "keys"),
+    (changed(TrialFinished, ended_by=None), "end"),
+    (changed(TrialFinished, duration_ms=None), "end"),
+    (changed(ModelResponded, input_tokens=None), "calls"),
+    (changed(ModelResponded, latency_ms=None), "calls"),
+    (changed(ActionFinished, duration_ms=None), "action times"),
+    (changed(QuestionAnswered, revealed=None), "revealed segments"),
+]
+
+
+@pytest.mark.parametrize(("fault", "what"), UNKNOWN)
+def test_only_an_import_may_lack_a_value(fault, what):
+    """What our own runner always knows is a fault where it was recorded here, and none where it was imported."""
+    store = sound_store()
+    fault(store)
+    assert _unknown(store) == [[what]]
+    for place, envelope in enumerate(store.envelopes):
+        if isinstance(envelope.event, TrialStarted):
+            event = msgspec.structs.replace(envelope.event, origin="elsewhere")
+            store.envelopes[place] = msgspec.structs.replace(envelope, event=event)
+    assert _unknown(store) == []
+
+
+def _unknown(store):
+    connection = connect(store.snapshot(), only={"recorded_trials_are_known"})
+    try:
+        return [unknown for _, unknown in connection.execute("from recorded_trials_are_known").fetchall()]
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize("claim", claims())

@@ -10,6 +10,7 @@ from analytics.store import connect
 from runners.judging.flags import JUDGED
 from tests.analytics import reference
 from tests.analytics import reference_questions as slow
+from tests.analytics.imported import SOURCES, as_imported
 from tests.analytics.make_store import Store
 from tests.analytics.random_stores import PLANNED
 
@@ -33,6 +34,7 @@ QUESTIONS = (
     "ask_user S1 ~S2",
 )
 SCORES = ("0", "0.5", "1")
+_IMPORTED = 0.15
 VERDICTS = ("yes", "no", "no", "not_applicable")
 
 
@@ -79,6 +81,8 @@ def _trial(chance, store, unit, condition, index, agent):
             ends=chance.choice(["finished"] * 6 + ["failed"]),
             user_simulator=simulator,
         )
+        if chance.random() < _IMPORTED:
+            as_imported(store, store.streams[unit, condition, index, agent], chance.choice(SOURCES))
 
 
 def _judge(chance, store):

@@ -9,6 +9,16 @@ import pytest
 from analytics.resources import sql_root
 from analytics.store import connect
 from analytics.views import LAYERS, all_views, empty_database, named_in, needed_for
+from recorder.events import (
+    AnchorLost,
+    ExperimentCancelled,
+    ExperimentPaused,
+    ExperimentRequeued,
+    ExperimentResumed,
+    ExperimentRetuned,
+    ExperimentSubmitted,
+    InjectionReapplied,
+)
 from tests.analytics.make_store import Store
 
 KEYS = ("view", "grain", "inputs", "outputs", "equation", "source", "notes")
@@ -58,7 +68,11 @@ def busy_store():
     store.task("u", (1.0,))
     store.variant("t", "v", "goal input", ambiguity_class="outcome-critical", classified_by="authors")
     store.variant("u", "w", "constraint")
+    store.variant("t", "c", "", origin="control")
     for agent in ("a", "b"):
+        for index in range(3):
+            store.trial("c", "control", index, agent=agent, scores=(1, 1))
+            store.trial("c", "control_ask_user", index, agent=agent, scores=(1, 1))
         for task_id, scores in (("t", (1, 1)), ("u", (1,))):
             for index in range(3):
                 actions = ["read a", "read value 1", "submit"]
@@ -89,7 +103,31 @@ def busy_store():
     store.judge_questions(asked, {"vague_questions": "yes"})
     store.judge_new_task("w", [store.streams["w", "underspecified", index, "c"] for index in range(3)], "rejected")
     store.regrade("v", asked, (1, 1))
+    store.extract("t", "goal input", rejected="elsewhere")
+    store.reject("t", "never", "value_remains")
+    store.select("mine", {"w": "outcome-critical"}, wanted={"outcome-critical": 2}, excluded={"no_class": 1})
+    for event in (*moved_behind_a_gateway(), *asked_of_the_daemon("e")):
+        store.add("daemon-1", event)
     return store
+
+
+def moved_behind_a_gateway():
+    """A message whose place in the history was lost, and which was put in at the top."""
+    lost = AnchorLost(model_call_id="c9", thread_id="main", anchor_call_id="c2", reason="summary")
+    return [lost, InjectionReapplied(model_call_id="c9", thread_id="main", place="top")]
+
+
+def asked_of_the_daemon(experiment):
+    """One request of every kind."""
+    asked = {"experiment": experiment, "by": "someone"}
+    return [
+        ExperimentSubmitted(**asked, config_json="{}", config_digest="0", path="/e.toml"),
+        ExperimentPaused(**asked),
+        ExperimentResumed(**asked),
+        ExperimentRetuned(**asked, concurrency=2),
+        ExperimentRequeued(**asked, trial_ids=("t",)),
+        ExperimentCancelled(**asked),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +217,7 @@ def test_only_what_a_query_needs():
     assert named_in("describe trials") is None
     opened = connect(busy_store().snapshot(), only={"trials"})
     try:
-        assert opened.execute("select count(*) from trials").fetchall() == [(112,)]
+        assert opened.execute("select count(*) from trials").fetchall() == [(124,)]
         assert opened.execute("select count(*) from duckdb_views() where view_name = 'voi'").fetchall() == [(0,)]
     finally:
         opened.close()

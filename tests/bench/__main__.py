@@ -13,13 +13,13 @@ from typing import TextIO
 
 import msgspec
 
-from tests.bench import end_to_end, figures, memory, recording, sealing, tables
+from tests.bench import end_to_end, figures, gateway, memory, recording, sealing, tables
 from tests.bench.stores import KEPT, kept_store
 from tests.support.toy_benchmark import Workload
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is measured."""
+    """How much is measured; the gateway is left out where it has no trials."""
 
     runs: int
     events_each: int
@@ -27,10 +27,19 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     long_events: int
     workload: Workload
     table_events: int
+    gateway_trials: int = 0
+    gateway_turns: int = 15
+    gateway_calls: int = 10_000
 
 
 FULL = Sizes(
-    runs=5, events_each=300, journal_bytes=8 << 20, long_events=1_000_000, workload=Workload(), table_events=500_000
+    runs=5,
+    events_each=300,
+    journal_bytes=8 << 20,
+    long_events=1_000_000,
+    workload=Workload(),
+    table_events=500_000,
+    gateway_trials=200,
 )
 QUICK = Sizes(
     runs=1,
@@ -65,6 +74,9 @@ def report(directory: Path, kept: Path, sizes: Sizes, out: TextIO) -> None:
     measured += sealing.measure(_room(directory, "sealing"), runs=sizes.runs, journal_bytes=sizes.journal_bytes)
     measured += memory.measure(_room(directory, "memory"), runs=min(sizes.runs, 3), events=sizes.long_events)
     measured += end_to_end.measure(_room(directory, "trials"), runs=sizes.runs, workload=sizes.workload)
+    if sizes.gateway_trials:
+        room, trials, turns = _room(directory, "gateway"), sizes.gateway_trials, sizes.gateway_turns
+        measured += gateway.measure(room, runs=1, trials=trials, turns=turns, calls=sizes.gateway_calls)
     store = kept_store(kept, sizes.table_events)
     measured += tables.measure(store, sizes.table_events, runs=sizes.runs)
     print("\n".join(figures.lines(measured)), file=out)

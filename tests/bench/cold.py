@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,11 @@ from tests.bench.neighbours import Neighbours
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, str(ROOT / "lhaw_record.py"))
-TIMED = ROOT / "tests" / "bench_peers" / "timed.py"
+TIMED = Path(__file__).with_name("timed.py")
+
+
+class ProgramFailed(Exception):
+    """A program that was to be measured failed; what it took means nothing."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,19 +33,23 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     others_cpus: float | None = None
 
 
-def run(command: Sequence[str]) -> tuple[Taken, str]:
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[Taken, str]:
     """Run a program; what it took, and what it printed.
 
+    Args:
+        command: The program and its arguments.
+        environment: Its environment; default this one.
+
     Raises:
-        RuntimeError: It failed.
+        ProgramFailed: It failed.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         result = Path(directory) / "taken.json"
         neighbours = Neighbours()
         timed = [sys.executable, str(TIMED), str(result), *command]
-        done = subprocess.run(timed, capture_output=True, text=True, check=False, cwd=ROOT)
+        done = subprocess.run(timed, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command[:6])} ... failed: {done.stderr[-1000:]}")
+            raise ProgramFailed(f"{' '.join(command[:6])} ... failed: {done.stderr[-1000:]}")
         taken = msgspec.json.decode(result.read_bytes(), type=Taken)
     return msgspec.structs.replace(taken, others_cpus=neighbours.cpus(taken.cpu_s)), done.stdout
 

@@ -49,7 +49,7 @@ def measure(
         patience_s: For how long each run may wait, and be repeated, until other programs leave the machine to it.
 
     Raises:
-        RuntimeError: A program failed.
+        ProgramFailed: A program failed.
     """
     yield from _Bench(root, wanted_events, is_quick=is_quick, patience_s=patience_s).sizes(operations)
 

@@ -1,8 +1,12 @@
 """The benchmark itself: it runs, and it judges as it says."""
 
 import io
+import json
+import subprocess
+import sys
 
 from tests.bench.__main__ import main
+from tests.bench.cold import TIMED
 from tests.bench.figures import Limit, figure
 
 
@@ -32,3 +36,14 @@ def test_a_figure_is_judged_by_value_and_by_ratio():
     assert good.budget == "≥ 0.5 x baseline and ≥ 40 /s"
     slow = figure("speed", "/s", [30.0], baselines=[40.0], limits=limits)
     assert (slow.ratio, slow.is_within) == (0.75, False)
+
+
+def test_programs_are_measured_with_their_children(tmp_path):
+    """The memory of a child of the program is seen, the starter's is not, and the exit code is passed on."""
+    result = tmp_path / "taken.json"
+    child = "x = b'x' * (96 << 20)"
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}]); sys.exit(7)"
+    for code, least, most in ((program, 96 << 20, 1 << 30), ("import sys; sys.exit(7)", 1 << 20, 64 << 20)):
+        command = [sys.executable, str(TIMED), str(result), sys.executable, "-c", code]
+        assert subprocess.run(command, check=False).returncode == 7
+        assert least < json.loads(result.read_text())["peak_bytes"] < most

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.bench import scale
-from tests.bench.cold import run
+from tests.bench.cold import ProgramFailed, run
 from tests.bench.scale_chart import COLOURS, draw
 from tests.bench.scale_figures import BUDGETS, OPERATIONS, Measured, Scale, Size, verdict
 from tests.bench.scale_report import markdown
@@ -106,7 +106,7 @@ def test_a_kept_store_is_made_once(tmp_path):
 
 def test_a_program_that_fails_is_no_measurement():
     """What went wrong is said; no figure comes of it."""
-    with pytest.raises(RuntimeError, match="no-such-option"):
+    with pytest.raises(ProgramFailed, match="no-such-option"):
         run(["ls", "--no-such-option"])
 
 

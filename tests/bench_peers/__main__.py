@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from tests.bench import figures
+from tests.bench import cold, figures
 from tests.bench_peers import report, rounds
 from tests.bench_peers.install import install
 from tests.bench_peers.trials import described
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, out: TextIO = sys.stdout, said:
     with tempfile.TemporaryDirectory(prefix="bench-peers-", dir=options.directory.resolve()) as temporary:
         try:
             measure(python, Path(temporary), workload, runs, out)
-        except rounds.RoundFailed as error:
+        except (cold.ProgramFailed, rounds.RoundFailed) as error:
             print(f"bench-peers: {error}", file=said)
             return 1
     return 0
@@ -45,7 +45,8 @@ def measure(python: Path, directory: Path, workload: Workload, runs: int, out: T
     """Run the rounds in a directory and print the table.
 
     Raises:
-        RoundFailed: A program failed, or the two sides disagree on the scores.
+        ProgramFailed: A program failed.
+        RoundFailed: The two sides disagree on the trials or on the scores.
     """
     began_s = time.monotonic()
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} CPUs, {platform.platform()}", file=out)

@@ -12,7 +12,7 @@ import msgspec
 
 from recorder.recorder import Recorder
 from recorder.store import Store
-from tests.bench_peers.timed import Passage
+from tests.bench.timed import Passage
 from tests.support.toy_benchmark import ToyExperiment, Workload
 
 

@@ -32,7 +32,7 @@ from inspect_ai.scorer import Score, mean, scorer
 from inspect_ai.solver import solver
 from inspect_ai.tool import ToolCall, tool
 
-from tests.bench_peers.timed import Passage
+from tests.bench.timed import Passage
 
 MODEL = "worker"
 

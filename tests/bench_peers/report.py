@@ -4,19 +4,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from tests.bench.cold import Taken
 from tests.bench.figures import Figure, Limit, figure
 
 SIZE_LIMIT = Limit(number=0.4, of="ratio")
 PEER = "inspect_ai"
 WITHOUT_BUFFER = "inspect_ai, live buffer off"
-
-
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """What one program took from start to exit; ``peak_bytes`` is that of its largest process."""
-
-    wall_s: float
-    cpu_s: float
-    peak_bytes: int
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,15 +2,15 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 
 import pytest
 
 from recorder.reader import read_envelopes
+from tests.bench.cold import Taken
 from tests.bench.figures import lines
+from tests.bench.stores import size_bytes
 from tests.bench_peers import our_run, report, rounds
-from tests.bench_peers.report import Reading, Round, Run, Taken
+from tests.bench_peers.report import Reading, Round, Run
 from tests.bench_peers.trials import described
 from tests.support.toy_benchmark import Workload
 
@@ -125,7 +125,7 @@ def test_our_round_counts_what_is_in_the_store(tmp_path):
     measured, scores = rounds.our_round(tmp_path, trials)
     assert measured.run.turns == 27
     assert measured.run.events == len(read_envelopes(tmp_path / "store"))
-    assert measured.run.log_bytes == rounds.size_bytes(tmp_path / "store") > 0
+    assert measured.run.log_bytes == size_bytes(tmp_path / "store") > 0
     assert scores == {"full": 1.0, "underspecified": 1.0, "inject_50": 1.0}
 
 
@@ -137,14 +137,3 @@ def test_a_side_that_recorded_too_little_is_no_measurement(tmp_path):
     trials.write_text(json.dumps(given))
     with pytest.raises(rounds.RoundFailed, match="27 of 30 tool turns"):
         rounds.our_round(tmp_path, trials)
-
-
-def test_programs_are_measured_with_their_children(tmp_path):
-    """The memory of a child of the program is seen, the starter's is not, and the exit code is passed on."""
-    result = tmp_path / "taken.json"
-    child = "x = b'x' * (96 << 20)"
-    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}]); sys.exit(7)"
-    for code, least, most in ((program, 96 << 20, 1 << 30), ("import sys; sys.exit(7)", 1 << 20, 64 << 20)):
-        command = [sys.executable, str(rounds.TIMED), str(result), sys.executable, "-c", code]
-        assert subprocess.run(command, check=False).returncode == 7
-        assert least < json.loads(result.read_text())["peak_bytes"] < most

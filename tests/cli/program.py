@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, "PYTHONWARNINGS": "", **(extra or {})}
 
 
-def lhaw_record(*arguments: object, extra: Mapping[str, str] | None = None, **options: Any) -> Done:
+def lhaw_record(
+    *arguments: object, extra: Mapping[str, str] | None = None, timeout: float = PATIENCE_SECONDS, **options: Any
+) -> Done:
     """Run the program to its end and return its exit code and what it printed."""
     command = [PROGRAM, *map(str, arguments)]
     return subprocess.run(
@@ -37,7 +39,7 @@ def lhaw_record(*arguments: object, extra: Mapping[str, str] | None = None, **op
         env=environment(extra),
         text=True,
         capture_output=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=timeout,
         check=False,
         **options,
     )
@@ -98,9 +100,14 @@ def count_events(store: Path, event_type: str) -> int:
 
 def all_tables(store: Path) -> dict[str, Table]:
     """Every table without what depends on the machine and on interruptions."""
+    return named_tables(store, TABLES)
+
+
+def named_tables(store: Path, names: Iterable[str]) -> dict[str, Table]:
+    """Some tables in the same way."""
     connection = stores.open(store)
     try:
-        return {name: comparable(table(connection, name)) for name in TABLES}
+        return {name: comparable(table(connection, name)) for name in names}
     finally:
         connection.close()
 
@@ -110,9 +117,14 @@ def assert_same_tables(found: Mapping[str, Table], expected: Mapping[str, Table]
     assert all(
         expected[name].rows for name in ("overall", "by_dimension_pass", "voi", "wasted", "trial_counts_and_cost")
     )
-    for name in TABLES:
-        assert found[name].columns == expected[name].columns
-        assert found[name].rows == expected[name].rows, f"table {name} differs"
+    assert_same_rows(found, expected)
+
+
+def assert_same_rows(found: Mapping[str, Table], expected: Mapping[str, Table]) -> None:
+    """Compare every value of the tables that are expected."""
+    for name, table_expected in expected.items():
+        assert found[name].columns == table_expected.columns
+        assert found[name].rows == table_expected.rows, f"table {name} differs"
 
 
 def verify(store: Path) -> None:

@@ -1,7 +1,8 @@
 """Freeze a small store as files: ``python -m tests.compat.freeze`` writes tests/compat/store-1 anew, always the same.
 
-Every event type is in it; events lie in a merged segment, in a segment sealed from one journal, and in the journal of a
-writer that died; one stream is open; one artifact has its bytes.
+Every event type is in it, once with every field set and once with every field unknown that may be; events lie in a
+merged segment, in a segment sealed from one journal, and in the journal of a writer that died; one stream is open; one
+artifact has its bytes.
 """
 
 import lzma
@@ -65,7 +66,11 @@ async def _record(trials: list[tuple[str, list[AnyEvent]]]) -> None:
     await _append(
         store,
         "every-type",
-        [("every", [*opening, endings[0]]), *((f"end{n}", [each]) for n, each in enumerate(endings[1:]))],
+        [
+            ("every", [*opening, endings[0]]),
+            *((f"end{n}", [each]) for n, each in enumerate(endings[1:])),
+            *((f"unknown{n}", [*map(_unknown, opening), _unknown(each)]) for n, each in enumerate(endings)),
+        ],
     )
     await _append(
         store, "interrupted", [("ended", [*opening[-2:], endings[-1]]), ("open", opening[-3:])], is_killed=True
@@ -130,6 +135,13 @@ def _example(annotation: Any, name: str = "value") -> Any:
         return (_example(get_args(annotation)[0], name), _example(get_args(annotation)[0], name))
     scalars = {str: f"{name}, Größe ≤ 5 \U0001f40c", int: 7, float: 2.5, bool: True}
     return "{}" if name.endswith("_json") else scalars[annotation]
+
+
+def _unknown(event: AnyEvent) -> AnyEvent:
+    """The same event with None wherever a value may be unknown."""
+    hints = get_type_hints(type(event))
+    fields = [name for name in event.__struct_fields__ if type(None) in get_args(hints[name])]
+    return msgspec.structs.replace(event, **dict.fromkeys(fields))
 
 
 @contextmanager

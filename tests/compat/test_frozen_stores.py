@@ -71,3 +71,11 @@ def test_every_event_type_is_frozen():
     """A new type is frozen before it is released; 'python -m tests.compat.freeze' does it, see README.md."""
     frozen = {msgspec.json.decode(line)["event"]["type"] for root in FROZEN for line in _listing(root)}
     assert {type_name(cls) for cls in EVENT_TYPES} == frozen
+
+
+def test_unknown_values_are_frozen():
+    """Null stays null, also where the default of a field says another thing, as 0 tokens and no revealed segment do."""
+    events = [msgspec.json.decode(line)["event"] for root in FROZEN for line in _listing(root)]
+    unknown = {"trial_started": "seed", "model_responded": "input_tokens", "question_answered": "revealed"}
+    for name, field in unknown.items():
+        assert {each.get(field, 0) is None for each in events if each["type"] == name} == {False, True}

@@ -1,13 +1,14 @@
-"""LHAW as single trials: a store per benchmark whose tables 2, 3, 5 and 7 to 9 come out as printed, where they can."""
+"""LHAW as single trials: a store per benchmark whose tables 2, 3, 5 to 9 and 13 come out as printed, where they can."""
 
 from collections.abc import Sequence
 
 from recorder.values import Task, Variant
 from tests.reconstruction.lhaw_arms import Arms, arms_of, sizes_of
 from tests.reconstruction.lhaw_printed import Benchmark, Cell
+from tests.reconstruction.lhaw_progress import kind_of, progress_of
 from tests.reconstruction.lhaw_tasks import Placed, tasks_of
-from tests.reconstruction.recording import TRIALS, Tale, Told, name_of, task, variant
-from tests.reconstruction.shares import Asking, asking, levels
+from tests.reconstruction.shares import NOBODY, Asking, asking, levels, trials_of
+from tests.reconstruction.told import Tale, task, variant
 
 
 def lhaw(name: str) -> Tale:
@@ -18,7 +19,7 @@ def lhaw(name: str) -> Tale:
         (model, cell): found for model in benchmark.models for cell, found in arms_of(benchmark, model, sizes).items()
     }
     patterns = tasks_of(benchmark, sizes, arms)
-    tale = Tale(f"lhaw-{name}", [], [], [], [], "task")
+    tale = Tale(f"lhaw-{name}", "task")
     variants = _add_units(benchmark, tale, sizes, patterns)
     for model in benchmark.models:
         _add_trials(benchmark, tale, model, variants, {cell: arms[model, cell] for cell in benchmark.cells})
@@ -51,24 +52,31 @@ def _add_trials(
 ) -> None:
     """Add the three arms of a model."""
     lowest = {"mcp_atlas": 0.75, "tac": 1.0}.get(benchmark.name, 0.0)
-    percent = {
-        metric: float(text) / 100
-        for (name, metric), text in benchmark.overall.items()
-        if name == model and "ckpt" in metric
-    }
+    printed = {metric: text for (name, metric), text in benchmark.overall.items() if name == model}
     solvers = {one.task_id: own for members in variants.values() for one, own in members}
     placed = [(one, place, arms[cell]) for cell, members in variants.items() for place, (one, _) in enumerate(members)]
-    paired = [one.variant_id for one, place, own in placed if place < own.paired]
-    run = [(one, _passes(place, own)) for one, place, own in placed if place < own.run]
     asking_first = sorted(placed, key=lambda each: each[1] >= each[2].paired)
-    ask_run = [(one, _passes_asking(place, own)) for one, place, own in asking_first if _is_asking(place, own)]
-    full = [(each, model in solvers[each.task_id]) for each in tale.tasks]
-    _add_arm(tale, model, "full", full, percent["baseline_ckpt_pct"], lowest)
-    means = _add_arm(tale, model, "underspecified", run, percent["underspecified_ckpt_pct"], lowest)
-    before = sum(means[name] for name in paired) / len(paired)
-    printed = {metric: text for (name, metric), text in benchmark.overall.items() if name == model}
+    kinds = [
+        (
+            one,
+            kind_of(
+                one,
+                _passes(place, own) if place < own.run else None,
+                _passes_asking(place, own) if _is_asking(place, own) else None,
+            ),
+        )
+        for one, place, own in asking_first
+    ]
+    progress = progress_of(benchmark, model, [kind for _, kind in kinds], lowest)
+    run = [(one, kind.under, progress.under[kind]) for one, kind in kinds if kind.under is not None]
+    ask_run = [(one, kind.asking, progress.asking[kind]) for one, kind in kinds if kind.asking is not None]
     asked = asking(printed, len(ask_run), benchmark.asking_trials.get((model,)))
-    _add_arm(tale, model, "ask_user", ask_run, before + percent["ckpt_gain_pp"], lowest, asked, len(paired))
+    solved = [model in solvers[each.task_id] for each in tale.tasks]
+    plan = levels(sum(solved) / len(solved), float(printed["baseline_ckpt_pct"]) / 100, lowest)
+    full = [(each, own, plan.mean if own else plan.missed) for each, own in zip(tale.tasks, solved, strict=True)]
+    _add_arm(tale, model, "full", full, lowest)
+    _add_arm(tale, model, "underspecified", run, lowest)
+    _add_arm(tale, model, "ask_user", ask_run, lowest, asked)
 
 
 def _passes(place: int, arms: Arms) -> bool:
@@ -92,34 +100,12 @@ def _add_arm(
     tale: Tale,
     model: str,
     condition: str,
-    units: Sequence[tuple[Task | Variant, bool]],
-    progress: float,
+    units: Sequence[tuple[Task | Variant, bool, float]],
     lowest: float,
-    questions: Asking | None = None,
-    n_counted: int | None = None,
-) -> dict[str, float]:
-    """Add three trials of every unit, of which some pass; ``progress`` is that of the first ``n_counted`` units.
-
-    Returns the mean progress of each unit.
-    """
-    counted = units[:n_counted]
-    plan = levels(sum(is_passing for _, is_passing in counted) / len(counted), progress, lowest)
-    means = {}
-    for number, (unit, is_passing) in enumerate(units):
-        successes = plan.successes if is_passing else 0
-        means[name_of(unit)] = (successes * plan.reached + (TRIALS - successes) * plan.missed) / TRIALS
-        for index in range(TRIALS):
-            n_asks = questions.of(number, index) if questions else 0
-            tale.trials.append(
-                Told(
-                    agent=model,
-                    unit=unit,
-                    condition=condition,
-                    index=index,
-                    score=round(plan.reached if index < successes else plan.missed, 9),
-                    is_success=index < successes,
-                    actions=n_asks + 1,
-                    asks=tuple(range(1, n_asks + 1)),
-                )
-            )
-    return means
+    questions: Asking = NOBODY,
+) -> None:
+    """Add three trials of every unit, of which we know whether it passes and its mean progress."""
+    for number, (unit, is_passing, progress) in enumerate(units):
+        plan = levels(float(is_passing), progress, lowest)
+        asks = questions.of(number)
+        tale.trials.extend(trials_of(model, unit, condition, plan, is_passing=is_passing, asks=asks))

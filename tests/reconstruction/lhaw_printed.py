@@ -32,6 +32,7 @@ class Benchmark:
         self.class_sizes = {row["ambiguity_class"]: int(row["n_variants"]) for row in by_class}
         self.by_class = values("lhaw_pass3_by_class", "ambiguity_class", "model", "metric", benchmark=name)
         self.by_dimension = values("lhaw_pass3_by_dimension", "dimension", "model", "metric", benchmark=name)
+        self.progress_by_dimension = values("lhaw_ckpt_by_dimension", "dimension", "model", "metric", benchmark=name)
         self.by_segments = values("lhaw_by_segments_removed", "segments_removed", "model", "metric", benchmark=name)
         of_trials = {(row["model"],): int(row["n_trials"]) for row in rows("lhaw_failure_modes")}
         self.asking_trials = of_trials if name == "mcp_atlas" else {}

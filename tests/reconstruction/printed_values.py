@@ -2,6 +2,7 @@
 
 import csv
 import math
+import tomllib
 from pathlib import Path
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
@@ -18,6 +19,13 @@ def values(name: str, *keys: str, **wanted: str) -> dict[tuple[str, ...], str]:
     return {tuple(row[key] for key in keys): row["value"] for row in rows(name, **wanted) if row["value"]}
 
 
+def labels(name: str, column: str) -> dict[str, list[str]]:
+    """Return what the printed labels of a column stand for, where they are spelled otherwise."""
+    index = tomllib.loads((PUBLISHED / "index.toml").read_text(encoding="utf-8"))
+    found: dict[str, list[str]] = index["files"][name]["values"][column]
+    return found
+
+
 def count(text: str, size: int, unit: float = 100.0) -> int | None:
     """Return which count of ``size`` is printed so, None if none is; ``unit`` is what one whole is printed as."""
     nearest = math.floor(float(text) * size / unit + 0.5)
@@ -26,7 +34,17 @@ def count(text: str, size: int, unit: float = 100.0) -> int | None:
     return fits[0] if fits else None
 
 
+def nearest(text: str, size: int, unit: float = 100.0) -> int:
+    """Return the count of ``size`` that is printed so, or else the one that comes nearest to it."""
+    found = count(text, size, unit)
+    return math.floor(float(text) * size / unit + 0.5) if found is None else found
+
+
 def is_printed(value: float, text: str) -> bool:
     """Whether a value, rounded to the digits of a text, is that text; a half may go either way."""
-    places = len(text.partition(".")[2])
-    return abs(value - float(text)) <= 0.5 * 10**-places + 1e-9
+    return abs(value - float(text)) <= 0.5 * 10.0 ** -places_of(text) + 1e-9
+
+
+def places_of(text: str) -> int:
+    """Return how many digits a printed number has after the point."""
+    return len(text.partition(".")[2])

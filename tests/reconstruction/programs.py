@@ -28,11 +28,11 @@ class Program:
         """Demand that a sum of numbers times factors lies between two bounds."""
         self._rules.append((terms, low, high))
 
-    def wish(self, terms: Terms, wanted: float, slack: float) -> None:
-        """Ask for a sum; where it cannot be had it may be off by ``slack`` at most."""
+    def wish(self, terms: Terms, wanted: float, slack: float, near: float = 0.0) -> None:
+        """Ask for a sum, ``near`` at most away; where it cannot be had it may be off by ``slack`` at most."""
         given_up = self.number(f"given up {len(self._highs)}", 1, cost=1.0)
-        self.rule({**terms, given_up: -slack}, -np.inf, wanted)
-        self.rule({**terms, given_up: slack}, wanted, np.inf)
+        self.rule({**terms, given_up: -slack}, -np.inf, wanted + near)
+        self.rule({**terms, given_up: slack}, wanted - near, np.inf)
 
     def solve(self) -> dict[str, int]:
         """Return the numbers.

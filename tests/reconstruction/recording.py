@@ -2,93 +2,30 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import anyio
 
 from recorder.canonical import canonical_json, digest, short_digest
 from recorder.events import (
-    ActionFinished,
-    ActionStarted,
     AnyEvent,
-    CheckpointScored,
-    ClarificationInjected,
+    JudgedFlag,
+    NewTaskJudged,
     OracleBudgetSet,
-    QuestionAnswered,
-    QuestionAsked,
+    QuestionJudged,
     RunFinished,
     RunStarted,
     TaskRegistered,
-    TrialFinished,
     TrialStarted,
     VariantGenerated,
 )
 from recorder.recorder import Recorder
 from recorder.store import Store
-from recorder.values import Checkpoint, Segment, Task, Variant, prompt_state_and_channel
+from recorder.values import Variant, prompt_state_and_channel
+from runners.judging.flags import JUDGED
+from tests.reconstruction.told import TRIALS, Agent, Tale, Told, name_of
+from tests.reconstruction.trial_events import events
 
-TRIALS = 3
 _STREAMS_AT_ONCE = 512  # they share the few commits
-
-
-class Told(NamedTuple):
-    """What is told of one trial.
-
-    ``score`` is that of its one checkpoint, of 1 point. ``asks`` are the places of its questions among its actions.
-    ``injected_after`` is the action after which the message went in, None where the trial ended before.
-    """
-
-    agent: str
-    unit: Task | Variant
-    condition: str
-    index: int
-    score: float
-    is_success: bool
-    actions: int = 1
-    asks: tuple[int, ...] = ()
-    budget: int | None = None
-    injected_after: int | None = None
-
-
-class Tale(NamedTuple):
-    """Everything that one store holds; ``scope`` says whose full trials are shared."""
-
-    name: str
-    tasks: list[Task]
-    variants: list[Variant]
-    trials: list[Told]
-    budgets: list[tuple[str, Task | Variant, int]]
-    scope: str
-
-
-def task(benchmark: str, number: int) -> Task:
-    """Return a task with one checkpoint of one point."""
-    return Task(
-        benchmark=benchmark,
-        benchmark_version="1",
-        task_id=f"{benchmark}-{number:03d}",
-        prompt=f"task {number}",
-        checkpoints=(Checkpoint(checkpoint_id="c1", label="all of it"),),
-        environment_digest="0",
-    )
-
-
-def variant(task: Task, number: int, dimensions: tuple[str, ...], ambiguity_class: str) -> Variant:
-    """Return a variant of a task with a label, one removed segment per dimension named."""
-    segments = tuple(
-        Segment(segment_id=f"S{place}", value=f"value {place}", dimension=dimension, subdimension="any")  # type: ignore[arg-type]
-        for place, dimension in enumerate(dimensions, 1)
-    )
-    return Variant(
-        benchmark=task.benchmark,
-        task_id=task.task_id,
-        variant_id=f"{task.benchmark}-v{number:03d}",
-        prompt=f"variant {number}",
-        segments=segments,
-        origin="imported",
-        ambiguity_class=ambiguity_class,
-        classified_by="the authors",
-    )
 
 
 def write(root: Path, tale: Tale) -> None:
@@ -109,6 +46,7 @@ class _Teller:
         digests = {each.task_id: each.task_digest for each in tale.tasks}
         self._digests = digests | {each.variant_id: each.variant_digest for each in tale.variants}
         self._agents = {told.agent: digest(told.agent) for told in tale.trials}
+        self._streams: dict[Told, str] = {}
         self._full: dict[tuple[str, str], list[Told]] = {}
         for told in tale.trials:
             if told.condition == "full":
@@ -125,12 +63,14 @@ class _Teller:
                 for each in told:
                     started = self._started(each)
                     stream = recorder.attempt(self._trial_id(each), 1)
-                    await stream.append(started, *_events(each, started))
+                    self._streams[each] = stream.stream_id
+                    await stream.append(started, *events(each, started))
 
             async with anyio.create_task_group() as tasks:
                 for _ in range(_STREAMS_AT_ONCE):
                     tasks.start_soon(write_some)
             await run.append(
+                *self._judgements(),
                 RunFinished(
                     run_id=self._run_id,
                     outcome="completed",
@@ -138,7 +78,7 @@ class _Teller:
                     trials_failed=0,
                     trials_blocked=0,
                     trials_left=0,
-                )
+                ),
             )
 
     def _before(self) -> Iterator[AnyEvent]:
@@ -172,10 +112,33 @@ class _Teller:
                 action_counts=tuple(told.actions for told in full),
             )
 
+    def _judgements(self) -> Iterator[AnyEvent]:
+        """What a judge said of the trials, after all of them."""
+        for told, stream_id in self._streams.items():
+            if told.flags is not None:
+                verdicts = ((flag, "yes" if flag in told.flags else "no") for flag in JUDGED)
+                yield QuestionJudged(
+                    judged_stream_id=stream_id,
+                    judge="judge",
+                    prompt_digest="p",
+                    flags=tuple(JudgedFlag(flag=flag, verdict=verdict, reason="") for flag, verdict in verdicts),
+                )
+        for agent, variant in self._tale.new_tasks:
+            judged = [stream for told, stream in self._streams.items() if (told.agent, told.unit) == (agent, variant)]
+            yield NewTaskJudged(
+                variant_digest=self._digests[variant.variant_id],
+                judged_stream_ids=tuple(sorted(judged)),
+                verdict="confirmed",
+                reason="",
+                judge="judge",
+                prompt_digest="p",
+            )
+
     def _started(self, told: Told) -> TrialStarted:
         state, channel = prompt_state_and_channel(told.condition)
         percent = int(told.condition.removeprefix("inject_")) if told.budget else None
         is_variant = isinstance(told.unit, Variant)
+        agent = self._tale.agents.get(told.agent, Agent(told.agent))
         return TrialStarted(
             run_id=self._run_id,
             benchmark=told.unit.benchmark,
@@ -187,9 +150,9 @@ class _Teller:
             condition=told.condition,
             agent=told.agent,
             agent_digest=self._agents[told.agent],
-            model=told.agent,
-            strategy="none",
-            persona="none",
+            model=agent.model,
+            strategy=agent.strategy,
+            persona=agent.persona,
             ask_notice="none",
             trial_index=told.index,
             seed=told.index,
@@ -199,6 +162,7 @@ class _Teller:
             prompts_digest=channel,
             oracle_scope=self._tale.scope,
             sandbox="none",
+            role=told.role,
             variant_id=name_of(told.unit) if is_variant else None,
             variant_digest=self._digests[name_of(told.unit)] if is_variant else None,
             user_simulator="dump" if channel == "ask_user" else None,
@@ -209,55 +173,3 @@ class _Teller:
 
     def _trial_id(self, told: Told) -> str:
         return short_digest([self._tale.name, told.agent, name_of(told.unit), told.condition, told.index])
-
-
-def name_of(unit: Task | Variant) -> str:
-    """Return the id of a task or a variant."""
-    return unit.variant_id if isinstance(unit, Variant) else unit.task_id
-
-
-def _events(told: Told, started: TrialStarted) -> Iterator[AnyEvent]:
-    for place in range(1, told.actions + 1):
-        is_question = place in told.asks
-        name = "ask_user" if is_question else "submit" if place == told.actions else "work"
-        yield ActionStarted(
-            action_index=place,
-            kind="tool",
-            name=name,
-            arguments_json=f'{{"place":{place}}}',
-            model_call_id=f"m{place}",
-            call_id=f"t{place}",
-        )
-        if is_question:
-            yield QuestionAsked(question_id=f"q{place}", question="which?", call_id=f"t{place}", action_index=place)
-            yield QuestionAnswered(question_id=f"q{place}", answer="all", simulator="dump", latency_ms=1.0)
-        yield ActionFinished(action_index=place, is_error=False, result="", duration_ms=1.0)
-    if started.inject_percent is not None:
-        is_injected = told.injected_after is not None
-        yield ClarificationInjected(
-            status="injected" if is_injected else "skipped",
-            inject_percent=started.inject_percent,
-            target_action=started.inject_after_action or 1,
-            message="by the way",
-            segment_ids=("S1",),
-            after_action=told.injected_after,
-            reason=None if is_injected else "the trial ended first",
-        )
-    yield CheckpointScored(
-        checkpoint_id="c1",
-        label="all of it",
-        score=told.score,
-        total=1.0,
-        details="",
-        grader="told",
-        grading_id="primary",
-    )
-    yield TrialFinished(
-        ended_by="submitted",
-        is_success=told.is_success,
-        final_answer="",
-        action_count=told.actions,
-        checkpoint_count=1,
-        duration_ms=1.0,
-        cost_usd=0.0,
-    )

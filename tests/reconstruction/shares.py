@@ -1,9 +1,11 @@
 """Trials behind printed means: scores that give a progress, and questions that give the asking of table 3."""
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tests.reconstruction.printed_values import count, is_printed
-from tests.reconstruction.recording import TRIALS
+from recorder.values import Task, Variant
+from tests.reconstruction.printed_values import count, is_printed, nearest, places_of
+from tests.reconstruction.told import TRIALS, Told, asking_first
 
 
 class Levels(NamedTuple):
@@ -12,6 +14,11 @@ class Levels(NamedTuple):
     successes: int
     reached: float
     missed: float
+
+    @property
+    def mean(self) -> float:
+        """The mean score of a passing unit."""
+        return (self.successes * self.reached + (TRIALS - self.successes) * self.missed) / TRIALS
 
 
 def levels(share: float, progress: float, lowest: float) -> Levels:
@@ -39,16 +46,29 @@ class Asking(NamedTuple):
     trials: int
     questions: int
 
-    def of(self, variant: int, index: int) -> int:
-        """Return how many questions a trial asks."""
-        place = index * self.variants + variant
-        if variant >= self.variants or place >= self.trials:
-            return 0
+    def of(self, variant: int) -> list[int]:
+        """Return how many questions each trial of a variant asks."""
+        if variant >= self.variants:
+            return [0] * TRIALS
         each, more = divmod(self.questions, self.trials)
-        return each + (place < more)
+        places = (index * self.variants + variant for index in range(TRIALS))
+        return [each + (place < more) if place < self.trials else 0 for place in places]
 
 
-def asking(printed: dict[str, str], size: int, trials: int | None) -> Asking:
+NOBODY = Asking(0, 0, 0)
+
+
+def trials_of(
+    agent: str, unit: Task | Variant, condition: str, plan: Levels, *, is_passing: bool, asks: Sequence[int]
+) -> Iterator[Told]:
+    """Yield the three trials of a unit; the first ones succeed if it passes."""
+    for index, n_asks in enumerate(asks):
+        is_success = is_passing and index < plan.successes
+        score = plan.reached if is_success else plan.missed
+        yield asking_first(agent, unit, condition, index, score, is_success, n_asks)
+
+
+def asking(printed: dict[str, str], size: int, trials: int | None = None) -> Asking:
     """Return the asking that gives the most of what is printed of one model.
 
     Args:
@@ -57,8 +77,10 @@ def asking(printed: dict[str, str], size: int, trials: int | None) -> Asking:
         trials: How many trials asked, where another table tells.
     """
     if float(printed["ask_pct"]) == 0:
-        return Asking(0, 0, 0)
+        return NOBODY
     of_variants, of_trials = count(printed["ask_pct"], size), count(printed["ask_pct"], TRIALS * size)
+    if of_variants is None and of_trials is None:
+        of_trials = nearest(printed["ask_pct"], TRIALS * size)
     found = (
         [Asking(of_variants, trials, 0) for trials in range(of_variants, TRIALS * of_variants + 1)]
         if of_variants
@@ -69,10 +91,11 @@ def asking(printed: dict[str, str], size: int, trials: int | None) -> Asking:
             Asking(variants, of_trials, 0) for variants in range(-(-of_trials // TRIALS), min(of_trials, size) + 1)
         ]
     average = float(printed["questions_per_asking_trial"])
+    near = 10.0 ** -places_of(printed["questions_per_asking_trial"])
     tried = [
         each._replace(questions=questions)
         for each in found
-        for questions in range(int(each.trials * (average - 0.01)), int(each.trials * (average + 0.01)) + 2)
+        for questions in range(int(each.trials * (average - near)), int(each.trials * (average + near)) + 2)
         if questions >= each.trials
     ]
     return max(tried, key=lambda each: (_fits(each, printed, size), each.trials == trials))
@@ -86,4 +109,6 @@ def _fits(asked: Asking, printed: dict[str, str], size: int) -> int:
         "pass3_gain_per_question": [float(printed["pass3_gain_pp"]) / asked.questions],
         "ckpt_gain_per_question": [float(printed["ckpt_gain_pp"]) / asked.questions],
     }
-    return sum(is_printed(value, printed[metric]) for metric, found in ratios.items() for value in found)
+    return sum(
+        is_printed(value, printed[metric]) for metric, found in ratios.items() for value in found if metric in printed
+    )

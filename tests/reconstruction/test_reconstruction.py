@@ -6,27 +6,52 @@ it fails a test.
 
 import ast
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from analytics.checks import checks
+from analytics.printed import printed_cells
 from analytics.printed_comparison import comparison
 from analytics.store import open as open_store
 from analytics.tables import TABLES, table
 from tests.reconstruction.ask_early import ask_early, point_of_no_return
+from tests.reconstruction.ask_early_agreement import agreement
 from tests.reconstruction.lhaw import lhaw
+from tests.reconstruction.lhaw_mcp_runs import lhaw_mcp_runs
+from tests.reconstruction.lhaw_tac_runs import lhaw_tac_runs
 from tests.reconstruction.recording import write
 
 FOLDER = Path(__file__).parent
 NOT_REALISED = tomllib.loads((FOLDER / "not_realised.toml").read_text(encoding="utf-8"))
-OF_LHAW = ("overall", "by_class", "by_dimension_pass", "by_segments_removed")
-OF_ASK_EARLY = ("voi", "natural_ask", "archetypes", "experiment_setup", "trial_counts_and_cost")
+OF_LHAW = (
+    "overall",
+    "by_class",
+    "by_dimension_pass",
+    "by_dimension_progress",
+    "by_segments_removed",
+    "generality",
+)
+OF_TAC_RUNS = ("by_strategy", "by_severity", "task_selection")
+OF_MCP_RUNS = ("fidelity", "by_persona", "failure_modes", "failure_modes_failed")
+OF_ASK_EARLY = (
+    "voi",
+    "wasted",
+    "natural_ask",
+    "archetypes",
+    "experiment_setup",
+    "trial_counts_and_cost",
+    "variant_breakdown",
+)
 STORES = {
     "mcp_atlas": (lambda: lhaw("mcp_atlas"), OF_LHAW, {"per": "segment"}),
-    "tac": (lambda: lhaw("tac"), OF_LHAW, {}),
-    "swebench_pro": (lambda: lhaw("swebench_pro"), OF_LHAW, {}),
+    "tac": (lambda: lhaw("tac"), (*OF_LHAW, "fidelity"), {}),
+    "swebench_pro": (lambda: lhaw("swebench_pro"), (*OF_LHAW, "fidelity"), {}),
+    "mcp_atlas_further": (lhaw_mcp_runs, OF_MCP_RUNS, {}),
+    "tac_further": (lhaw_tac_runs, OF_TAC_RUNS, {}),
     "ask_early": (ask_early, OF_ASK_EARLY, {}),
+    "agreement": (agreement, ("kendall",), {}),
     "point_of_no_return": (point_of_no_return, ("point_of_no_return",), {}),
 }
 
@@ -52,6 +77,17 @@ def test_what_is_printed_comes_out(compared):
     missed = {_cell(row) for row in rows if row["printed"] is not None and row["is_as_printed"] is not True}
     listed = {cell for cells in NOT_REALISED[name].values() for cell in cells if cell.split(" ")[0] in present}
     assert missed == listed
+
+
+def test_every_printed_value_has_a_row(compared):
+    """No printed value of these benchmarks is passed over because nothing stands for it, but those listed."""
+    name, present, rows, _ = compared
+    benchmarks = {"all", *(each for row in rows for each in _values(row["keys"])[0].split(" + "))}
+    cells = (cell for each in present for cell in printed_cells(each) if {*cell.keys["benchmark"]} <= benchmarks)
+    printed = Counter(f"{cell.table} {cell.metric} {cell.value}" for cell in cells if cell.value)
+    found = Counter(f"{row['table']} {row['metric']} {row['printed']}" for row in rows)
+    listed = NOT_REALISED["no_row"].get(name, {}).values()
+    assert printed - found == Counter({cell: number for numbers in listed for cell, number in numbers.items()})
 
 
 def test_the_trials_are_real(compared):

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 
-from recorder.events import EVENT_TYPES, ActionStarted, Envelope, type_name
+from recorder.events import EVENT_TYPES, ActionStarted, Envelope, ModelResponded, type_name
 from recorder.schema import event_schema, from_row, to_table
 from tests.recorder.events_strategy import envelopes
 
@@ -64,6 +64,19 @@ def test_a_row_without_a_later_column_takes_its_default():
         "action_finished": {"action_index": 1, "is_error": False, "result": "x", "duration_ms": 1.0},
     }
     assert from_row(row).event.server is None
+
+
+def test_null_is_unknown_where_the_default_is_known():
+    """Tokens that nobody counted come back from a row as unknown, and not as the default, none."""
+    event = {"call_id": "c", "role": "agent", "text": "", "finish_reason": None, "latency_ms": None}
+    known = {"input_tokens": 0, "output_tokens": 0, "cached_input_tokens": 0}
+    place = {"stream_id": "s", "sequence": 0, "recorded_at_us": 1, "elapsed_ns": 2, "writer_id": "w"}
+    for tokens in (known, dict.fromkeys(known)):
+        given = Envelope(**place, experiment_id="e", event=ModelResponded(**event, **tokens))
+        (row,) = to_table([given]).to_pylist()
+        back = from_row(row)
+        assert {name: getattr(back.event, name) for name in known} == tokens
+        assert encode(back) == encode(given)
 
 
 def test_every_wire_name_is_its_class_in_snake_case():

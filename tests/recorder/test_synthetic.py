@@ -15,12 +15,12 @@ from recorder.events import TrialFailed, TrialFinished, TrialStarted
 from recorder.reader import read_envelopes
 from recorder.synthetic.design import Design
 from recorder.synthetic.making import make_store
-from recorder.values import CONDITIONS, DIMENSIONS
+from recorder.values import CONDITIONS, CONTROL_CONDITIONS, DIMENSIONS
 from recorder.verify import verify
 from runners.models.history import rebuild_requests
 
 EVENTS = 14_000
-LACKING = {"by_persona", "by_strategy", "over_asking", "trajectory"}
+LACKING = {"by_persona", "by_strategy", "controls", "over_asking", "trajectory"}
 MACHINE = {"recorded_at_us": 0, "elapsed_ns": 0, "writer_id": ""}
 
 
@@ -84,10 +84,10 @@ def test_what_is_recorded_is_what_was_planned(made):
 
 
 def test_everything_that_tables_need_occurs(made):
-    """All conditions but asking about the full prompt, all dimensions, questions, made and skipped injections."""
+    """All conditions but those without anything missing, all dimensions, questions, made and skipped injections."""
     root, _ = made
     conditions = {name for (name,) in rows(root, "select distinct condition from trials")}
-    assert conditions == set(CONDITIONS) - {"full_ask_user"}
+    assert conditions == set(CONDITIONS) - {"full_ask_user", *CONTROL_CONDITIONS}
     dimensions = {name for (name,) in rows(root, "select distinct dimension from int_variant_segments")}
     assert dimensions == set(DIMENSIONS)
     assert {kind for (kind,) in rows(root, "select distinct kind from actions")} == {"tool", "text", "malformed"}

@@ -145,3 +145,28 @@ def test_messages_use_the_template_of_the_first_segment_and_connectives():
     message = InjectionTemplates().message([segment, second])
     assert message.count("today") == message.count("in red.") == 1
     assert ".." not in message
+
+
+def test_controls_run_under_their_own_conditions_only():
+    """A control variant is planned under control and control_ask_user, every other one under the other conditions."""
+    benchmark = ListedBenchmark(tasks=1, variants_each=2)
+    first, second = benchmark.variants()
+    benchmark.variants()[1] = msgspec.structs.replace(second, origin="control")
+    conditions = ("full", "underspecified", "ask_user", "control", "control_ask_user")
+    plan = plan_of(experiment(conditions=conditions), benchmark)
+    planned = {(trial.condition, trial.variant and trial.variant.variant_id) for trial in plan.trials}
+    assert planned == {
+        ("full", None),
+        ("underspecified", first.variant_id),
+        ("ask_user", first.variant_id),
+        ("control", second.variant_id),
+        ("control_ask_user", second.variant_id),
+    }
+
+
+def test_the_full_prompt_meets_no_variant():
+    """With oracle_scope variant a full trial belongs to a variant and still sees the task as it is."""
+    plan = plan_of(experiment(oracle_scope="variant", conditions=("full", "underspecified")))
+    for trial in plan.trials:
+        assert trial.variant is not None
+        assert (trial.shown_variant is None) == (trial.condition == "full")

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import anyio
+import msgspec
 
 from recorder.events import OracleBudgetSet, TrialFailed
+from recorder.trial_index import FailedTrial
 from runners.experiment import BudgetSpec, RetrySpec
 from runners.plan import budgets_of, make_plan
 from runners.prompts import Prompts
-from runners.scheduler import Scheduler
+from runners.scheduler import Before, Scheduler
 from tests.support.canned_model import MemoryRecording
 from tests.support.toy_plan import EMPTY, ListedBenchmark, PretendingRunner, experiment
 
@@ -28,13 +30,19 @@ class SlowRecording(MemoryRecording):
         await super().append(*events)
 
 
-async def run(described, runner, index=EMPTY, on_change=lambda _: None, stream=None):
+async def run(described, runner, index=EMPTY, on_change=lambda _: None, stream=None, before=None):
     """Schedule an experiment on the listed benchmark; its scheduler and the run's stream."""
     benchmark = ListedBenchmark()
     plan = make_plan(described, benchmark, Prompts(described, Path(), ""), "exact:1")
     stream = stream or MemoryRecording()
     scheduler = Scheduler(
-        experiment=described, plan=plan, index=index, runner=runner, run_stream=stream, on_change=on_change
+        experiment=described,
+        plan=plan,
+        index=index,
+        runner=runner,
+        run_stream=stream,
+        on_change=on_change,
+        before=before,
     )
     await scheduler.run()
     return scheduler, stream
@@ -134,3 +142,62 @@ async def test_stopping_lets_running_trials_end():
     summary = scheduler.summary()
     assert summary.outcome == "interrupted"
     assert 5 <= summary.finished == len(runner.attempts) <= 9
+
+
+async def test_concurrency_changes_in_mid_run():
+    """retune() counts at once: more trials start, and none is ended."""
+    runner = PretendingRunner()
+
+    def widen(scheduler):
+        if len(scheduler.finished) == 3:
+            scheduler.retune(9)
+
+    scheduler, _ = await run(experiment(concurrency=1), runner, on_change=widen)
+    assert (runner.most_at_once, scheduler.summary().left) == (9, 0)
+
+
+async def test_what_was_given_up_before_is_not_tried_again_until_it_is_asked_for():
+    """Trials given up by an earlier run stay failed and block what needs them; requeued in mid-run they are run."""
+    described = experiment()
+    first, _ = await run(described, PretendingRunner(failures={"full": failing(is_retry_owed=False)}))
+    index = EMPTY.__class__(
+        finished=first.finished,
+        failed={
+            outcome.trial.trial_id: FailedTrial(
+                trial_id=outcome.trial.trial_id,
+                attempt=1,
+                failed_attempts=1,
+                boundary="model",
+                error_kind="x",
+                message="broken",
+                is_retry_owed=False,
+            )
+            for outcome in first.summary().failures
+        },
+        last_attempt=dict.fromkeys(first.given_up, 1),
+        budgets=(),
+        registered=frozenset(),
+        spent_usd=0.0,
+    )
+    before = Before(given_up=frozenset(first.given_up))
+    runner = PretendingRunner()
+    second, _ = await run(described, runner, index, before=before)
+    assert (runner.attempts, second.summary().failed, second.summary().blocked) == ([], 12, 12)
+
+    def ask(scheduler):
+        scheduler.requeue(scheduler.given_up)
+
+    unfinished = msgspec.structs.replace(index, finished={})
+    third, _ = await run(described, runner, unfinished, on_change=ask, before=before)
+    assert third.summary().left == 0
+    assert {attempt for trial, attempt, _ in runner.attempts if trial.condition == "full"} == {2}
+
+
+async def test_attempts_of_an_earlier_run_count():
+    """A trial that failed twice before a restart is given up after one more failure of three."""
+    described = experiment(conditions=("full",), retry=RetrySpec(max_attempts=3))
+    every = make_plan(described, ListedBenchmark(), Prompts(described, Path(), ""), "exact:1").trials
+    runner = PretendingRunner(failures={"full": failing()})
+    before = Before(attempts={trial.trial_id: 2 for trial in every})
+    scheduler, _ = await run(described, runner, before=before)
+    assert len(runner.attempts) == len(every) == scheduler.summary().failed

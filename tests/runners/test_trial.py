@@ -47,7 +47,7 @@ class BrittleBenchmark(ListedBenchmark):
         self.failures = failures
 
     @asynccontextmanager
-    async def open(self, task, settings):
+    async def open(self, task, settings, variant=None):
         """Open, or fail."""
         self.fail("open")
         yield BrittleEnvironment(self)

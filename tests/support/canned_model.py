@@ -1,8 +1,11 @@
 """A model with prepared answers, and a recording in memory: what tests of the layers above a model need."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from recorder.events import AnyEvent
+from recorder.events import AnyEvent, Envelope
+from recorder.reader import Snapshot
+from recorder.schema import to_table
 from recorder.values import Usage
 from runners.conversation import Message, ToolCall
 from runners.models.protocol import ModelError, ModelReply, ModelRequest
@@ -39,6 +42,24 @@ class MemoryRecording:
     def events(self) -> list[AnyEvent]:
         """All events in order."""
         return [event for batch in self.batches for event in batch]
+
+
+def snapshot_of(*recordings: MemoryRecording, experiment_id: str = "e") -> Snapshot:
+    """Return a store's look that holds what was kept, one stream for each recording, in this order of time."""
+    envelopes = [
+        Envelope(
+            stream_id=f"run-{run}",
+            sequence=sequence,
+            recorded_at_us=run * 1_000 + sequence,
+            elapsed_ns=0,
+            writer_id="w",
+            experiment_id=experiment_id,
+            event=event,
+        )
+        for run, recording in enumerate(recordings)
+        for sequence, event in enumerate(recording.events)
+    ]
+    return Snapshot(store=Path(), segments=(), open_rows=to_table(envelopes))
 
 
 def text_reply(text: str, *, cost_usd: float | None = 0.5) -> ModelReply:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from recorder.events import TaskRegistered, VariantGenerated
-from recorder.values import Task, Usage
+from recorder.values import Task, Usage, Variant
 from runners.benchmarks.protocol import CheckpointResult, EnvironmentSettings, Grade, ToolResult
 from runners.conversation import Message, ToolCall, ToolDefinition
 from runners.experiment import AgentSpec, BenchmarkSpec, Experiment
@@ -53,7 +53,9 @@ class ToyBenchmark(ListedBenchmark):
         self._random = random.Random(0)
 
     @asynccontextmanager
-    async def open(self, task: Task, settings: EnvironmentSettings) -> AsyncIterator["ToyEnvironment"]:
+    async def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AsyncIterator["ToyEnvironment"]:
         """Open at once."""
         yield ToyEnvironment(self._random, self._result_characters)
 

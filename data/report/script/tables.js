@@ -73,13 +73,23 @@ function compare(one, other) {
   return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en");
 }
 
+function isNumber(cell) {
+  return typeof cell.sort === "number";
+}
+
+// Whether a line is the first of another benchmark; where lines are sorted by something else, none is.
+function beginsBenchmark(view, lines, place) {
+  return lines === view.lines && place > 0 && view.head[0] === "benchmark" && lines[place][0].text !== lines[place - 1][0].text;
+}
+
 function drawTable(name, view) {
   const body = element("tbody");
-  const fill = (lines) => body.replaceChildren(...lines.map((line) => element("tr", {}, line.map((cell) =>
-    element("td", { class: typeof cell.sort === "number" ? "number" : null, title: cell.hint }, cell.text)))));
+  const line = (cells, isFirst) => element("tr", { class: isFirst ? "begins" : null }, cells.map((cell) =>
+    element("td", { class: isNumber(cell) ? "number" : null, title: cell.hint }, cell.text)));
+  const fill = (lines) => body.replaceChildren(...lines.map((cells, place) => line(cells, beginsBenchmark(view, lines, place))));
   const heads = view.head.map((title, place) => {
     const button = element("button", { type: "button" }, title);
-    const head = element("th", { scope: "col" }, button);
+    const head = element("th", { scope: "col", class: view.lines.some((cells) => isNumber(cells[place])) ? "number" : null }, button);
     button.addEventListener("click", () => {
       const isDown = head.getAttribute("aria-sort") === "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));

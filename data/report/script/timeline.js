@@ -42,7 +42,7 @@ class Timeline {
       ["class", at("ambiguity_class")], ["agent", at("agent")], ["role", at("role")],
       ["progress", at("checkpoint_progress") === null ? null : `${(100 * at("checkpoint_progress")).toFixed(1)} %`],
       ["actions", at("action_count")], ["questions", at("question_count")],
-      ["cost", `${usd === null ? "unknown price" : `${usd} USD`}, ${at("tokens") === null ? "no" : at("tokens").toLocaleString("en")} tokens`],
+      ["cost", `${usd === null ? "unknown price" : `${usd} USD`}, ${at("tokens") === null ? "unknown" : at("tokens").toLocaleString("en")} tokens`],
       ["trial", at("trial_id")],
     ];
     return element("dl", { class: "facts" }, facts.flatMap(([name, value]) =>
@@ -54,7 +54,7 @@ class Timeline {
     const shown = parts.attempts.length > 1 ? parts.attempts : parts.attempts.filter((attempt) => attempt[1] !== "valid");
     if (!shown.length) return [];
     return [element("h4", {}, "Attempts"), element("ul", {}, shown.map(([number, state, stream, , seconds, boundary, kind, message, isOwed]) =>
-      element("li", {}, `${number}: ${state}`, boundary ? ` at ${boundary} (${kind}): ${message}` : "", seconds === null ? "" : `, ${seconds} s`,
+      element("li", {}, `${number}: ${state}`, kind ? ` at ${boundary === null ? "an unknown boundary" : boundary} (${kind}): ${message}` : "", seconds === null ? "" : `, ${seconds} s`,
         isOwed ? ", a retry is owed" : "", `, stream ${stream}`)))];
   }
 
@@ -122,7 +122,7 @@ class Timeline {
         usd = call[5] === null || usd === null ? null : usd + call[5];
         if (call[2] && action[1] !== "text") events.push(this.reply(call));
         calls.delete(action[7]);
-      }
+      } else if (action[7] === null) usd = null; // no model call is known
       events.push(this.action(action, questions.get(action[0]) || [], call, usd));
       if (action[0] === after) events.push(...told);
     }
@@ -135,14 +135,15 @@ class Timeline {
     return element("li", { class: "event" }, element("p", {}, element("span", { class: "flag" }, `${role} says`)), element("pre", { tabindex: 0 }, text));
   }
 
-  action([number, kind, name, args, isError, result, ms, , isWasted], questions, call, usd) {
+  action([number, kind, name, args, isError, result, ms, , isWasted, isOpen], questions, call, usd) {
     const line = [element("span", { class: "flag" }, `${number} ${kind === "text" ? "turn of text" : name}`)];
     if (questions.length) line.push(element("span", { class: "flag ask" }, "question"));
     if (kind === "malformed") line.push(element("span", { class: "flag error" }, "malformed call"));
     if (isError) line.push(element("span", { class: "flag error" }, "error"));
     if (isWasted) line.push(element("span", { class: "flag wasted" }, "wasted"));
-    if (isError === null) line.push(element("span", { class: "flag error" }, "never finished"));
-    const costs = [ms === null ? null : `${ms} ms`, call ? `${call[3]} + ${call[4]} tokens` : null, usd === null ? null : `${Number(usd.toFixed(6))} USD so far`];
+    if (isOpen) line.push(element("span", { class: "flag error" }, "never finished"));
+    const tokens = call && call[3] !== null && call[4] !== null ? `${call[3]} + ${call[4]} tokens` : null;
+    const costs = [ms === null ? null : `${ms} ms`, tokens, usd === null ? null : `${Number(usd.toFixed(6))} USD so far`];
     line.push(element("span", { class: "aside" }, costs.filter(Boolean).join(" · ")));
     const body = questions.length ? questions.flatMap((question) => this.question(question)) : [
       kind === "text" && call ? element("pre", { tabindex: 0 }, call[2]) : null,
@@ -153,19 +154,21 @@ class Timeline {
   }
 
   question([, question, context, answer, simulator, revealed]) {
-    const told = (revealed || []).map(([segment, how]) => `${segment}${how ? ` (${how})` : ""}`).join(", ") || "nothing";
+    const told = revealed === null ? "what it revealed is unknown"
+      : `revealed ${revealed.map(([segment, how]) => `${segment}${how ? ` (${how})` : ""}`).join(", ") || "nothing"}`;
     return [
       element("pre", { tabindex: 0 }, context ? `${question}\n\ncontext: ${context}` : question),
-      answer === null ? element("p", {}, element("span", { class: "flag error" }, "never answered"))
-        : element("p", {}, element("span", { class: "flag ask" }, `answer by ${simulator}`), element("span", { class: "aside" }, `revealed ${told}`)),
+      simulator === null ? element("p", {}, element("span", { class: "flag error" }, "never answered"))
+        : element("p", {}, element("span", { class: "flag ask" }, `${answer === null ? "unknown answer" : "answer"} by ${simulator}`), element("span", { class: "aside" }, told)),
       answer === null ? null : element("pre", { tabindex: 0 }, answer),
     ];
   }
 
   injection([status, percent, target, after, message, segments, reason]) {
     const isTold = status === "injected";
-    const words = isTold ? `injection at ${percent} % of the budget, after action ${after} (due after ${target})`
-      : `no injection at ${percent} %: ${String(reason).replace("_", " ")} (due after action ${target})`;
+    const due = target === null ? "" : ` (due after ${isTold ? "" : "action "}${target})`;
+    const words = isTold ? `injection at ${percent} % of the budget, after action ${after}${due}`
+      : `no injection at ${percent} %: ${String(reason).replace("_", " ")}${due}`;
     return element("li", { class: "event injection" },
       element("p", {}, element("span", { class: "flag told" }, words), element("span", { class: "aside" }, (segments || []).join(", "))),
       message ? element("pre", { tabindex: 0 }, message) : null);

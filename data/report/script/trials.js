@@ -15,6 +15,7 @@ class TrialList {
     this.opened = -1;
     this.searched = this.searchTexts();
     this.selects = FILTERS.map((name) => this.addFilter(name)).filter(Boolean);
+    this.hasBenchmarks = this.selects.some(({ name }) => name === "benchmark");
     const search = document.getElementById("search");
     search.addEventListener("input", () => this.filter());
     search.addEventListener("keydown", (event) => {
@@ -86,7 +87,8 @@ class TrialList {
       "aria-selected": String(place === this.active), "aria-setsize": this.found.length, "aria-posinset": place + 1,
     },
     element("span", { class: `mark ${kind}`, role: "img", "aria-label": this.at("outcome", trial) }, mark),
-    element("span", {}, this.at("variant_id", trial) || this.at("task_id", trial)),
+    element("span", {}, this.at("variant_id", trial) || this.at("task_id", trial),
+      this.hasBenchmarks ? element("span", { class: "aside" }, this.at("benchmark", trial)) : null),
     element("span", { class: "second" }, facts.join(" · ")));
     row.style.top = `${place * ROW_PIXELS}px`;
     return row;

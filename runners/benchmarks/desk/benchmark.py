@@ -11,6 +11,7 @@ import msgspec
 
 from recorder.resources import data_path
 from recorder.values import Task, Variant
+from runners.benchmarks.desk.changes import changed
 from runners.benchmarks.desk.files import write_files
 from runners.benchmarks.desk.registry import desk_tasks
 from runners.benchmarks.desk.template import DeskTask
@@ -59,15 +60,20 @@ class DeskBenchmark:
         return data_path("prompts", "system.md").read_text(encoding="utf-8").strip()
 
     @asynccontextmanager
-    async def open(self, task: Task, settings: EnvironmentSettings) -> AsyncIterator["DeskEnvironment"]:
+    async def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AsyncIterator["DeskEnvironment"]:
         """Open the task's workspace in a new sandbox; it holds the task's files and nothing of the grader.
 
+        A variant may change the files; what the grader looks for stays the same.
+
         Raises:
-            SandboxBoundaryError: The sandbox cannot be made.
+            SandboxBoundaryError: The sandbox or the change cannot be made.
         """
         desk_task = self._tasks[task.task_id]
+        files = changed(desk_task.build(desk_task.parameters), variant.environment_change if variant else None)
         with tempfile.TemporaryDirectory(prefix="lhaw-desk-") as folder:
-            await anyio.to_thread.run_sync(write_files, desk_task.build(desk_task.parameters), Path(folder))
+            await anyio.to_thread.run_sync(write_files, files, Path(folder))
             async with settings.sandbox.open(Path(folder), settings.limits) as sandbox:
                 yield DeskEnvironment(desk_task, sandbox)
 

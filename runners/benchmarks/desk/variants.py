@@ -11,6 +11,8 @@ class SegmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One removed segment; ``value`` is a template that holds ``parameters`` and nothing else that varies.
 
     ``text`` is the phrase around the value where the value alone does not say what it is for; also a template.
+    ``revealed_after`` is the number of an earlier segment of the variant (S1 is the first) without which nobody could
+    ask for this one.
     """
 
     parameters: tuple[str, ...]
@@ -23,6 +25,7 @@ class SegmentEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     checkpoint_refs: tuple[str, ...]
     synonyms: tuple[str, ...] = ()
     text: str | None = None
+    revealed_after: str | None = None
 
 
 class VariantEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,4 +84,5 @@ def _segment(task: DeskTask, segment_id: str, entry: SegmentEntry) -> Segment:
         guessability=entry.guessability,
         checkpoint_refs=entry.checkpoint_refs,
         synonyms=entry.synonyms,
+        revealed_after=entry.revealed_after,
     )

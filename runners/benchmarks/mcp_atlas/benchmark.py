@@ -63,6 +63,10 @@ class McpAtlasBenchmark:
         """Return the tasks that can run here, in the order of the rows."""
         return [self._task(row) for row in self._rows.values() if self.availability[row.task_id].is_runnable]
 
+    def every_task(self) -> Sequence[Task]:
+        """Return the tasks of all rows, also of those that cannot run here, in the order of the rows."""
+        return [self._task(row) for row in self._rows.values()]
+
     def why_not(self, task_id: str) -> str | None:
         """Return why a task of the rows cannot run here, or None; for tasks that somebody asks for by name."""
         if task_id not in self._rows:
@@ -102,13 +106,22 @@ class McpAtlasBenchmark:
             compose=ANSWERS[book.answer] if book else None,
         )
 
-    def open(self, task: Task, settings: EnvironmentSettings) -> AbstractAsyncContextManager[Environment]:
+    def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AbstractAsyncContextManager[Environment]:
         """Start the servers of a task on a private copy of the data; closing leaves no process and no file behind.
 
         Raises:
-            ToolBoundaryError: A server cannot be started.
+            ToolBoundaryError: A server cannot be started, or the variant would change the data, which this cannot.
             SandboxBoundaryError: Servers have to be confined and bubblewrap is missing.
         """
+        if variant is not None and variant.environment_change is not None:
+            raise ToolBoundaryError(
+                f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
+                f"{self.name} cannot; leave it out with the key 'variants'",
+                kind="unknown_change",
+                is_retry_owed=False,
+            )
         return self._open(task, settings)
 
     @asynccontextmanager
@@ -146,17 +159,7 @@ class McpAtlasBenchmark:
         )
 
     def _task(self, row: Row) -> Task:
-        return Task(
-            benchmark=self.name,
-            benchmark_version=self.version,
-            task_id=row.task_id,
-            prompt=row.prompt,
-            checkpoints=tuple(
-                Checkpoint(checkpoint_id=f"c{number}", label=claim) for number, claim in enumerate(row.claims, start=1)
-            ),
-            environment_digest=self._environment_digest(row),
-            licence=LICENCE,
-        )
+        return task_of(row, self._environment_digest(row))
 
     def _environment_digest(self, row: Row) -> str:
         servers = {
@@ -173,6 +176,21 @@ class McpAtlasBenchmark:
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self._place.data)
+
+
+def task_of(row: Row, environment_digest: str) -> Task:
+    """Return a row as a task, a claim for each checkpoint; the digest is empty where the environment is not known."""
+    return Task(
+        benchmark=McpAtlasBenchmark.name,
+        benchmark_version=McpAtlasBenchmark.version,
+        task_id=row.task_id,
+        prompt=row.prompt,
+        checkpoints=tuple(
+            Checkpoint(checkpoint_id=f"c{number}", label=claim) for number, claim in enumerate(row.claims, start=1)
+        ),
+        environment_digest=environment_digest,
+        licence=LICENCE,
+    )
 
 
 def server_plan(

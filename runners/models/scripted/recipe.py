@@ -34,6 +34,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
         guesses: What it could be, given what was read; the seed picks one.
         find: Looks for it in what was read; None where no file can tell.
         criticality: How wrong the result is without it: 0, 0.5 or 1.
+        usual: What it is where nobody says it, because nobody would: the name of a column, for example.
+        shown_by: The step whose result shows what there is to choose from; a value that is not among it is doubted.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     guesses: Callable[[Memory], Sequence[str]]
     find: Callable[[Memory], str | None] | None = None
     criticality: float = 1.0
+    usual: str | None = None
+    shown_by: str | None = None
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

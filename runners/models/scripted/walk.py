@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from recorder.canonical import digest
+from runners.models.scripted.noticing import is_missing, is_outdated
 from runners.models.scripted.recipe import Memory, Parameter, Recipe, Step
 from runners.models.scripted.transcript import PastCall, Transcript
 
 
 class Beliefs:
-    """The values that the model works with: stated, else looked up, else guessed.
+    """The values that the model works with: stated or usual and not seen to be missing, else looked up, else guessed.
 
     Args:
         recipe: Whose parameters they are.
@@ -28,17 +29,25 @@ class Beliefs:
         self._seed = seed
 
     def is_known(self, parameter: Parameter, memory: Memory) -> bool:
-        """Return whether the user said it or a file told it."""
-        return parameter.name in self._stated or _found(parameter, memory) is not None
+        """Return whether the user said it, or a file told it, and nothing that was seen speaks against it."""
+        value = self._given(parameter, memory)
+        if value is not None:
+            return not is_outdated(parameter, value, memory)
+        return _found(parameter, memory) is not None
 
     def value(self, name: str, memory: Memory) -> str:
         """Return the value to work with."""
         parameter = self._parameters[name]
-        return self._stated.get(name) or _found(parameter, memory) or self._guess(parameter, memory)
+        return self._given(parameter, memory) or _found(parameter, memory) or self._guess(parameter, memory)
 
     def call_of(self, step: Step, memory: Memory) -> dict[str, str]:
         """Return the arguments of a step's call with the values that hold now."""
         return step.filled({name: self.value(name, memory) for name in step.needed()}, memory)
+
+    def _given(self, parameter: Parameter, memory: Memory) -> str | None:
+        """The stated or usual value, unless a look has shown that there is none such."""
+        value = self._stated.get(parameter.name) or parameter.usual
+        return None if value is None or is_missing(parameter, value, memory) else value
 
     def _guess(self, parameter: Parameter, memory: Memory) -> str:
         choices = parameter.guesses(memory) or ("unknown",)

@@ -19,6 +19,12 @@ def hostile_page():
 
 
 @pytest.fixture(scope="session")
+def mixed_page():
+    """The page about a store with two benchmarks."""
+    return pages.page_about(pages.mixed_store().snapshot())
+
+
+@pytest.fixture(scope="session")
 def busy_address(busy_page, tmp_path_factory):
     """Where the page about the busy store lies."""
     return pages.written(busy_page, tmp_path_factory.mktemp("busy"))
@@ -28,6 +34,12 @@ def busy_address(busy_page, tmp_path_factory):
 def hostile_address(hostile_page, tmp_path_factory):
     """Where the page about the hostile store lies."""
     return pages.written(hostile_page, tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="session")
+def mixed_address(mixed_page, tmp_path_factory):
+    """Where the page about a store with two benchmarks lies."""
+    return pages.written(mixed_page, tmp_path_factory.mktemp("mixed"))
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,16 @@ def hostile_store() -> Store:
     return store
 
 
+def mixed_store() -> Store:
+    """The busy store, and beside its benchmark a second one in which one cell has too few trials."""
+    store = busy_store()
+    store.benchmark = "second"
+    store.task("r", (1.0,))
+    store.variant("r", "x", "goal", ambiguity_class="benign", classified_by="authors")
+    store.trial("x", "underspecified", 0)
+    return store
+
+
 def written(page: Page, folder: Path) -> str:
     """The address of a page that was written into a folder."""
     path = folder / "report.html"
@@ -67,4 +77,4 @@ def written(page: Page, folder: Path) -> str:
     return path.as_uri()
 
 
-__all__ = ["ATTACK", "MARKER", "busy_store", "hostile_store", "page_about", "written"]
+__all__ = ["ATTACK", "MARKER", "busy_store", "hostile_store", "mixed_store", "page_about", "written"]

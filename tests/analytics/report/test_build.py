@@ -175,6 +175,21 @@ def test_cautions_are_counted_and_missing_trials_explained(busy_page):
     assert re.search(r"model\s+timeout\s+desk\s+a\s+1\s+1", text)
 
 
+def test_one_thing_is_counted_as_one(mixed_page):
+    """A caution about a single cell says so in the singular."""
+    assert "<li>second: 1 cell</li>" in mixed_page.html
+
+
+def test_numbers_stand_under_their_heading():
+    """A column with a number in it has heading and numbers on the right, text stays on the left."""
+    html = grid(("name", "count"), [("a", 1), ("b", None), ("c", "some")])
+    assert re.findall(r"<t([hd])[^>]*?( class=\"number\")?>([^<]+)", html) == [
+        *(("h", "", "name"), ("h", ' class="number"', "count")),
+        *(("d", "", "a"), ("d", ' class="number"', "1"), ("d", "", "b"), ("d", ' class="number"', "-")),
+        *(("d", "", "c"), ("d", "", "some")),
+    ]
+
+
 def test_a_store_without_trials_has_a_page():
     """An empty store gives a page that says so everywhere."""
     html = page_about(Store().snapshot()).html

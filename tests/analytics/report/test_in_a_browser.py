@@ -7,7 +7,9 @@ import pytest
 from analytics.render import to_json
 from analytics.store import connect
 from analytics.tables import TABLES, table
-from tests.analytics.report.pages import ATTACK, busy_store
+from tests.analytics.imported import as_imported
+from tests.analytics.make_store import Store
+from tests.analytics.report.pages import ATTACK, busy_store, page_about, written
 
 OPEN_TABLES = """
 (async () => {
@@ -141,6 +143,34 @@ def test_a_heading_sorts_its_column(view, busy_address):
     assert orders["descending"] == sorted(orders["descending"], reverse=True)
 
 
+def test_several_benchmarks_are_told_apart(view, busy_address, mixed_address):
+    """Trials name their benchmark, a line in the tables stands between two; with one benchmark there is neither."""
+    named = "[...new Set([...document.querySelectorAll('.trial .aside')].map((each) => each.textContent))]"
+    lines = "[...document.querySelectorAll('[data-table=overall] tr.begins')].map((each) => each.cells[0].textContent)"
+    view.open(busy_address)
+    assert (view.value(named), view.value(lines)) == ([], [])
+    view.open(mixed_address)
+    view.value("document.getElementById('search').value = 'x'")
+    view.value("document.getElementById('search').dispatchEvent(new Event('input'))")
+    assert view.value(named) == ["second"]
+    view.value("fillTable(document.querySelector('[data-table=overall]'))")
+    assert view.value(lines) == ["second"]
+    view.value("document.querySelector('[data-table=overall] th:nth-child(2) button').click()")
+    assert view.value(lines) == []
+
+
+def test_wide_figures_stay_legible(view, mixed_address):
+    """On a small screen a figure shrinks to 70 % at most, and is moved sideways; the page itself is not."""
+    view.size(400, 800)
+    view.open(mixed_address)
+    shrunk = """
+    [...document.querySelectorAll('figure svg')].map((each) =>
+      each.getBoundingClientRect().width / (parseFloat(each.getAttribute('width')) * 96 / 72))
+    """
+    assert 0.69 < min(view.value(shrunk)) < 0.71
+    assert view.value("document.documentElement.scrollWidth") == 400
+
+
 def test_keys_lead_to_a_timeline_and_back(view, busy_address):
     """Tab reaches the list, arrows choose in it, Enter opens a trial, Escape returns, and focus is always visible."""
     view.open(busy_address)
@@ -180,6 +210,24 @@ def test_a_timeline_shows_what_happened(view, busy_address):
     assert kinds == ["event", "event wasted", "event injection", "event"]
     strip = view.value("document.querySelector('#timeline .strip').getAttribute('aria-label')")
     assert strip == "3 actions, injection after action 2, 1 wasted action"
+
+
+def test_a_timeline_says_what_is_unknown(view, tmp_path):
+    """Of an imported trial no missing time, token, price or answer is shown as 0 or as nothing."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v")
+    store.trial("v", "ask_user", 0, actions=["read a", "ask_user S1", "submit"])
+    as_imported(store, store.streams["v", "ask_user", 0, "a"], "conversation")
+    store.trial("t", "full", 0, ends="failed")
+    as_imported(store, store.streams["t", "full", 0, "a"], "actions")
+    view.open(written(page_about(store.snapshot()), tmp_path))
+    asked = _open_first(view, "ask_user")
+    for text in ("unknown price, unknown tokens", "unknown answer by exact", "what it revealed is unknown"):
+        assert text in asked
+    for text in ("null", " ms", "USD so far", "never answered", "never finished"):
+        assert text not in asked
+    assert "failed at an unknown boundary (timeout): late" in _open_first(view, "full")
 
 
 def test_a_missing_trial_says_why(view, busy_address):

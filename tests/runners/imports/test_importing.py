@@ -70,7 +70,7 @@ def test_a_dry_run_writes_nothing(results, tmp_path):
 
 def test_a_fault_at_the_end_leaves_no_store(tmp_path):
     """One bad row refuses the whole file, before anything is written."""
-    path = write(tmp_path / "d.json", [dataset_row(), {**dataset_row("v2"), "dataset": "x"}])
+    path = write(tmp_path / "d.json", [dataset_row(), {**dataset_row("v2"), "ambiguity_class": "x"}])
     with pytest.raises(ImportFailed):
         imported("lhaw-dataset", path, tmp_path / "s")
     assert not (tmp_path / "s").exists()

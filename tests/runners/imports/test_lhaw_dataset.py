@@ -14,7 +14,7 @@ def variants(*rows):
 
 
 def test_a_row_becomes_a_task_and_a_labelled_variant():
-    """Nothing of a row is lost but its terminal states; the class is the dataset's, the rest stays null."""
+    """Nothing of a row is lost; the class is the dataset's, the rest stays null."""
     task, variant = parsed("lhaw-dataset", [dataset_row()]).registered
     assert isinstance(task, Task)
     assert (task.benchmark, task.prompt, task.checkpoints) == ("mcp_atlas", "List crimes since 2001 as CSV.", ())
@@ -45,6 +45,29 @@ def test_both_forms_of_expected_questions_are_one():
     forms = ([{"segment_id": "S1", "questions": ["a?"]}], [{"S1": ["a?"]}], {"S1": ["a?"]})
     found = {variants(dataset_row(expected_questions=form))[0].expected_questions for form in forms}
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", ["desk", "my.tasks-2", "Tactics", "swe"])
+def test_other_benchmarks_keep_their_names(name):
+    """A row of a benchmark that the release does not have stands under the name that it has here."""
+    assert variants(dataset_row(dataset=name))[0].benchmark == name
+
+
+@pytest.mark.parametrize(
+    "name", ["mcp-atlas", "MCP Atlas", "tac", "The_Agent_Company", "SWE-Bench", "swebench_pro", "", 7]
+)
+def test_another_spelling_of_a_released_name_is_refused(name):
+    """It would be another benchmark for every table; so would half of one."""
+    with pytest.raises(ImportFailed, match=r"unknown benchmark .* known: MCP-Atlas, TheAgentCompany, SWE-Bench Pro"):
+        variants(dataset_row(dataset=name))
+
+
+def test_an_id_is_one_within_its_benchmark():
+    """Two benchmarks may have variants of one id; two different rows of one benchmark may not."""
+    rows = [dataset_row("v"), dataset_row("v", dataset="desk", underspecified_prompt="Do it.")]
+    assert [each.benchmark for each in variants(*rows)] == ["mcp_atlas", "desk"]
+    with pytest.raises(ImportFailed, match="rows 1 and 2 are both 'v' and differ"):
+        variants(rows[0], {**rows[0], "underspecified_prompt": "Do it."})
 
 
 def test_a_bare_dimension_is_a_list_of_one():

@@ -40,10 +40,12 @@ def test_success_is_the_final_score():
 
 
 def test_an_error_is_missing_data():
-    """A result with an error is a failed trial, whatever points stand beside it; null is no error."""
+    """A result with an error is a failed trial, whatever points stand beside it; whose fault it was is unknown; null
+    is no error.
+    """
     failed = only(result((0, 1), error="judge API: 500")).end
     assert isinstance(failed, Failure)
-    assert failed.boundary == "grader"
+    assert failed.boundary is None
     assert not isinstance(only(result((0, 1), error=None)).end, Failure)
 
 

@@ -74,7 +74,7 @@ async def test_a_judge_without_a_verdict_exits_1(tmp_path):
         (("--model", "x", "--api-base", "http://127.0.0.1:1/v1", "--api-key-env", "NO_SUCH"), "NO_SUCH is not set"),
         (("--model", "anthropic/claude-sonnet-4-5"), "needs the environment variable ANTHROPIC_API_KEY"),
         (("--model", "x", "--parameter", "seed"), "write NAME=VALUE"),
-        (("--model", "x", "--prompt", "no_such.md"), "no_such.md: the judge's prompt cannot be read"),
+        (("--model", "x", "--prompt", "no_such.md"), "no_such.md: the prompt cannot be read"),
     ],
 )
 async def test_what_cannot_be_is_said_before_anything_is_paid(tmp_path, arguments, problem):

@@ -55,6 +55,27 @@ async def test_every_trial_with_questions_is_judged_once(tmp_path):
         connection.close()
 
 
+async def test_what_it_took_stands_with_the_trials(tmp_path):
+    """The calls about an attempt are the cost of judging it, the one that brought no verdict too."""
+    written = asking(2)
+    store = await on_disk(tmp_path / "store", written)
+    async with chat_server(Judge("I cannot say.", FLAGS, FLAGS)) as url:
+        driver = await judged(store, url, concurrency=1)
+    connection = stores.open(store.root, only={"costs", "trial_counts_and_cost"})
+    try:
+        query = "select stream_id, n_calls, cost_usd from costs where purpose = 'judging' and n_calls > 0"
+        rows = connection.execute(query).fetchall()
+        query = """select n_calls, cost_usd from trial_counts_and_cost
+            where purpose = 'judging' and condition = 'ask_user'"""
+        assert connection.execute(query).fetchall() == [(3, pytest.approx(driver.spent_usd))]
+    finally:
+        connection.close()
+    asked = {stream for (_, condition, _, _), stream in written.streams.items() if condition == "ask_user"}
+    assert {stream for stream, _, _ in rows} == asked
+    assert sorted(calls for _, calls, _ in rows) == [1, 2]
+    assert sum(cost for _, _, cost in rows) == pytest.approx(driver.spent_usd)
+
+
 async def test_what_is_judged_is_not_judged_again(tmp_path):
     """The same judge with the same prompt asks nothing; another prompt or another judge does."""
     store = await on_disk(tmp_path / "store", asking(2))

@@ -6,6 +6,7 @@ from analytics import store as stores
 from recorder.blobs import load_blob, store_blob
 from recorder.events import NewTaskJudged
 from runners.judging.new_tasks import NewTasks
+from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store as Written
 from tests.runners.judging.stores import CONFIRMED, JUDGE, Judge, artifact, events_of, judged, leave_behind, on_disk
 from tests.support.chat_server import ChatServer
@@ -102,3 +103,17 @@ async def test_the_judge_sees_what_was_handed_in(tmp_path):
     assert "file report.md (15 bytes):\nthe answer is 7" in text
     assert f"file data.xlsx (2 bytes): not text, SHA-256 {files[1].sha256}" in text
     assert "file lost.txt (1 bytes): its bytes are not in the store" in text
+
+
+async def test_an_unknown_answer_is_no_empty_one(tmp_path):
+    """Of an imported trial whose source does not tell the answer the judge is told that it is unknown."""
+    fake = Written(trials=1)
+    fake.task("t")
+    fake.variant("t", "v")
+    fake.trial("v", "underspecified", 0, scores=(0,))
+    as_imported(fake, fake.streams["v", "underspecified", 0, "a"], "result")
+    store = await on_disk(tmp_path / "store", fake)
+    judge = Judge(CONFIRMED)
+    async with ChatServer(judge) as server:
+        await judged(store, server.url, new_tasks(store))
+    assert "Attempt 1:\n(the final answer is unknown)" in judge.messages(0)[1].content

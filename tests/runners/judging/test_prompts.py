@@ -3,12 +3,12 @@
 import pytest
 
 from analytics.store import connect
-from recorder.events import ActionFinished, ActionStarted, ModelResponded
+from recorder.events import ActionFinished, ActionStarted, ModelResponded, QuestionAnswered, QuestionAsked
 from runners.errors import ExperimentError
 from runners.judging.failure_modes import FailureModes
 from runners.judging.flags import COMPUTED, FLAGS, JUDGED
-from runners.judging.template import JudgeTemplate
-from runners.judging.transcript import actions_text
+from runners.judging.transcript import actions_text, questions_text
+from runners.prompt_template import PromptTemplate
 from tests.analytics.test_views import busy_store
 
 
@@ -54,13 +54,13 @@ def test_a_prompt_that_lacks_something_is_refused(tmp_path, text):
     """The error names the file and what belongs into it."""
     path = tmp_path / "own.md"
     path.write_text(text)
-    with pytest.raises(ExperimentError, match=r"own.md: a judge's prompt has .* \{sent_prompt\}, \{answers\}"):
-        JudgeTemplate("new_task.md", path, ("sent_prompt", "answers"))
+    with pytest.raises(ExperimentError, match=r"own.md: this prompt has .* \{sent_prompt\}, \{answers\}"):
+        PromptTemplate(("judges", "new_task.md"), path, ("sent_prompt", "answers"))
 
 
 def test_values_are_put_in_at_once():
     """What looks like a placeholder inside a value stays as it is."""
-    template = JudgeTemplate("new_task.md", None, ("sent_prompt", "answers"))
+    template = PromptTemplate(("judges", "new_task.md"), None, ("sent_prompt", "answers"))
     text = template.user({"sent_prompt": "write {answers}", "answers": "{sent_prompt}"})
     assert "write {answers}" in text
     assert text.count("{sent_prompt}") == 1
@@ -80,6 +80,18 @@ def test_a_transcript_has_words_actions_and_results():
     """What was said, done and given back stands in order."""
     text = actions_text(acted(2))
     assert text.splitlines()[:3] == ["says: Now 1.", "action 1: bash {}", "  gives: done"]
+
+
+def test_a_transcript_says_what_is_unknown():
+    """What a source does not tell is said to be unknown: it is no empty result, and no answer of nothing."""
+    events = [
+        ActionStarted(action_index=1, kind="tool", name="ask_user", arguments_json="{}", model_call_id=None),
+        QuestionAsked(question_id="q1", question="Which?", action_index=1),
+        QuestionAnswered(question_id="q1", answer=None, simulator="unknown", latency_ms=None, revealed=None),
+        ActionFinished(action_index=1, is_error=None, result=None, duration_ms=None),
+    ]
+    assert actions_text(events).splitlines() == ["action 1: ask_user {}", "  gives: (unknown)"]
+    assert questions_text(events).endswith("answer: (unknown)")
 
 
 def test_a_long_transcript_is_cut_in_its_middle():

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from runners.errors import UnusableReply
 from runners.judging.flags import COMPUTED, FLAGS, JUDGED
-from runners.judging.verdicts import MalformedVerdict, read_flags, read_new_task
+from runners.judging.verdicts import read_flags, read_new_task
 
 
 def said(**changes):
@@ -76,7 +77,7 @@ def test_what_stands_around_the_object_is_forgiven(around):
 )
 def test_anything_else_is_no_verdict(reply, problem):
     """A reply that lacks something is refused in words that say what; nothing is filled in."""
-    with pytest.raises(MalformedVerdict, match=problem):
+    with pytest.raises(UnusableReply, match=problem):
         read_flags(reply)
 
 
@@ -94,5 +95,5 @@ def test_a_new_task_needs_both(same, completes, verdict):
 )
 def test_a_new_task_verdict_is_not_guessed(reply):
     """Words in place of true and false, or a missing part, are no verdict."""
-    with pytest.raises(MalformedVerdict):
+    with pytest.raises(UnusableReply):
         read_new_task(reply)

@@ -1,5 +1,6 @@
 """Scripted models and the exact simulator understand each other: every missing value can be had by asking."""
 
+import msgspec
 import pytest
 
 from runners.benchmarks.desk.registry import desk_tasks
@@ -8,7 +9,9 @@ from runners.models.scripted.knowledge import read_stated
 from runners.models.scripted.model import recipe_for
 from runners.models.scripted.transcript import Statement, Transcript
 from runners.users.exact import ExactSimulator
+from runners.users.matcher import matching_segments
 from runners.users.protocol import UserKnowledge
+from runners.users.replies import deferral
 
 CASES = [(task, variant_of(task, entry)) for task in desk_tasks() for entry in read_variants(task)]
 
@@ -23,9 +26,40 @@ async def test_asking_for_what_is_missing_gives_the_full_task(task, variant):
         transcript = Transcript(system="", prompt=prompt, statements=tuple(statements), calls=(), text_turns=0)
         return read_stated(recipe.parameters, transcript).values
 
-    missing = [parameter for parameter in recipe.parameters if parameter.name not in stated(variant.prompt)]
+    told = stated(variant.prompt)
+    missing = [each for each in recipe.parameters if each.name not in told and each.usual is None]
     replies = []
     for parameter in missing:
         answer = await ExactSimulator().answer(parameter.question, "", knowledge)
+        revealed = knowledge.revealed.union(each.segment_id for each in answer.revealed)
+        knowledge = msgspec.structs.replace(knowledge, revealed=revealed)
         replies.append(Statement(text=answer.text, question=parameter.question))
     assert stated(variant.prompt, replies) == stated(task.prompt()), [reply.text for reply in replies]
+
+
+CHAINED = [(task, variant) for task, variant in CASES if any(each.revealed_after for each in variant.segments)]
+
+
+@pytest.mark.parametrize(("task", "variant"), CHAINED, ids=[variant.variant_id for _, variant in CHAINED])
+async def test_a_chained_value_comes_only_after_its_parent(task, variant):
+    """Too early the simulated user has nothing to say; once the parent is known, the same question is answered."""
+    parent, child = variant.segments
+    recipe = recipe_for(variant.prompt)
+    knowledge = UserKnowledge(full_prompt=task.prompt(), sent_prompt=variant.prompt, removed=variant.segments)
+    question = next(
+        each.question
+        for each in recipe.parameters
+        if child.segment_id in matching_segments(each.question, "", variant.segments)
+    )
+    early = await ExactSimulator().answer(question, "", knowledge)
+    assert early.text == deferral()
+    assert early.revealed == ()
+    later = msgspec.structs.replace(knowledge, revealed=frozenset({parent.segment_id}))
+    assert [each.segment_id for each in (await ExactSimulator().answer(question, "", later)).revealed] == ["S2"]
+
+
+def test_three_tasks_have_a_chain():
+    """There are chains in three tasks, each of two segments of which the second needs the first."""
+    assert len({task.task_id for task, _ in CHAINED}) >= 3
+    for _, variant in CHAINED:
+        assert [each.revealed_after for each in variant.segments] == [None, "S1"]

@@ -1,10 +1,12 @@
 """One trial of a scripted model in a desk workspace, without recording: the loop of the agent in its barest form."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from inspect import isawaitable
 
 from recorder.resources import data_path
+from recorder.values import Variant
 from runners.agent import SUBMIT
 from runners.benchmarks.desk import DeskBenchmark
 from runners.benchmarks.desk.template import DeskTask
@@ -52,7 +54,8 @@ async def run_trial(
     prompt: str | None = None,
     seed: int = 0,
     wordings: str = "",
-    reply: Callable[[str], str] | None = None,
+    variant: Variant | None = None,
+    reply: Callable[[str], str | Awaitable[str]] | None = None,
     injection: tuple[int, str] | None = None,
     spoil: Callable[[ToolCall, int], str | None] = lambda call, number: None,
 ) -> Trial:
@@ -62,6 +65,7 @@ async def run_trial(
         task: An instance of a desk task.
         archetype: ``balanced`` and so on.
         prompt: Another prompt than the full one.
+        variant: Changes the workspace as it says.
         seed: Picks guesses.
         wordings: What follows the system prompt: strategy, persona.
         reply: Answers questions; None takes the tool away.
@@ -76,7 +80,7 @@ async def run_trial(
             Message(role="user", content=prompt or task.prompt()),
         ]
     )
-    async with benchmark.open(benchmark.tasks()[0], _SETTINGS) as environment:
+    async with benchmark.open(benchmark.tasks()[0], _SETTINGS, variant) as environment:
         tools = (*environment.tools, SUBMIT, *((ASK_USER,) if reply else ()))
         final_answer = None
         while final_answer is None:
@@ -95,6 +99,7 @@ async def run_trial(
                     result = final_answer = arguments["answer"]
                 elif result is None and call.name == "ask_user":
                     result = reply(arguments["question"])
+                    result = await result if isawaitable(result) else result
                 elif result is None:
                     result = (await environment.call(call.name, arguments)).text
                 trial.messages.append(Message(role="tool", content=result, tool_call_id=call.call_id))

@@ -11,6 +11,16 @@ PARAMETERS = (
         patterns=(r"use the ledger `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./([\w-]+\.csv)\b", "ledger.csv"),
+        shown_by="list the files",
+    ),
+    Parameter(
+        name="amount_column",
+        question="Which column of the ledger has the amounts that count?",
+        patterns=(r"amounts? (?:is|are) in (?:the column )?`?(\w+_eur)\b",),
+        shape=r"\b([a-z]\w*_eur)\b",
+        guesses=seen("look at the ledger", r"\b([a-z]\w*_eur)\b", "amount_eur"),
+        usual="amount_eur",
+        shown_by="look at the ledger",
     ),
     Parameter(
         name="period",
@@ -100,7 +110,7 @@ for name in sorted({row[2] for row in staff_rows[1:]}):
         """
 import csv
 with open({{ledger_file}}, newline="") as file:
-    ledger = list(csv.DictReader(file))
+    ledger = [{**row, "amount_eur": row[{{amount_column}}]} for row in csv.DictReader(file)]
 print(len(ledger), "expenses")
 """,
     ),

@@ -43,6 +43,7 @@ PARAMETERS = (
         patterns=(r"take the stock from `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./(stock[\w-]*\.csv)\b", "stock.csv"),
+        shown_by="list the files",
     ),
     Parameter(
         name="sales_period",

@@ -14,6 +14,7 @@ PARAMETERS = (
         patterns=(r"invoices in `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./([\w-]*invoices[\w-]*\.csv)\b", "invoices.csv"),
+        shown_by="list the files",
     ),
     Parameter(
         name="order_code",

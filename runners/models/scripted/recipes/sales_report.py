@@ -30,6 +30,16 @@ PARAMETERS = (
         patterns=(r"orders in `[^`]+` and `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./([\w/-]*q2\w*\.csv)\b", "q2.csv"),
+        shown_by="list the files",
+    ),
+    Parameter(
+        name="price_column",
+        question="Which column of the orders has the unit price?",
+        patterns=(r"price (?:is|are) in (?:the column )?`?(\w+_price)\b",),
+        shape=r"\b([a-z]+_price)\b",
+        guesses=seen("look at the orders", r"\b([a-z]+_price)\b", "unit_price"),
+        usual="unit_price",
+        shown_by="look at the orders",
     ),
     Parameter(
         name="channel",
@@ -112,7 +122,7 @@ import csv
 orders = []
 for path in ({{first_orders}}, {{second_orders}}):
     with open(path, newline="") as file:
-        orders += list(csv.DictReader(file))
+        orders += [{**row, "unit_price": row[{{price_column}}]} for row in csv.DictReader(file)]
 print(len(orders), "orders")
 """,
     ),

@@ -14,6 +14,7 @@ PARAMETERS = (
         patterns=(r"ticket export `([^`]+)`",),
         shape=r"([\w./-]+\.(?:csv|jsonl))\b",
         guesses=seen("list the files", r"\./([\w/-]*tickets?\w*\.(?:csv|jsonl))\b", "tickets.csv"),
+        shown_by="list the files",
     ),
     Parameter(
         name="period",

@@ -1,0 +1,83 @@
+// Follows the live events and asks for the page again when something has changed; sends orders.
+"use strict";
+
+const LEAST_MS = 500;
+const problem = document.getElementById("problem");
+const connection = document.getElementById("connection");
+const follow = document.body.dataset.follow;
+let isAsking = false;
+let isStale = false;
+
+function complain(text) {
+  problem.textContent = text;
+  problem.hidden = !text;
+}
+
+async function refresh() {
+  if (isAsking) { isStale = true; return; }
+  isAsking = true;
+  isStale = false;
+  try {
+    const reply = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (reply.redirected) { location.href = reply.url; return; }
+    const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const other = fresh.getElementById(part.id);
+      if (other && other.innerHTML !== part.innerHTML) put(part, other);
+    }
+  } catch { /* the daemon is away; the connection says so */ }
+  setTimeout(() => { isAsking = false; if (isStale) refresh(); }, LEAST_MS);
+}
+
+// Puts new content in. The keyboard stays on the same link or order; never does it land on another order.
+function put(part, other) {
+  const focused = part.contains(document.activeElement) ? document.activeElement : null;
+  const sameAs = (each) => each.dataset.order === focused.dataset.order && each.href === focused.href;
+  part.replaceChildren(...other.childNodes);
+  if (focused) ([...part.querySelectorAll("a, button")].find(sameAs) ?? part).focus();
+}
+
+async function send(address, body) {
+  complain("");
+  try {
+    const reply = await fetch(address, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (!reply.ok) complain((await reply.json()).error.message);
+    return reply.ok;
+  } catch {
+    complain("The daemon does not answer; look whether lhaw-record serve still runs.");
+    return false;
+  }
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button[data-order]");
+  if (!button || (button.dataset.confirm && !confirm(button.dataset.confirm))) return;
+  button.disabled = true;
+  await send(button.dataset.order, { by: "web page" });
+  button.disabled = false;
+  refresh();
+});
+
+document.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  if (form.id === "sign-in") {
+    const token = document.getElementById("token").value;
+    if (await send("/api/sign-in", { token })) location.href = "/";
+  } else if (form.dataset.order) {
+    await send(form.dataset.order, { concurrency: Number(form.elements.concurrency.value), by: "web page" });
+    refresh();
+  }
+});
+
+if (follow !== undefined) {
+  const events = new EventSource("/api/events" + (follow ? `?experiment=${encodeURIComponent(follow)}` : ""));
+  for (const name of ["snapshot", "experiment", "trial"]) events.addEventListener(name, refresh);
+  events.onopen = () => { connection.textContent = "live"; };
+  events.onerror = () => { connection.textContent = "connecting again …"; };
+}
+document.documentElement.dataset.ready = "true";

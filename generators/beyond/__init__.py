@@ -1,0 +1,1 @@
+"""What the papers' pipeline does not make: decoys, answer-contingent chains, changed environments, and controls."""

@@ -1,0 +1,55 @@
+"""Answer-contingent chains: a segment that says how an earlier one of its sentence is written, ordered or rounded.
+
+Whoever does not know of the earlier one cannot ask for the later one: "grouped by week, weeks start on Monday".
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from generators.rewriting.occurrences import Prompt
+from recorder.values import Segment
+
+_SPECIFYING = frozenset({"format", "precision"})
+_BETWEEN = re.compile(
+    r"[`\"'\u201d)\]]*"
+    r"(?:,? (?:which|that|each|all|both)(?: \w+)?(?: (?:is|are|must be|should be|has|have))?|,|\s*\()?"
+    r"(?: (?:written|given|formatted|expressed|rounded|measured|sorted|ordered|ranked|separated|listed|arranged))?"
+    r"(?: ?\b(?:as|in|to|by|from|the|a|an)\b)*"
+    r"[ `\"'\u201c(\[]*"
+)
+_FILE = re.compile(r"\.[A-Za-z]\w{0,4}$")
+
+
+def chained(prompt: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Return the segments with ``revealed_after`` where one of them specifies the one before it.
+
+    The later one is of the subdimension format or precision, and stands directly after the earlier one: nothing but a
+    comma, a relative or a participle lies between them. What stands after the name of a file is about more than it.
+
+    Args:
+        prompt: Where they stand.
+        segments: What is removed together.
+    """
+    text = Prompt(prompt)
+    places = {segment.segment_id: text.own_place(segment) for segment in segments}
+    parents: dict[str, str] = {}
+    for later in segments:
+        for earlier in segments:
+            left, right = places[earlier.segment_id], places[later.segment_id]
+            if left is None or right is None or later.subdimension.lower() not in _SPECIFYING:
+                continue
+            between = prompt[left[1] : right[0]]
+            if left[1] < right[0] and not _FILE.search(earlier.value) and _BETWEEN.fullmatch(between):
+                parents[later.segment_id] = earlier.segment_id
+    return tuple(
+        msgspec.structs.replace(each, revealed_after=parents[each.segment_id]) if each.segment_id in parents else each
+        for each in segments
+    )
+
+
+def chain_pairs(prompt: str, segments: Sequence[Segment]) -> list[tuple[Segment, Segment]]:
+    """Return every pair of a segment and one that specifies it, in the order of the latter."""
+    known = {segment.segment_id: segment for segment in segments}
+    return [(known[each.revealed_after], each) for each in chained(prompt, segments) if each.revealed_after in known]

@@ -1,0 +1,126 @@
+"""The rewriter of decoys: a wrong value stands wherever the right one stood, and nothing else changes."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+import msgspec
+
+from generators.beyond.decoys import decoy_for, decoys_digest
+from generators.errors import RewritingFailed
+from generators.protocol import Removal, Rewriting, SourceTask
+from generators.rewriting.diff import hunks
+from generators.rewriting.occurrences import Prompt, remaining
+from generators.rewriting.questions import Questions
+from recorder.canonical import digest
+from recorder.events import FailedCheck
+from recorder.values import ExpectedQuestions, Segment
+from runners.folding import fold
+from runners.models.calls import ModelCaller
+
+NAME = "decoys/1"
+_QUESTION = "You wrote {decoy}; is that what you mean?"
+_FAILURE = "Works with {decoy}, which the prompt says by mistake."
+
+
+def with_decoys(source: SourceTask, removal: Removal) -> Removal | None:
+    """Return the removal with a decoy for every segment, None where the rules know none for one of them."""
+    segments = []
+    for segment in removal.segments:
+        decoy = decoy_for(segment, source)
+        if decoy is None:
+            return None
+        segments.append(msgspec.structs.replace(segment, decoy=decoy))
+    return msgspec.structs.replace(removal, segments=tuple(segments))
+
+
+class DecoyRewriter:
+    """Puts decoys in by rules; implements :class:`generators.protocol.Rewriter`."""
+
+    name = NAME
+
+    def __init__(self) -> None:
+        self.digest = digest([NAME, decoys_digest()])
+        self._questions = Questions()
+
+    async def rewrite(
+        self, source: SourceTask, removal: Removal, caller: ModelCaller | None, problems: Sequence[str] = ()
+    ) -> Rewriting:
+        """Return the prompt with the decoys of the removal's segments; the same every time.
+
+        Raises:
+            RewritingFailed: A segment has no decoy, is not in the prompt, or stands there in a form for which the
+                decoy has no words.
+        """
+        original = Prompt(source.task.prompt)
+        places: dict[tuple[int, int], str] = {}
+        for segment in removal.segments:
+            places |= _replacements(original, segment)
+        text = original.text
+        for (start, end), new in sorted(places.items(), reverse=True):
+            text = text[:start] + new + text[end:]
+        return Rewriting(
+            prompt=text,
+            expected_questions=tuple(self._expected(original, removal)),
+            failure_mode=" ".join(_FAILURE.format(decoy=segment.decoy) for segment in removal.segments),
+        )
+
+    def _expected(self, original: Prompt, removal: Removal) -> Iterator[ExpectedQuestions]:
+        """First the question that asks to confirm what stands there, then one for the right value."""
+        for known in self._questions.expected(original, removal):
+            decoy = next(each.decoy for each in removal.segments if each.segment_id == known.segment_id)
+            questions = (_QUESTION.format(decoy=decoy), *known.questions[:1])
+            yield ExpectedQuestions(segment_id=known.segment_id, questions=questions)
+
+
+def decoy_problems(original: str, rewriting: Rewriting, removal: Removal) -> tuple[FailedCheck, ...]:
+    """Return every check that a prompt with decoys fails; none if it may become a variant.
+
+    Args:
+        original: The prompt as the task has it.
+        rewriting: What the rewriter gave.
+        removal: The segments with their decoys.
+    """
+    found = _found_problems(original, rewriting.prompt, removal)
+    return tuple(FailedCheck(check=check, message=message) for check, message in found)
+
+
+def _found_problems(original: str, rewritten: str, removal: Removal) -> Iterator[tuple[str, str]]:
+    before, after = Prompt(original), Prompt(rewritten)
+    for segment_id, texts in remaining(before, after, removal.segments).items():
+        yield "value_is_gone", f"{texts[0]!r} of segment {segment_id} is still in the prompt"
+    for segment in removal.segments:
+        name = f"the decoy {segment.decoy!r} of segment {segment.segment_id}"
+        if segment.decoy is None or segment.decoy not in rewritten:
+            yield "decoy_is_there", f"{name} is not in the prompt"
+        elif fold(segment.decoy) == fold(segment.value) or Prompt(segment.decoy).occurrences(segment, before):
+            yield "decoy_is_wrong", f"{name} is the right value in another notation"
+    places = [place for segment in removal.segments for place in before.occurrences(segment)]
+    for hunk in hunks(original, rewritten):
+        if not any(place.start <= hunk.start and hunk.end <= place.end for place in places):
+            yield "nothing_else_changed", f"{original[hunk.start : hunk.end][:80]!r} became {hunk.new[:80]!r}"
+
+
+def _replacements(original: Prompt, segment: Segment) -> dict[tuple[int, int], str]:
+    """What stands in each place of a segment afterwards."""
+    places = original.occurrences(segment)
+    if not places or segment.decoy is None:
+        raise RewritingFailed(f"the value {segment.value!r} of {segment.segment_id} has no place or no decoy")
+    return {
+        (place.start, place.end): _in_the_form_of(original.text[place.start : place.end], segment) for place in places
+    }
+
+
+def _in_the_form_of(text: str, segment: Segment) -> str:
+    """The decoy as it stands where the value stood as ``text``: whole, without its ending, or its last part."""
+    value, decoy = segment.value, segment.decoy or ""
+    forms: dict[str, str] = {}
+    right, wrong = PurePosixPath(value), PurePosixPath(decoy)
+    if right.suffix and right.suffix == wrong.suffix:
+        forms = {str(right.with_suffix("")): str(wrong.with_suffix("")), right.stem: wrong.stem, right.name: wrong.name}
+    forms |= {value.strip("`\"' "): decoy.strip("`\"' "), value: decoy}
+    for known, new in forms.items():
+        if text.casefold() == known.casefold():
+            return new
+    raise RewritingFailed(
+        f"{segment.segment_id} also stands in the prompt as {text!r}, for which the decoy {decoy!r} has no form"
+    )

@@ -1,0 +1,150 @@
+"""A wrong value of the same kind as a right one: another file, date, number or name, by rules and lists."""
+
+import datetime as dt
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import PurePosixPath
+
+import msgspec
+
+from generators.protocol import SourceTask
+from recorder.canonical import digest
+from recorder.resources import data_path
+from recorder.values import Segment
+from runners.users.reveals import reveals
+
+_FILE = re.compile(r"[\w./ -]*[\w-]\.[A-Za-z]\w{0,4}")
+_DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
+_CLOCK = re.compile(r"(?<![\d:])([01]?\d|2[0-3]):([0-5]\d)(?=(?::[0-5]\d)?(?!\d))")
+_IDENTIFIER = re.compile(r"(?<![\w-])([A-Za-z]+[-_#]?)(\d+)(?![\w.])")
+_NUMBER = re.compile(r"(?<![\w.,-])(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?(?!\d|[.,]\d)")
+_LATER = dt.timedelta(days=7)
+_SHORT = 5  # words; a longer value is a rule, in which one word changed makes no other rule
+_ALIKE = 0.6  # of the letters of a name; a file with another name is seen to be another thing
+_Change = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
+
+
+class DecoyLists(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``data/generation/decoys.toml``."""
+
+    name_endings: tuple[str, ...]
+    lists: tuple[tuple[str, ...], ...]
+
+
+def decoy_for(segment: Segment, source: SourceTask) -> str | None:
+    """Return a plausible wrong value for a segment, None where the rules know none; the same every time.
+
+    It is a value of the same kind that the prompt does not have anywhere and that is no other notation of the right
+    one. A file that the task reads becomes another file of the environment, if there is one of that ending.
+
+    Args:
+        segment: What is to be replaced.
+        source: Its task.
+    """
+    for decoy in _proposals(segment.value, source):
+        shown = msgspec.structs.replace(segment, value=decoy)
+        if not reveals(decoy, segment) and not reveals(source.task.prompt, shown):
+            return decoy
+    return None
+
+
+def decoys_digest() -> str:
+    """Return what identifies the lists behind the decoys."""
+    return digest(msgspec.to_builtins(_lists()))
+
+
+@cache
+def _lists() -> DecoyLists:
+    text = data_path("generation", "decoys.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), DecoyLists)
+
+
+def _proposals(value: str, source: SourceTask) -> Iterator[str]:
+    """Wrong values by the first rule that knows the kind; a value of several kinds changes in one."""
+    if _FILE.fullmatch(value) and not any(value in words for words in _lists().lists):
+        yield from _other_files(value, source)
+        return
+    for pattern, other in _PATTERNS:
+        if pattern.search(value):
+            yield from _shifted(value, pattern, other)
+            return
+    if len(value.split()) <= _SHORT and value.count(",") < 2 and " and " not in value:
+        yield from _from_lists(value)
+
+
+def _other_files(value: str, source: SourceTask) -> Iterator[str]:
+    """Of a file that is read, others with that ending and a similar name; of one to be written, another name."""
+    path = PurePosixPath(value)
+    if value in source.files:
+        alike = {name: SequenceMatcher(None, name, value).ratio() for name in source.files if name != value}
+        others = [name for name, ratio in alike.items() if ratio >= _ALIKE and name.endswith(path.suffix)]
+        yield from sorted(others, key=lambda name: (-alike[name], name))
+        return
+    yield from (str(path.with_stem(path.stem + ending)) for ending in _lists().name_endings)
+
+
+def _from_lists(value: str) -> Iterator[str]:
+    for words in _lists().lists:
+        found = [
+            (place, match)
+            for place, word in enumerate(words)
+            for match in re.finditer(rf"(?i)(?<!\w){re.escape(word)}(?!\w)", value)
+            if _is_meant(word, match)
+        ]
+        if len(found) != 1:
+            continue
+        ((place, match),) = found
+        for step in range(1, len(words)):
+            other = _in_the_case_of(match[0], words[(place + step) % len(words)])
+            yield value[: match.start()] + other + value[match.end() :]
+
+
+def _is_meant(word: str, match: re.Match[str]) -> bool:
+    """A name must be written as a name; a common word may begin a sentence, an abbreviation may be small."""
+    return match[0] in (word, word.lower() if word.isupper() else word) or (
+        match.start() == 0 and match[0] == word.capitalize() and word.islower()
+    )
+
+
+def _in_the_case_of(word: str, other: str) -> str:
+    if word.islower():
+        return other.lower()
+    return other[:1].upper() + other[1:]
+
+
+def _shifted(value: str, pattern: re.Pattern[str], other: Callable[[re.Match[str]], str]) -> Iterator[str]:
+    """The value with every match changed; then changed once more, should that be taken."""
+    for _ in range(3):
+        value = pattern.sub(other, value)
+        yield value
+
+
+def _later_day(match: re.Match[str]) -> str:
+    try:
+        return (dt.date(int(match[1]), int(match[2]), int(match[3])) + _LATER).isoformat()
+    except (ValueError, OverflowError):
+        return match[0]
+
+
+def _other_number(match: re.Match[str]) -> str:
+    """A quarter more, a small whole number two more, a year one less; grouping and decimals as they were."""
+    whole, fraction = match[1].replace(",", ""), match[2] or ""
+    cents = int(whole + fraction)
+    changed = cents * 5 // 4 if fraction else cents + max(2, cents // 4)
+    if not fraction and len(match[1]) == len("2025") and match[1].startswith(("19", "20")):
+        changed = cents - 1
+    digits = str(changed).zfill(len(fraction) + 1)
+    front, back = (digits[: -len(fraction)], digits[-len(fraction) :]) if fraction else (digits, "")
+    front = f"{int(front):,}" if "," in match[1] else front.zfill(len(whole))
+    return f"{front}.{back}" if back else front
+
+
+_PATTERNS: tuple[_Change, ...] = (
+    (_DAY, _later_day),
+    (_CLOCK, lambda match: f"{(int(match[1]) + 1) % 24:0{len(match[1])}d}:{match[2]}"),
+    (_IDENTIFIER, lambda match: match[1] + str(int(match[2]) + 3).zfill(len(match[2]))),
+    (_NUMBER, _other_number),
+)

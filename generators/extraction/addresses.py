@@ -1,0 +1,120 @@
+"""What names a file, a path, a folder or an address, by its form and the words beside it."""
+
+import re
+from collections.abc import Iterator
+
+from generators.extraction.document import Document
+from generators.extraction.lexicon import Lexicon
+
+URL = re.compile(r"\b(?:https?|ftp|s3|gs|file)://[^\s<>\"'`\])}]+[^\s<>\"'`\])}.,;:!?*_]")
+QUOTED = re.compile(
+    r"`(?P<tick>[^`\n]{1,120})`|\"(?P<double>[^\"\n]{1,160}?)\"|\u201c(?P<curly>[^\u201d\n]{1,160})\u201d"
+    r"|\u00ab(?P<guillemet>[^\u00bb\n]{1,160})\u00bb|\u300c(?P<corner>[^\u300d\n]{1,160})\u300d"
+    r"|\u201e(?P<low>[^\u201c\u201d\n]{1,160})[\u201c\u201d]"
+    r"|(?<![\w'])'(?P<single>[^'\n]{1,120})'(?!\w)|(?<!\w)\u2018(?P<curly_single>[^\u2019\n]{1,120})\u2019(?!\w)"
+)
+PATH = re.compile(
+    r"(?<![\w:/.<-])/?(?:[A-Z][\w.-]{0,40}(?: [A-Z][\w.-]{0,40}){0,4}/)+[\w.-]+(?: [\w.-]+){0,4}?\.\w{2,5}\b"
+    r"|(?<![\w:/.<-])/?[A-Z][\w.-]{0,40}(?:/[A-Z][\w-]{0,40}(?: [A-Z][\w-]{0,40}){0,4})+/?"
+    r"|(?<![\w:/.<@-])(?:~|\.{1,2})?/(?:[\w.@%+-]+/)*[\w.@%+*-]*[\w*/](?!\w)"
+    r"|(?<![\w:/.<@-])(?:[\w.@+-]+/)+[\w.@+*-]*[\w*/]"
+    r"|\b[A-Za-z]:\\(?:[\w. -]+\\)*[\w.-]*\w"
+)
+FILE = re.compile(r"(?<![\w/@.:\\-])\w[\w.+()-]*\.(?P<ending>[A-Za-z]\w{0,7})(?![\w@(/]|\.\w)")
+_ENVIRONMENT = re.compile(r"^\w+://(?:localhost|[\w.-]+:\d+|\d+\.\d+\.\d+\.\d+)(?:[/?#].*)?$|^\w+://[^/]+/?$")
+_SPACED_FILE = re.compile(r"^[^/\n<>|]{1,80}\.(?P<ending>[A-Za-z]\w{0,7})$")
+_ROOTED = re.compile(r"[/~.]|[A-Za-z]:\\")
+_LEADS_TO_FOLDER = re.compile(
+    r"\b(?:in|under|from|at|to|into|inside|within|folder|directory|path|dir)(?: the| a)? [\"'`]?$"
+)
+_FOLDER_BEHIND = re.compile(r"[\"'`\u201d\u2019]? (?:\w+ )?(?:folder|directory|subfolder|dir)\b")
+_FOLDER_BEFORE = re.compile(r"\b(?:folder|directory|subfolder)(?: \w+)? [\"'`\u201c\u2018]$")
+_NOT_IN_PATHS = re.compile(r"[<>()={}|,;:?]")
+_NUMBER = re.compile(r"[\d.]+\w?")
+_NEAR_CHARS = 40
+_MOST_SPACES = 4
+_LONG_NAME_CHARS = 3
+
+
+def is_of_environment(url: str) -> bool:
+    """Return whether an address is where the environment itself is found: a bare host, one with a port, an IP."""
+    return bool(_ENVIRONMENT.match(url))
+
+
+class Addresses:
+    """Says which kind of thing a name is.
+
+    Args:
+        document: The prompt.
+        lexicon: The endings of files.
+        files: The files of the environment; empty where nothing is known of it.
+    """
+
+    def __init__(self, document: Document, lexicon: Lexicon, files: frozenset[str]) -> None:
+        self._document = document
+        self._endings = lexicon.endings
+        self._files = files
+        self._names = {path.rsplit("/", 1)[-1] for path in files}
+        self._folders = {folder for path in files for folder in _parents(path)}
+
+    def is_there(self, value: str) -> bool:
+        """Return whether the environment has a file of that path or name."""
+        return value in self._files or value in self._names
+
+    def is_file(self, name: str, ending: str) -> bool:
+        """Return whether a name with an ending is that of a file."""
+        return name in self._names or (ending.lower() in self._endings and not _NUMBER.fullmatch(name))
+
+    def kind_of_quoted(self, start: int, end: int) -> str:
+        """Return what the term between two quotes is: path, folder, file, or just quoted."""
+        value = self._document.text[start:end]
+        if value.rstrip("/") in self._folders:
+            return "folder"
+        if value in self._files:
+            return "path" if "/" in value else "file"
+        if "/" in value.strip("/") or value.startswith(("/", "~/")) or "\\" in value:
+            return self._kind_of_path(value)
+        match = _SPACED_FILE.match(value)
+        if match and self.is_file(value, match["ending"]) and value.count(" ") <= _MOST_SPACES:
+            return "file"
+        lower = self._document.lower
+        is_folder = _FOLDER_BEHIND.match(lower, end) or _FOLDER_BEFORE.search(
+            lower[max(0, start - _NEAR_CHARS) : start]
+        )
+        return "folder" if is_folder else "quoted"
+
+    def kind_of_run(self, start: int, end: int) -> str | None:
+        """Return whether a run with slashes, without quotes, is a path or a folder; None if it is neither."""
+        value = self._document.text[start:end]
+        kind = "folder" if value.rstrip("/") in self._folders else self._kind_of_path(value)
+        before = self._document.lower[max(0, start - _NEAR_CHARS) : start]
+        if kind == "quoted" or not self._looks_like_path(value):
+            return None
+        return kind if kind == "path" or _ROOTED.match(value) or _LEADS_TO_FOLDER.search(before) else None
+
+    def _kind_of_path(self, value: str) -> str:
+        last = re.split(r"[/\\]", value)[-1]
+        is_file = value in self._files or ("." in last and last.rsplit(".", 1)[-1].lower() in self._endings)
+        if (not is_file and " " in value and not re.match(r"/?[A-Z]", value)) or _NOT_IN_PATHS.search(value[2:]):
+            return "quoted"
+        return "path" if is_file else "folder"
+
+    def _looks_like_path(self, value: str) -> bool:
+        """Whether it is rooted, a file, has three parts and more, or two that are names: "and/or" is none."""
+        if value in self._files or value.rstrip("/") in self._folders:
+            return True
+        if _ROOTED.match(value):
+            return any(character.isalpha() for character in value)
+        if value.rsplit(".", 1)[-1].lower() in self._endings and "." in value.rsplit("/", 1)[-1]:
+            return True
+        parts = [part for part in value.split("/") if part]
+        if len(parts) > 2 or value.endswith("/"):
+            return all(part[0].isalpha() for part in parts)
+        are_names = all(part[:1].isupper() for part in parts)
+        return are_names and len(parts[0]) > _LONG_NAME_CHARS and " " not in parts[0]
+
+
+def _parents(path: str) -> Iterator[str]:
+    parts = path.split("/")[:-1]
+    for count in range(1, len(parts) + 1):
+        yield "/".join(parts[:count])

@@ -1,0 +1,104 @@
+"""Which finds stay: of two that overlap the one with the lower rank, and of two that say the same the first."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from generators.extraction.candidate import Candidate
+from generators.extraction.document import Document
+from generators.extraction.lexicon import Lexicon
+from generators.extraction.spans import Spans
+from runners.folding import fold
+
+_AROUND = "/'\"` "
+_NEEDS_TWO_WORDS = frozenset({"deliverable", "rule", "condition"})
+_LONGEST_CHARS = 300  # what is longer says more than one thing, or is data
+_CUT_IN_FRONT = frozenset({"description"})
+
+
+def chosen(document: Document, lexicon: Lexicon, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return finds that do not overlap and do not repeat one another, in the order of their place."""
+    endings = {
+        document.lower[each.start : each.end].rsplit(".", 1)[-1] for each in found if each.kind in ("file_name", "path")
+    }
+    news = [
+        each
+        for each in found
+        if each.end - each.start <= _LONGEST_CHARS and not _is_implied(document, each, endings, lexicon)
+    ]
+    kept: list[Candidate] = []
+    taken = Spans()
+    for candidate in sorted(
+        _first_of_each(document, news), key=lambda each: (each.rank, each.start - each.end, each.start)
+    ):
+        cut = _cut(document, lexicon, candidate, taken)
+        if cut is not None:
+            kept.append(cut)
+            taken.add(cut.start, cut.end)
+    return _without_repetitions(document, sorted(kept, key=lambda each: each.start))
+
+
+def _first_of_each(document: Document, found: Iterable[Candidate]) -> list[Candidate]:
+    """Leave out what an earlier find of the same kind has said in the same words."""
+    said: set[tuple[str, str]] = set()
+    first = []
+    for candidate in sorted(found, key=lambda each: each.start):
+        key = candidate.kind, fold(document.text[candidate.start : candidate.end])
+        if key not in said:
+            first.append(candidate)
+        said.add(key)
+    return first
+
+
+def _cut(document: Document, lexicon: Lexicon, candidate: Candidate, taken: Spans) -> Candidate | None:
+    """Return the candidate cut back to what no better one holds, None where nothing is left that can stand alone."""
+    start, end = candidate.start, candidate.end
+    for other_start, other_end in taken.touched(start, end):
+        if other_start >= end:
+            break
+        if other_start >= candidate.core_end:
+            end = _without_last_function_words(document, lexicon, candidate.core_end, other_start)
+        elif candidate.kind in _CUT_IN_FRONT and other_start <= start and other_end < candidate.core_end:
+            start = other_end
+        else:
+            return None
+    if (start, end) == (candidate.start, candidate.end):
+        return candidate
+    start, end = document.trimmed(start, end)
+    if end <= start or (candidate.kind in _NEEDS_TWO_WORDS and not re.search(r"\s", document.text[start:end])):
+        return None
+    return msgspec.structs.replace(candidate, start=start, end=end)
+
+
+def _without_last_function_words(document: Document, lexicon: Lexicon, least: int, end: int) -> int:
+    """Return where a phrase ends that is cut off at a place: behind its last word that says something."""
+    number = document.token_at(end) - 1
+    while number >= 0 and document.tokens[number].end > least:
+        if document.tokens[number].word not in lexicon.stop_words | lexicon.words["comparative"]:
+            return document.tokens[number].end
+        number -= 1
+    return least
+
+
+def _without_repetitions(document: Document, kept: Sequence[Candidate]) -> list[Candidate]:
+    said: set[str] = set()
+    texts: list[Candidate] = []
+    for candidate in kept:
+        value = document.text[candidate.start : candidate.end]
+        key = fold(value).strip(_AROUND)
+        if key in said or not re.search(r"\w", value):
+            continue
+        said.update([key, *(key[match.end() :] for match in re.finditer("/", key))])
+        if candidate.kind == "names_list":
+            said.update(part.strip(_AROUND) for part in re.split(r",|\band\b|\bor\b", fold(value)))
+        texts.append(candidate)
+    return texts
+
+
+def _is_implied(document: Document, candidate: Candidate, endings: set[str], lexicon: Lexicon) -> bool:
+    """Whether a format word says nothing new beside the name of a file: "an Excel file" beside ``report.xlsx``."""
+    if candidate.kind != "format":
+        return False
+    key = document.lower[candidate.start : candidate.end]
+    return bool({key} & endings or lexicon.spoken_endings.get(key, frozenset()) & endings)

@@ -1,0 +1,102 @@
+"""A prompt as the rules see it: the same text in lower case, its words, its sentences, and its blocks of code."""
+
+import re
+from bisect import bisect_left, bisect_right
+
+import msgspec
+
+_WORD = re.compile(r"\w+(?:[-'\u2019./&]\w+)*")
+_FENCE = re.compile(
+    r"(?m)^[ \t]*(?P<mark>`{3,9}|~{3,9})[^\n]*\n(?P<body>.*?)(?:^[ \t]*(?P=mark)[ \t]*\r?$|\Z)", re.DOTALL
+)
+_LIST_NUMBER = re.compile(r"(?m)^[ \t]*(\d+)[.)](?=\s)")
+_SENTENCE_END = re.compile(
+    r"[.!?\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]*_]*(?=\s|$|[\u3040-\u9fff])"
+    r"|\n[ \t\r]*(?=\n|[-*+\u2022][ \t]|\d{1,3}[.)][ \t]|#|\||\Z)"
+    r"|(?<=\|)[ \t\r]*\n"
+    r"|^[ \t]*#[^\n]*\n",
+    re.MULTILINE,
+)
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl|mr|mrs|ms|dr|prof|st|resp|w\.r\.t)|\b[a-z])\.$")
+_INSTRUCTIVE_WORDS = re.compile(
+    r"(?:as follows|like this|follow(?:s|ing)|such as|this form|this format)[^\n]*:\s*$|:\s*$"
+)
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A word in lower case, and where it stands."""
+
+    start: int
+    end: int
+    word: str
+
+
+class Document:
+    """One prompt, read once; every place is an offset into ``text``."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lower = lowered(text)
+        self.tokens = [Token(match.start(), match.end(), match.group()) for match in _WORD.finditer(self.lower)]
+        self._starts = [token.start for token in self.tokens]
+        self.fences = [match.span("body") for match in _FENCE.finditer(text)]
+        self._fence_starts = [start for start, _ in self.fences]
+        self.instructive_fences = [span for span in self.fences if self._is_instructive(span)]
+        self._ends = self._sentence_ends()
+        self.list_numbers = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
+
+    def sentence(self, place: int) -> tuple[int, int]:
+        """Return the sentence, list item or heading that holds a place."""
+        number = bisect_right(self._ends, place)
+        start = self._ends[number - 1] if number else 0
+        end = self._ends[number] if number < len(self._ends) else len(self.text)
+        return start, end
+
+    def token_at(self, place: int) -> int:
+        """Return the number of the first word that begins at a place or after it."""
+        return bisect_left(self._starts, place)
+
+    def is_in_fence(self, place: int) -> bool:
+        """Return whether a place lies in a block of code."""
+        number = bisect_right(self._fence_starts, place)
+        return bool(number) and place < self.fences[number - 1][1]
+
+    def is_title(self, place: int) -> bool:
+        """Return whether the sentence of a place is a heading, or written in capitals like one."""
+        start, end = self.sentence(place)
+        words = _LETTERS.findall(self.text[start:end])
+        capitals = sum(word[0].isupper() for word in words)
+        return self.text[start:end].lstrip().startswith("#") or 2 * capitals > len(words)
+
+    def trimmed(self, start: int, end: int) -> tuple[int, int]:
+        """Return a span without white space and closing punctuation at its ends."""
+        while end > start and self.text[end - 1] in " \t\r\n.,;:!?*_":
+            end -= 1
+        while start < end and self.text[start] in " \t\r\n,;:*":
+            start += 1
+        return start, end
+
+    def _is_instructive(self, span: tuple[int, int]) -> bool:
+        """Code that a sentence with a colon leads up to is something to be done; any other block is data."""
+        before = self.lower[max(0, span[0] - 200) : span[0]]
+        before = before[: before.rfind("\n", 0, len(before) - 1)] if "\n" in before[:-1] else before
+        return bool(_INSTRUCTIVE_WORDS.search(before.rstrip() or " "))
+
+    def _sentence_ends(self) -> list[int]:
+        ends = []
+        for match in _SENTENCE_END.finditer(self.lower):
+            place = match.end()
+            before = self.lower[max(0, match.start() - 8) : match.start() + 1]
+            if match.group().startswith(".") and _ABBREVIATION.search(before):
+                continue
+            ends.append(place)
+        return sorted(set(ends))
+
+
+def lowered(text: str) -> str:
+    """Return the text in lower case with every character at its place."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(small if len(small := character.lower()) == 1 else character for character in text)

@@ -1,0 +1,63 @@
+"""``RuleExtractor``: the segments of a prompt by rules, scored by what may be looked at."""
+
+from pathlib import Path
+
+from generators.extraction.candidate import Candidate
+from generators.extraction.choosing import chosen
+from generators.extraction.document import Document
+from generators.extraction.finding import Finder
+from generators.extraction.lexicon import lexicon
+from generators.extraction.scoring import Scores
+from generators.extraction.surroundings import text_around
+from generators.extraction.wordings import wordings
+from generators.protocol import Extraction, Grounding, SourceTask
+from recorder.canonical import digest
+from recorder.values import Segment
+from runners.models.calls import ModelCaller
+
+VERSION = "1"
+
+
+class RuleExtractor:
+    """Finds segments without a model; the same prompt gives the same segments on every machine.
+
+    Args:
+        folder: A folder with changed copies of the data files; bundled ones stand in for what it lacks.
+    """
+
+    name = f"rules/{VERSION}"
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._lexicon = lexicon(folder)
+        self.digest = digest([self.name, self._lexicon.digest])
+
+    async def extract(self, source: SourceTask, grounding: Grounding, caller: ModelCaller | None = None) -> Extraction:
+        """Return the segments of a task; ``caller`` is not used, and a prompt without any gives none."""
+        prompt = source.task.prompt
+        document = Document(prompt)
+        files = source.files if grounding.has_environment else {}
+        found = chosen(document, self._lexicon, Finder(document, self._lexicon, frozenset(files)).find())
+        scores = Scores(source, grounding)
+        segments = []
+        written: Candidate | None = None
+        for number, candidate in enumerate(found, start=1):
+            segments.append(self._segment(document, candidate, number, scores, written))
+            if candidate.is_output and candidate.kind in ("file_name", "path"):
+                written = candidate
+        return Extraction(segments=tuple(segments))
+
+    def _segment(
+        self, document: Document, candidate: Candidate, number: int, scores: Scores, written: Candidate | None
+    ) -> Segment:
+        value = document.text[candidate.start : candidate.end]
+        criticality, guessability = scores.of(candidate, value)
+        return Segment(
+            segment_id=f"S{number}",
+            value=value,
+            dimension=candidate.labels.dimension,
+            subdimension=candidate.labels.subdimension,
+            text=text_around(document, candidate.start, candidate.end),
+            criticality=criticality,
+            guessability=guessability,
+            synonyms=wordings(document, self._lexicon, candidate, written),
+        )

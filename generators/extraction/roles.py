@@ -1,0 +1,104 @@
+"""Whether a prompt reads or writes what stands at a place, by the words before it."""
+
+import re
+from collections.abc import Sequence
+
+from generators.extraction.candidate import Candidate
+from generators.extraction.document import Document
+from generators.extraction.lexicon import Lexicon
+from generators.extraction.rules import Role
+
+_WORDS = re.compile(r"[\w']+")
+_NEAR_CHARS = 24
+_NEAR_WORDS = 3
+_FAR_WORDS = 6
+_JOINED_WORDS = 5
+_LEADING_THERE = (["as"], ["into"], ["onto"], ["to"])
+_WEAK_INPUT = frozenset({"get", "take", "see"})
+_WEAK_OUTPUT = frozenset({"provided", "set", "given"})
+
+
+def is_written(
+    document: Document, lexicon: Lexicon, span: tuple[int, int], name: str, earlier: Sequence[Candidate]
+) -> bool:
+    """Return whether a file, folder or quoted term is written (True) or read.
+
+    Args:
+        document: The prompt.
+        lexicon: The verbs.
+        span: Where it stands.
+        name: What it is: a name of the roles.
+        earlier: The files, folders and quoted terms before it.
+    """
+    start = span[0]
+    begin = document.sentence(start)[0]
+    foreign = _last_foreign(document.lower[max(begin, start - _NEAR_CHARS) : start], lexicon)
+    if foreign is not None:
+        return foreign
+    before = next(
+        (each for each in reversed(earlier) if begin <= each.start < start and each.kind in ("file_name", "path")), None
+    )
+    if before is not None:
+        words = _WORDS.findall(document.lower, before.end, start)
+        if words[-1:] in _LEADING_THERE and _brings(_WORDS.findall(document.lower, begin, before.start), lexicon):
+            return True
+        if not any(word in lexicon.output_verbs or word in lexicon.input_verbs for word in words):
+            has_comma = "," in document.text[before.end : start]
+            return before.is_output and _goes_with(words, name, has_comma=has_comma)
+        begin = before.end
+    return _by_verbs(_WORDS.findall(document.lower, begin, start), lexicon, is_text=name == "quoted")
+
+
+def role_of(document: Document, lexicon: Lexicon, place: int) -> Role:
+    """Return ``output`` where the nearest verb before a place writes something, and behind "as", else ``input``."""
+    words = _WORDS.findall(document.lower, document.sentence(place)[0], place)
+    if words[-1:] in _LEADING_THERE:
+        return "output"
+    for word in reversed(words):
+        if word in lexicon.input_verbs:
+            return "input"
+        if word in lexicon.output_verbs:
+            return "output"
+    return "input"
+
+
+def _brings(words: Sequence[str], lexicon: Lexicon) -> bool:
+    """Whether the last verb before a file brings it somewhere: "copy a.csv into"."""
+    verbs = (word for word in reversed(words) if word in lexicon.task_verbs or word in lexicon.transfer_verbs)
+    return next(verbs, "") in lexicon.transfer_verbs
+
+
+def _goes_with(words: Sequence[str], name: str, *, has_comma: bool) -> bool:
+    """Whether nothing between two files says that the second is used in another way than the first."""
+    if name in ("quoted", "folder") or words[:1] == ["as"]:
+        return True
+    return len(words) < _JOINED_WORDS and (has_comma or not {"and", "or", "as"}.isdisjoint(words))
+
+
+def _by_verbs(words: Sequence[str], lexicon: Lexicon, *, is_text: bool) -> bool:
+    """Whether the words before a name, the nearest first, say that it is written."""
+    leads_there = False
+    for distance, word in enumerate(reversed(words)):
+        is_near = distance < _NEAR_WORDS
+        if (is_near and word in ("from", "per")) or (word == "to" and distance == 1 and words[-1] == "according"):
+            return False
+        leads_there = leads_there or (is_near and word in ("as", "into", "onto", "to"))
+        if word in lexicon.transfer_verbs:
+            return leads_there
+        if word in lexicon.input_verbs and not (word in _WEAK_INPUT and distance > _FAR_WORDS):
+            return False
+        if word in lexicon.output_verbs or (is_text and word in lexicon.words["content_cue"]):
+            return word not in _WEAK_OUTPUT
+    return False
+
+
+def _last_foreign(text: str, lexicon: Lexicon) -> bool | None:
+    """Whether the last word of another language before a name says that it is written; None where there is none."""
+    written = max((_last_word(text, stem) for stem in lexicon.words["output_stem"]), default=-1)
+    read = max((_last_word(text, stem) for stem in lexicon.words["input_stem"]), default=-1)
+    return None if written == read else written > read
+
+
+def _last_word(text: str, stem: str) -> int:
+    """Return where a word begins with a stem for the last time; words of scripts without spaces begin anywhere."""
+    return text.rfind(stem) if stem > "\u3000" else (" " + text).rfind(" " + stem)

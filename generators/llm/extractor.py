@@ -1,0 +1,97 @@
+"""The extractor through a model: asks for the segments of a prompt, and takes of the reply what holds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from generators.errors import ExtractionFailed
+from generators.llm.grounding import LAYOUT, grounding_texts
+from generators.llm.proposals import Shown, read_proposals
+from generators.llm.wordings import Wordings
+from generators.protocol import Extraction, Grounding, SourceTask
+from recorder.canonical import short_digest
+from recorder.events import RejectedSegment
+from runners.asking import ask
+from runners.errors import ModelBoundaryError, NothingUsable, UnusableReply
+from runners.json_replies import repaired_object
+from runners.models.calls import ModelCaller
+
+VERSION = 1
+"""Part of the digest: raise it when replies are read in another way."""
+
+_KEY = "segments"
+_DEPTH_BETWEEN_SEGMENTS = 2  # the object and its list
+_SHOWN_REASONS = 5
+
+
+class LlmExtractor:
+    """Finds segments through a model.
+
+    Args:
+        name: The model's name, under which it is recorded.
+        parameters: Generation parameters, for the digest; the caller sends its own.
+        wordings: What it is asked.
+        max_segments: How many segments of one prompt are taken.
+    """
+
+    def __init__(
+        self, name: str, parameters: Mapping[str, Any], wordings: Wordings | None = None, max_segments: int = 30
+    ) -> None:
+        self.name = name
+        self._template = (wordings or Wordings()).extraction
+        self._max_segments = max_segments
+        decides = [self._template.source, name, dict(parameters), max_segments, LAYOUT, VERSION]
+        self.digest = short_digest(decides)
+
+    async def extract(self, source: SourceTask, grounding: Grounding, caller: ModelCaller | None) -> Extraction:
+        """Return the segments of a task; two requests at most.
+
+        Raises:
+            ExtractionFailed: The prompt is empty or too long for the model, or no reply could be used.
+            ModelBoundaryError: The model cannot be reached.
+        """
+        assert caller is not None, "this extractor needs a model"
+        prompt = source.task.prompt
+        if not prompt.strip():
+            raise ExtractionFailed(f"task {source.task.task_id} has an empty prompt; leave it out")
+        texts = grounding_texts(source, grounding)
+        checkpoints = source.task.checkpoints if texts["checkpoints"] else ()
+        shown = Shown(
+            checkpoint_ids=tuple(checkpoint.checkpoint_id for checkpoint in checkpoints),
+            has_trajectory=texts["trajectory"] is not None,
+        )
+        reader = _Reader(prompt, shown, self._max_segments)
+        question = self._template.user({"task": prompt, **texts})
+        try:
+            return await ask(caller, self._template, question, reader.read, wanted=_KEY)
+        except NothingUsable as error:
+            raise ExtractionFailed(f"{error}; the same command asks once more") from error
+        except ModelBoundaryError as error:
+            if error.kind == "context_window":
+                raise ExtractionFailed(f"{error}; show the model less, or leave out the task") from error
+            raise
+
+
+class _Reader:
+    """Reads the replies to one question; objects once to a reply of which nothing can be taken, and takes a second."""
+
+    def __init__(self, prompt: str, shown: Shown, max_segments: int) -> None:
+        self._prompt = prompt
+        self._shown = shown
+        self._max_segments = max_segments
+        self._has_objected = False
+
+    def read(self, reply: str) -> Extraction:
+        found = repaired_object(reply, _KEY, is_list=True)
+        proposals = found.value[_KEY]
+        if not isinstance(proposals, list):
+            raise UnusableReply(f'there is no list under the key "{_KEY}"')
+        cut_off: tuple[RejectedSegment, ...] = ()
+        if found.open_depth > _DEPTH_BETWEEN_SEGMENTS and proposals:
+            cut_off = (RejectedSegment(value="", reason="the reply ends inside this segment, or its quotes are wrong"),)
+            proposals = proposals[:-1]
+        extraction = read_proposals(proposals, self._prompt, self._shown, self._max_segments)
+        if extraction.rejected and not extraction.segments and not self._has_objected:
+            self._has_objected = True
+            reasons = dict.fromkeys(f"{each.value!r}: {each.reason}" for each in extraction.rejected[:_SHOWN_REASONS])
+            raise UnusableReply("no segment can be taken (" + "; ".join(reasons) + ")")
+        return Extraction(segments=extraction.segments, rejected=extraction.rejected + cut_off)

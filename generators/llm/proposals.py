@@ -1,0 +1,184 @@
+"""Segments as a model proposes them, each checked by itself: what is right is taken, the rest has a reason. Pure.
+
+Of equal values the first counts, with the references and synonyms of all. Segments that overlap are all taken: what is
+removed together is chosen later, and overlapping ones never are.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from generators.llm.places import Places, Span
+from generators.protocol import Extraction
+from recorder.events import RejectedSegment
+from recorder.values import DIMENSIONS, Segment
+from runners.folding import fold
+
+_SCORES = (0.0, 0.5, 1.0)
+_LONGEST_VALUE = 300
+_UNNAMED = "unspecified"
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model was shown beside the prompt; what it says about anything else is not taken."""
+
+    checkpoint_ids: tuple[str, ...] = ()
+    has_trajectory: bool = False
+
+
+class _Refused(Exception):
+    """One proposal cannot be taken; the message says why."""
+
+
+def read_proposals(proposals: Sequence[Any], prompt: str, shown: Shown, max_segments: int) -> Extraction:
+    """Return the segments of a reply in the order of their place in the prompt.
+
+    Args:
+        proposals: The items of the reply's list, of whatever form.
+        prompt: The prompt.
+        shown: What the model could know beside it.
+        max_segments: How many are taken at most: those of the highest priority, of equal ones the first.
+    """
+    places = Places(prompt)
+    taken: dict[str, tuple[Span, Segment]] = {}
+    rejected: list[RejectedSegment] = []
+    for proposal in proposals:
+        try:
+            span, segment = _read_one(proposal, places, shown)
+        except _Refused as refused:
+            rejected.append(RejectedSegment(value=_value_of(proposal)[:_LONGEST_VALUE], reason=str(refused)))
+            continue
+        key = fold(segment.value)
+        if key in taken:
+            taken[key] = taken[key][0], _merged(taken[key][1], segment)
+            rejected.append(RejectedSegment(value=segment.value, reason="proposed before; merged with that segment"))
+        else:
+            taken[key] = span, segment
+    ranked = sorted(taken.values(), key=lambda each: -_priority(each[1]))
+    reason = f"one of more than {max_segments} segments, and of lower priority than those that are taken"
+    rejected += [RejectedSegment(value=segment.value, reason=reason) for _, segment in ranked[max_segments:]]
+    in_order = sorted(ranked[:max_segments], key=lambda each: each[0])
+    return Extraction(
+        segments=tuple(
+            msgspec.structs.replace(segment, segment_id=f"S{number}")
+            for number, (_, segment) in enumerate(in_order, start=1)
+        ),
+        rejected=tuple(rejected),
+    )
+
+
+def _read_one(proposal: Any, places: Places, shown: Shown) -> tuple[Span, Segment]:
+    """The place and the segment of one proposal.
+
+    Raises:
+        _Refused: It cannot be taken.
+    """
+    if not isinstance(proposal, Mapping):
+        raise _Refused("it is no JSON object")
+    text = places.find(str(proposal.get("text") or ""))
+    span = _place(_value_of(proposal), places, text)
+    is_around = text is not None and text[0] <= span[0] and span[1] <= text[1]
+    is_used = proposal.get("is_used_in_trajectory") if shown.has_trajectory else None
+    return span, Segment(
+        segment_id="",
+        value=places.prompt[slice(*span)],
+        dimension=_dimension(proposal.get("dimension")),
+        subdimension=_words(proposal.get("subdimension")) or _UNNAMED,
+        text=places.prompt[slice(*text)] if text is not None and is_around else None,
+        criticality=_score("criticality", proposal.get("criticality")),
+        guessability=_score("guessability", proposal.get("guessability")),
+        is_used_in_trajectory=is_used if isinstance(is_used, bool) else None,
+        first_use_pct=_share(proposal.get("first_use_pct")) if is_used is True else None,
+        checkpoint_refs=_known(proposal.get("checkpoint_refs"), shown.checkpoint_ids),
+        synonyms=_synonyms(proposal.get("synonyms"), places, span),
+    )
+
+
+def _value_of(proposal: Any) -> str:
+    """The value as text; a number is what it looks like."""
+    value = proposal.get("value") if isinstance(proposal, Mapping) else proposal
+    return "" if value is None else str(value)
+
+
+def _place(value: str, places: Places, text: Span | None) -> Span:
+    if not value.strip():
+        raise _Refused("it has no value")
+    if len(value) > _LONGEST_VALUE:
+        raise _Refused(f"the value has {len(value)} characters; a segment has at most {_LONGEST_VALUE}")
+    span = places.find(value, text)
+    if span is None:
+        is_within = value.strip() in places.prompt
+        raise _Refused("the value stands only inside other words" if is_within else "the value is not in the prompt")
+    if places.prompt[slice(*span)] == places.prompt.strip():
+        raise _Refused("the value is the whole prompt")
+    return span
+
+
+def _dimension(given: Any) -> str:
+    name = str(given or "").strip().lower()
+    if name not in DIMENSIONS:
+        raise _Refused(f"the dimension {given!r} is unknown; known are {', '.join(DIMENSIONS)}")
+    return name
+
+
+def _score(name: str, given: Any) -> float:
+    """A score of exactly 0, 0.5 or 1, also where it is written as text."""
+    try:
+        score = float(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else None
+    except ValueError:
+        score = None
+    if score not in _SCORES:
+        raise _Refused(f"{name} is {'missing' if given is None else repr(given)}; it must be 0, 0.5 or 1")
+    return score
+
+
+def _share(given: Any) -> float | None:
+    is_share = isinstance(given, int | float) and not isinstance(given, bool) and 0.0 <= given <= 1.0
+    return float(given) if is_share else None
+
+
+def _words(given: Any) -> str:
+    """A subdimension in the style of the vocabulary, which is open: ``Numeric bound`` is numeric_bound."""
+    return re.sub(r"[\W_]+", "_", str(given or "").strip().lower()).strip("_")
+
+
+def _known(given: Any, known: Sequence[str]) -> tuple[str, ...]:
+    """The ids of the checkpoints that are meant, in the order of the task."""
+    said = {str(item).strip().casefold() for item in _listed(given)}
+    return tuple(checkpoint_id for checkpoint_id in known if checkpoint_id.casefold() in said)
+
+
+def _synonyms(given: Any, places: Places, value: Span) -> tuple[str, ...]:
+    """Other expressions as they stand in the prompt, each once; one that holds the value needs no mention."""
+    found: dict[str, str] = {}
+    for item in _listed(given):
+        span = places.find(str(item))
+        expression = places.prompt[slice(*span)] if span else ""
+        if expression and fold(places.prompt[slice(*value)]) not in fold(expression):
+            found.setdefault(fold(expression), expression)
+    return tuple(found.values())
+
+
+def _listed(given: Any) -> Sequence[Any]:
+    if isinstance(given, list):
+        return given
+    return [] if given is None or given == "" else [given]
+
+
+def _merged(first: Segment, again: Segment) -> Segment:
+    uses = [segment.first_use_pct for segment in (first, again) if segment.first_use_pct is not None]
+    is_used = [segment.is_used_in_trajectory for segment in (first, again)]
+    return msgspec.structs.replace(
+        first,
+        text=first.text or again.text,
+        is_used_in_trajectory=True if True in is_used else first.is_used_in_trajectory,
+        first_use_pct=min(uses, default=None),
+        checkpoint_refs=tuple(dict.fromkeys(first.checkpoint_refs + again.checkpoint_refs)),
+        synonyms=tuple(dict.fromkeys(first.synonyms + again.synonyms)),
+    )
+
+
+def _priority(segment: Segment) -> float:
+    return (segment.criticality or 0.0) * (1.0 - (segment.guessability or 0.0))

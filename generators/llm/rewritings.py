@@ -1,0 +1,128 @@
+"""A rewritten prompt as a model gives it, with what models do to texts in JSON undone. Pure.
+
+Taken back are a code fence or marks around the whole prompt, line breaks written as two characters, other line endings
+than the original's, and spaces lost at both ends. What the rewriting itself changed is judged elsewhere.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from generators.protocol import Rewriting
+from recorder.values import ExpectedQuestions, Segment
+from runners.errors import UnusableReply
+from runners.json_replies import repaired_object
+
+_KEY = "underspecified_prompt"
+
+_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\s*\1\s*\Z", re.DOTALL)
+_TAGS = re.compile(r"\A\s*<(data|task|prompt)>\s*(.*?)\s*</\1>\s*\Z", re.DOTALL)
+_ESCAPES = {"\\r\\n": "\n", "\\n": "\n", "\\t": "\t", '\\"': '"'}
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def read_rewriting(reply: str, original: str, segments: Sequence[Segment]) -> Rewriting:
+    """Return the rewriting of a reply.
+
+    Args:
+        reply: The reply's text.
+        original: The prompt that was rewritten.
+        segments: What was to be removed.
+
+    Raises:
+        UnusableReply: It holds no prompt, lacks questions or the failure mode, or was cut off.
+    """
+    found = repaired_object(reply, _KEY)
+    if found.open_depth:
+        raise UnusableReply("it ends before the JSON object does, or a quotation mark in a text is not escaped")
+    prompt, failure_mode = found.value[_KEY], found.value.get("failure_mode")
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise UnusableReply(f'there is no text under the key "{_KEY}"')
+    if not isinstance(failure_mode, str) or not failure_mode.strip():
+        raise UnusableReply('there is no text under the key "failure_mode"')
+    return Rewriting(
+        prompt=restored(prompt, original),
+        expected_questions=_questions(found.value.get("expected_questions"), segments),
+        failure_mode=failure_mode.strip(),
+    )
+
+
+def restored(prompt: str, original: str) -> str:
+    """Return a rewritten prompt in the form of the original."""
+    for pattern in (_FENCE, _TAGS):
+        match = pattern.match(prompt)
+        if match and not pattern.match(original):
+            prompt = match[2]
+    if "\n" in original.strip() and "\n" not in prompt.strip():
+        prompt = _unescaped(prompt, original)
+    body = prompt.strip()
+    start = original[: len(original) - len(original.lstrip())]
+    end = original[len(original.rstrip()) :]
+    return _with_line_endings(start + body + end, original)
+
+
+def _unescaped(prompt: str, original: str) -> str:
+    """The prompt with its escapes written out, where it was escaped once too often."""
+    for written, meant in _ESCAPES.items():
+        if written not in original:
+            prompt = prompt.replace(written, meant)
+    return prompt
+
+
+def _with_line_endings(prompt: str, original: str) -> str:
+    """The prompt with the original's line endings; among mixed ones each kept line has its own, new ones the usual."""
+    before = _LINE.findall(original)
+    endings = Counter(_ending(line) for line in before if _ending(line))
+    lines = _LINE.findall(prompt)
+    if not endings:
+        return prompt
+    usual = endings.most_common(1)[0][0]
+    if len(endings) == 1:
+        return "".join(_bare(line) + (usual if _ending(line) else "") for line in lines)
+    kept: dict[int, str] = {}
+    matcher = SequenceMatcher(None, [_bare(line) for line in before], [_bare(line) for line in lines], autojunk=False)
+    for block in matcher.get_matching_blocks():
+        for offset in range(block.size):
+            kept[block.b + offset] = _ending(before[block.a + offset])
+    return "".join(
+        _bare(line) + ((kept.get(place) or usual) if _ending(line) else "") for place, line in enumerate(lines)
+    )
+
+
+def _bare(line: str) -> str:
+    return line.rstrip("\r\n")
+
+
+def _ending(line: str) -> str:
+    return line[len(_bare(line)) :]
+
+
+def _questions(given: Any, segments: Sequence[Segment]) -> tuple[ExpectedQuestions, ...]:
+    """The questions of every segment, in their order; given as a list of objects or as one object by segment id.
+
+    Raises:
+        UnusableReply: A segment has none.
+    """
+    by_id: dict[str, list[str]] = {}
+    for item in given if isinstance(given, list) else [given]:
+        if isinstance(item, Mapping):
+            pairs = {item.get("segment_id"): item["questions"]} if "questions" in item else item
+            for name, texts in pairs.items():
+                by_id.setdefault(str(name).strip().casefold(), []).extend(_texts(texts))
+    if len(segments) == 1:  # whatever id they were given, they are about it
+        by_id = {segments[0].segment_id.casefold(): [text for texts in by_id.values() for text in texts]}
+    found = [(segment, by_id.get(segment.segment_id.casefold(), [])) for segment in segments]
+    missing = [segment.segment_id for segment, texts in found if not texts]
+    if missing:
+        raise UnusableReply(f'"expected_questions" has no question for {", ".join(missing)}')
+    return tuple(
+        ExpectedQuestions(segment_id=segment.segment_id, questions=tuple(dict.fromkeys(texts)))
+        for segment, texts in found
+    )
+
+
+def _texts(given: Any) -> list[str]:
+    items = given if isinstance(given, list) else [given]
+    return [item.strip() for item in items if isinstance(item, str) and item.strip()]

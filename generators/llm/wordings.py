@@ -1,0 +1,53 @@
+"""The wordings of generation by a model: files, each of which a folder of the user's may replace."""
+
+from pathlib import Path
+
+from recorder.resources import data_path
+from recorder.values import Severity
+from runners.errors import ExperimentError
+from runners.prompt_template import PromptTemplate
+
+_FOLDER = ("generation", "prompts")
+_SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
+
+
+class Wordings:
+    """What the extractor and the rewriter are asked, read once.
+
+    Args:
+        folder: Files in place of those of the same names in ``data/generation/prompts``; what it lacks is taken from
+            there.
+
+    Raises:
+        ExperimentError: The folder has none of the files or one that nobody reads, or a file lacks something.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._own = _own_files(folder) if folder else {}
+        self.extraction = self._template("extract.md", ("task", "checkpoints", "files", "trajectory"))
+        self.rewriting = self._template("rewrite.md", ("severity", "segments", "task", "problems"))
+        self.severities = {severity: self._text(f"severity_{severity}.md") for severity in _SEVERITIES}
+
+    def _template(self, name: str, placeholders: tuple[str, ...]) -> PromptTemplate:
+        return PromptTemplate((*_FOLDER, name), self._own.get(name), placeholders)
+
+    def _text(self, name: str) -> str:
+        path = self._own.get(name) or data_path(*_FOLDER, name)
+        try:
+            text = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ExperimentError(f"{path}: the wording cannot be read: {error}") from error
+        if not text:
+            raise ExperimentError(f"{path}: the wording is empty; copy data/{'/'.join(_FOLDER)}/{name}")
+        return text
+
+
+def _own_files(folder: Path) -> dict[str, Path]:
+    """The files of a user's folder by name."""
+    known = sorted(path.name for path in data_path(*_FOLDER).glob("*.md"))
+    found = {path.name: path for path in sorted(folder.glob("*.md"))}
+    unknown = [name for name in found if name not in known]
+    if not found or unknown:
+        what = f"{unknown[0]} is no prompt of generation" if unknown else "no prompt is there"
+        raise ExperimentError(f"{folder}: {what}; the files are {', '.join(known)}; copy those that you change")
+    return found

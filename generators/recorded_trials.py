@@ -1,0 +1,133 @@
+"""What recorded ``full`` trials say about a task: how it was solved, where a value was first used, what was graded."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from analytics.store import open as open_store
+from generators.protocol import Grounding, SourceTask, TrajectoryStep
+from recorder.values import Segment
+from runners.users.reveals import reveals
+
+_ACTIONS = """
+    select trials.task_digest, trials.stream_id, trials.is_success, actions.action_name, actions.arguments_json,
+        actions.result
+    from trials
+    inner join actions on trials.stream_id = actions.stream_id
+    where trials.trial_state = 'valid' and trials.condition = 'full'
+    order by trials.task_digest, trials.stream_id, actions.action_index
+"""
+_DETAILS = """
+    select trials.task_digest, scored.checkpoint_id, string_agg(scored.details, ' ' order by scored.details) as details
+    from trials
+    inner join stg_checkpoints_scored as scored on trials.stream_id = scored.stream_id
+    where trials.trial_state = 'valid' and trials.condition = 'full'
+    group by all
+    order by all
+"""
+
+
+class RecordedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """The valid ``full`` trials of one task: their actions, and per checkpoint what the grader said."""
+
+    trials: tuple[tuple[TrajectoryStep, ...], ...]
+    golden: tuple[TrajectoryStep, ...] | None
+    details: Mapping[str, str]
+
+
+def recorded_tasks(store: Path) -> dict[str, RecordedTask]:
+    """Return what a store has of each task, by task digest.
+
+    The golden trajectory is the shortest successful trial, of equal ones that of the lowest stream id.
+
+    Raises:
+        StoreError: There is no store.
+    """
+    connection = open_store(store, only={"trials", "actions", "stg_checkpoints_scored"})
+    try:
+        actions = connection.execute(_ACTIONS).fetchall()
+        details = connection.execute(_DETAILS).fetchall()
+    finally:
+        connection.close()
+    trials: dict[str, dict[str, list[TrajectoryStep]]] = defaultdict(lambda: defaultdict(list))
+    successful: set[str] = set()
+    for task_digest, stream_id, is_success, name, arguments_json, result in actions:
+        trials[task_digest][stream_id].append(
+            TrajectoryStep(name=name, arguments_json=arguments_json or "", result=result)
+        )
+        if is_success:
+            successful.add(stream_id)
+    said: dict[str, dict[str, str]] = defaultdict(dict)
+    for task_digest, checkpoint_id, text in details:
+        said[task_digest][checkpoint_id] = text or ""
+    return {
+        task_digest: RecordedTask(
+            trials=tuple(tuple(steps) for steps in streams.values()),
+            golden=_shortest({name: steps for name, steps in streams.items() if name in successful}),
+            details=said[task_digest],
+        )
+        for task_digest, streams in trials.items()
+    }
+
+
+def _shortest(streams: Mapping[str, Sequence[TrajectoryStep]]) -> tuple[TrajectoryStep, ...] | None:
+    if not streams:
+        return None
+    return tuple(min(streams.items(), key=lambda item: (len(item[1]), item[0]))[1])
+
+
+def with_golden(source: SourceTask, recorded: RecordedTask | None) -> SourceTask:
+    """Return the task with a recorded golden trajectory where its source has none."""
+    if source.trajectory is not None or recorded is None or recorded.golden is None:
+        return source
+    return msgspec.structs.replace(source, trajectory=recorded.golden)
+
+
+def grounded(segment: Segment, source: SourceTask, recorded: RecordedTask | None, grounding: Grounding) -> Segment:
+    """Return the segment with its first use and checkpoints as far as trials, trajectory and checkpoints show them.
+
+    ``first_use_pct`` is the share of a trial's actions before the first whose arguments hold the value, in the median
+    over the trials that use it. What nothing shows, or may not be looked at, stays as the extractor said.
+    """
+    trials: Sequence[Sequence[TrajectoryStep]] = ()
+    if grounding.has_trajectory:
+        trials = recorded.trials if recorded else ((source.trajectory,) if source.trajectory else ())
+    uses = [use for steps in trials if (use := _first_use(segment, steps)) is not None]
+    details = recorded.details if recorded and grounding.has_trajectory else {}
+    refs = tuple(
+        checkpoint.checkpoint_id
+        for checkpoint in (source.task.checkpoints if grounding.has_checkpoints else ())
+        if reveals(f"{checkpoint.label} {details.get(checkpoint.checkpoint_id, '')}", segment)
+    )
+    return msgspec.structs.replace(
+        segment,
+        is_used_in_trajectory=bool(uses) if trials else segment.is_used_in_trajectory,
+        first_use_pct=round(median(uses), 6) if uses else (None if trials else segment.first_use_pct),
+        checkpoint_refs=refs or segment.checkpoint_refs,
+    )
+
+
+def _first_use(segment: Segment, steps: Sequence[TrajectoryStep]) -> float | None:
+    for place, step in enumerate(steps):
+        if reveals(" ".join(_texts(step.arguments_json)), segment):
+            return place / len(steps)
+    return None
+
+
+def _texts(arguments_json: str) -> Iterator[str]:
+    """Every text and number in the arguments; arguments that are no JSON are one text."""
+    try:
+        waiting = [msgspec.json.decode(arguments_json or "{}")]
+    except msgspec.DecodeError:
+        waiting = [arguments_json]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif value is not None:
+            yield str(value)

@@ -1,0 +1,203 @@
+"""What differs between two prompts, by words: spans for people, a compact unified diff for the record."""
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Literal
+
+import msgspec
+
+SpanKind = Literal["same", "removed", "added"]
+_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_MOST_COMPARISONS = 1_000_000
+_CONTEXT_CHARS = 40
+_MOST_TOKENS_AHEAD = 200
+_SAME_TOKENS = 7
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A stretch of one or both prompts; ``same`` stands in both."""
+
+    kind: SpanKind
+    text: str
+
+
+class Hunk(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where two prompts differ: the original from ``start`` to ``end`` became ``new``."""
+
+    start: int
+    end: int
+    new: str
+
+
+def hunks(original: str, rewritten: str) -> tuple[Hunk, ...]:
+    """Return where two prompts differ, in order, with at least one word that is the same between them."""
+    left, right = _TOKEN.findall(original), _TOKEN.findall(rewritten)
+    left_at, right_at = _offsets(left), _offsets(right)
+    found: list[Hunk] = []
+    i = j = 0
+    for start_i, start_j, size in [*_blocks(left, right), (len(left), len(right), 0)]:
+        if start_i > i or start_j > j:
+            new = rewritten[right_at[j] : right_at[start_j]]
+            found.append(Hunk(start=left_at[i], end=left_at[start_i], new=new))
+        i, j = start_i + size, start_j + size
+    return tuple(found)
+
+
+def marked(original: str, rewritten: str) -> tuple[Span, ...]:
+    """Return both prompts in one as spans that are the same, removed or added."""
+    spans: list[Span] = []
+    position = 0
+    for hunk in hunks(original, rewritten):
+        for kind, text in (
+            ("same", original[position : hunk.start]),
+            ("removed", original[hunk.start : hunk.end]),
+            ("added", hunk.new),
+        ):
+            if text:
+                spans.append(Span(kind, text))  # type: ignore[arg-type]
+        position = hunk.end
+    if original[position:]:
+        spans.append(Span("same", original[position:]))
+    return tuple(spans)
+
+
+def plain_marks(spans: Sequence[Span]) -> str:
+    """Return spans as text with ``[-removed-]`` and ``{+added+}``."""
+    forms = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
+    return "".join(forms[span.kind].format(span.text) for span in spans)
+
+
+def prompt_diff(original: str, rewritten: str) -> str:
+    """Return a unified diff over words, without the text that is far from every change.
+
+    One hunk is up to four lines under ``@@ -START,LENGTH +START,LENGTH @@`` (characters): what stands before, what was
+    removed, what was added, what stands after. Line ends and backslashes inside a line are escaped as in Python.
+    """
+    lines: list[str] = []
+    shift = 0
+    for hunk in hunks(original, rewritten):
+        length = hunk.end - hunk.start
+        lines.append(f"@@ -{hunk.start},{length} +{hunk.start + shift},{len(hunk.new)} @@")
+        shift += len(hunk.new) - length
+        before = original[max(0, hunk.start - _CONTEXT_CHARS) : hunk.start]
+        after = original[hunk.end : hunk.end + _CONTEXT_CHARS]
+        parts = ((" ", before), ("-", original[hunk.start : hunk.end]), ("+", hunk.new), (" ", after))
+        lines += [sign + _escaped(text) for sign, text in parts if text]
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _offsets(tokens: Sequence[str]) -> list[int]:
+    offsets = [0]
+    for token in tokens:
+        offsets.append(offsets[-1] + len(token))
+    return offsets
+
+
+def _blocks(left: list[str], right: list[str]) -> list[tuple[int, int, int]]:
+    """Return the stretches that are the same: start in both, and length; none that is nothing but white space."""
+    found: list[tuple[int, int, int]] = []
+    for i, j, size in sorted(_matches(left, right)):
+        if found and found[-1][0] + found[-1][2] == i and found[-1][1] + found[-1][2] == j:
+            found[-1] = (found[-1][0], found[-1][1], found[-1][2] + size)
+        elif size:
+            found.append((i, j, size))
+    last = len(left), len(right)
+    return [
+        (i, j, size)
+        for i, j, size in found
+        if i == j == 0 or (i + size, j + size) == last or any(not token.isspace() for token in left[i : i + size])
+    ]
+
+
+def _matches(left: list[str], right: list[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield stretches that are the same, by words that occur once on both sides, then by comparing what is between.
+
+    Patience diff: a prompt of 100 kB is compared in milliseconds, and a change stays where it was made.
+    """
+    pending = [(0, len(left), 0, len(right))]
+    while pending:
+        low, high, first, last = pending.pop()
+        prefix = 0
+        while low + prefix < high and first + prefix < last and left[low + prefix] == right[first + prefix]:
+            prefix += 1
+        if prefix:
+            yield low, first, prefix
+        low, first = low + prefix, first + prefix
+        suffix = 0
+        while low < high - suffix and first < last - suffix and left[high - suffix - 1] == right[last - suffix - 1]:
+            suffix += 1
+        if suffix:
+            yield high - suffix, last - suffix, suffix
+        high, last = high - suffix, last - suffix
+        if low == high or first == last:
+            continue
+        anchors = _anchors(left, right, low, high, first, last)
+        if anchors:
+            edges = [(low, first), *((i + 1, j + 1) for i, j in anchors)]
+            for (i, j), (next_i, next_j) in zip(edges, [*anchors, (high, last)], strict=True):
+                pending.append((i, next_i, j, next_j))
+            yield from ((i, j, 1) for i, j in anchors)
+        elif (high - low) * (last - first) <= _MOST_COMPARISONS:
+            matcher = SequenceMatcher(None, left[low:high], right[first:last], autojunk=False)
+            yield from ((low + i, first + j, size) for i, j, size in matcher.get_matching_blocks() if size)
+        else:
+            yield from _resynchronised(left, right, low, high, first, last)
+
+
+def _resynchronised(
+    left: list[str], right: list[str], low: int, high: int, first: int, last: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield stretches that are the same, going on after each difference where a few words are the same again.
+
+    For long stretches that repeat themselves, where no word occurs once.
+    """
+    i, j = low, first
+    while i < high and j < last:
+        size = 0
+        while i + size < high and j + size < last and left[i + size] == right[j + size]:
+            size += 1
+        if size:
+            yield i, j, size
+            i, j = i + size, j + size
+        step = next(
+            (
+                (ahead, total - ahead)
+                for total in range(1, _MOST_TOKENS_AHEAD)
+                for ahead in range(total + 1)
+                if left[i + ahead : i + ahead + _SAME_TOKENS]
+                == right[j + total - ahead : j + total - ahead + _SAME_TOKENS]
+                and i + ahead < high
+            ),
+            None,
+        )
+        if step is None:
+            return
+        i, j = i + step[0], j + step[1]
+
+
+def _anchors(left: list[str], right: list[str], low: int, high: int, first: int, last: int) -> list[tuple[int, int]]:
+    """Return the longest rising sequence of words that occur once in both stretches."""
+    counts_left, counts_right = Counter(left[low:high]), Counter(right[first:last])
+    places = {right[j]: j for j in range(first, last) if counts_right[right[j]] == 1}
+    pairs = [(i, places[left[i]]) for i in range(low, high) if counts_left[left[i]] == 1 and left[i] in places]
+    tails: list[int] = []
+    indices: list[int] = []
+    previous: list[int] = []
+    for index, (_, j) in enumerate(pairs):
+        at = bisect_left(tails, j)
+        tails[at : at + 1] = [j]
+        indices[at : at + 1] = [index]
+        previous.append(indices[at - 1] if at else -1)
+    chain: list[tuple[int, int]] = []
+    index = indices[-1] if indices else -1
+    while index >= 0:
+        chain.append(pairs[index])
+        index = previous[index]
+    return chain[::-1]

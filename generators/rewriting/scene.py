@@ -1,0 +1,163 @@
+"""The surroundings of an occurrence: its quotes, its sentence, its list item or table cell, and whether it is code."""
+
+import re
+from bisect import bisect_left, bisect_right
+
+import msgspec
+
+from generators.rewriting.occurrences import Occurrence
+
+_WRAPPERS = (
+    ("**", "**"),
+    ("__", "__"),
+    ('f"', '"'),
+    ("`", "`"),
+    ('"', '"'),
+    ("'", "'"),
+    ("\u201c", "\u201d"),
+    ("\u2018", "\u2019"),
+    ("*", "*"),
+)
+_FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)")
+_REST_OF_ADDRESS = re.compile(r"[^\s\"'`<>)\]\u201d|]*[^\s\"'`<>)\]\u201d|.,;:!?]")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\(([^)\s]+)(?:\s+\"[^\"\n]*\")?\)")
+_INLINE_CODE = re.compile(r"`[^`\n]+`")
+_BLOCK_EDGE = re.compile(
+    r"\n[ \t]*\r?\n|\n(?=[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S)|\n(?=[ \t]*#{1,6} )|\n(?=[ \t]*\|)|\n(?=[ \t]*```)"
+    r"|(?<=:)[ \t]*\r?\n|\\n"
+)
+_MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*")
+_SENTENCE_END = re.compile(
+    r"(?<![.\s][A-Za-z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)[.!?]['\")\]\u201d]*(?=\s|$)"
+)
+_WINDOW = 2000
+_LINK_MARKS = 4  # the brackets around text and target
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """An occurrence with its wrappers from ``start`` to ``end``, inside its sentence, inside its block.
+
+    A block is a list item, a heading, a table cell or a paragraph. ``left`` and ``right`` are what the sentence holds
+    before and after. ``is_code``: inside a fence, or inside inline code that holds more than the value.
+    """
+
+    text: str
+    start: int
+    end: int
+    sentence_start: int
+    sentence_end: int
+    block_start: int
+    block_end: int
+    is_code: bool
+    is_item: bool
+    is_cell: bool
+
+    @property
+    def left(self) -> str:
+        """What the sentence holds before the value."""
+        return self.text[self.sentence_start : self.start]
+
+    @property
+    def right(self) -> str:
+        """What the sentence holds after the value, its end punctuation included."""
+        return self.text[self.end : self.sentence_end]
+
+
+class Surroundings:
+    """A prompt whose scenes are asked for; its code, links, blocks and sentences are found once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._fences = [match.span() for match in _FENCE.finditer(text)]
+        self._links = [(match.span(), match.start(2)) for match in _LINK.finditer(text)]
+        self._inline_code = [match.span() for match in _INLINE_CODE.finditer(text)]
+        self._edges = [match.span() for match in _BLOCK_EDGE.finditer(text)]
+        self._sentence_ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+
+    def scene(self, occurrence: Occurrence) -> Scene:
+        """Return the surroundings of an occurrence."""
+        text = self.text
+        fence = next((span for span in self._fences if span[0] <= occurrence.start < span[1]), None)
+        start, end = _with_slashes(text, occurrence.start, occurrence.end)
+        if not fence:
+            start, end = self._whole_link(*_unwrapped(text, start, end))
+        block_start, block_end = fence or self._block(start, end)
+        line_start = text.rfind("\n", 0, start) + 1
+        is_cell = fence is None and text[line_start:start].lstrip().startswith("|")
+        if is_cell:
+            block_start = text.rfind("|", 0, start) + 1
+            next_bar = text.find("|", end)
+            block_end = next_bar if next_bar >= 0 else block_end
+        marker = _MARKER.match(text, block_start, block_end)
+        content_start = min(marker.end(), start) if marker and not fence else block_start
+        sentence_start, sentence_end = self._sentence(content_start, block_end, start, end)
+        return Scene(
+            text=text,
+            start=start,
+            end=end,
+            sentence_start=sentence_start,
+            sentence_end=sentence_end,
+            block_start=block_start,
+            block_end=block_end,
+            is_code=fence is not None or _holding(self._inline_code, start, end),
+            is_item=bool(marker and marker.group().strip()) and not fence,
+            is_cell=is_cell,
+        )
+
+    def _whole_link(self, start: int, end: int) -> tuple[int, int]:
+        """Take in the Markdown link that the place is in, where it is its target or all of its text."""
+        at = bisect_right(self._links, start, key=lambda link: link[0][0]) - 1
+        if at < 0:
+            return start, end
+        span, target_start = self._links[at]
+        is_all_of_text = end - start >= target_start - span[0] - _LINK_MARKS
+        return span if end <= span[1] and (target_start <= start or is_all_of_text) else (start, end)
+
+    def _block(self, start: int, end: int) -> tuple[int, int]:
+        before = bisect_right(self._edges, start, key=lambda edge: edge[1])
+        after = bisect_left(self._edges, end, key=lambda edge: edge[0])
+        low = self._edges[before - 1][1] if before else 0
+        high = self._edges[after][0] if after < len(self._edges) else len(self.text)
+        return max(low, start - _WINDOW), min(high, end + _WINDOW)
+
+    def _sentence(self, low: int, high: int, start: int, end: int) -> tuple[int, int]:
+        before = bisect_right(self._sentence_ends, start)
+        after = bisect_left(self._sentence_ends, end)
+        first = max(self._sentence_ends[before - 1], low) if before else low
+        last = min(self._sentence_ends[after], high) if after < len(self._sentence_ends) else high
+        while first < start and self.text[first].isspace():
+            first += 1
+        while last > end and self.text[last - 1].isspace():
+            last -= 1
+        return first, last
+
+
+def _holding(spans: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Return whether one of the spans, which are in order and apart, holds more than a place on both sides."""
+    at = bisect_left(spans, start, key=lambda span: span[0]) - 1
+    return at >= 0 and spans[at][0] < start and end < spans[at][1]
+
+
+def _with_slashes(text: str, start: int, end: int) -> tuple[int, int]:
+    """Take in the rest of a web address, and a slash at either end that belongs to nothing else."""
+    value = text[start:end]
+    rest = _REST_OF_ADDRESS.match(text, end)
+    if "://" in value and rest:
+        return start, rest.end()
+    if "/" in value and text[end : end + 1] == "/" and not re.match(r"[\w<{\[$]", text[end + 1 : end + 2]):
+        end += 1
+    is_rooted = start > 0 and text[start - 1] == "/" and not re.match(r"[\w.:/]", text[max(0, start - 2) : start - 1])
+    return (start - 1 if "/" in value and is_rooted else start), end
+
+
+def _unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
+    """Take in the quotes, backticks and stars directly around the occurrence."""
+    changed = True
+    while changed:
+        changed = False
+        for opening, closing in _WRAPPERS:
+            before, after = start - len(opening), end + len(closing)
+            if before >= 0 and text[before:start] == opening and text[end:after] == closing:
+                start, end, changed = before, after, True
+                break
+    return start, end

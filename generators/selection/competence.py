@@ -1,0 +1,190 @@
+"""Which tasks the reference agents can do as they are, so that what they lose later is lost to what was removed.
+
+Two rules. ``solvable``: pass@k > 0 for every reference agent (SWE-bench Pro, MCP-Atlas, and desk, where all points are
+often reached). ``progress``: the mean checkpoint progress, averaged over the reference agents, reaches a threshold
+(TheAgentCompany, where full success is too rare to select by). Source: LHAW 3.1 and 3.6; docs/metrics.md 2 and 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from analytics.exports.exported import rows_of
+from analytics.store import open as open_store
+from recorder.values import Task
+
+Rule = Literal["solvable", "progress"]
+RULES: Mapping[str, Rule] = {"tac": "progress"}
+"""The rule of a benchmark; ``solvable`` for those that are not named."""
+TRIALS = 3
+MIN_PROGRESS_PCT = 50.0
+
+_TASKS = """
+    select task_id, arg_max(task_digest, (recorded_at_us, stream_id, sequence)) as task_digest
+    from stg_tasks_registered
+    where benchmark = $benchmark
+    group by task_id
+    order by task_id
+"""
+_TRIED = """
+    select task_id, arg_max(task_digest, (started_at_us, trial_id)) as task_digest
+    from trials
+    where benchmark = $benchmark and ($experiment is null or experiment_id = $experiment)
+    group by task_id
+"""
+_VALUES = """
+    select task_id, agent, n_trials, n_success, pass_at_k, checkpoint_progress
+    from pass_at_k
+    where benchmark = $benchmark and unit_kind = 'task' and condition = 'full'
+    order by task_id, agent
+"""
+
+
+class AgentValue(msgspec.Struct, frozen=True, kw_only=True):
+    """The valid ``full`` trials of one reference agent on one task; values are None where they are undefined."""
+
+    agent: str
+    n_trials: int = 0
+    n_success: int = 0
+    pass_at_k: float | None = None
+    checkpoint_progress: float | None = None
+
+
+class TaskCompetence(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a task is chosen, and why not: ``unknown`` where the trials do not allow to say.
+
+    ``progress_pct`` is the mean over the reference agents; None unless each of them has a value.
+    """
+
+    benchmark: str
+    task_id: str
+    verdict: Literal["chosen", "not_chosen", "unknown"]
+    reason: str
+    agents: tuple[AgentValue, ...]
+    progress_pct: float | None = None
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether variants are to be made of the task."""
+        return self.verdict == "chosen"
+
+
+def competent_tasks(
+    store: Path,
+    benchmark: str,
+    *,
+    tasks: Sequence[Task] | None = None,
+    reference_agents: Sequence[str] = (),
+    rule: Rule | None = None,
+    trials: int = TRIALS,
+    min_progress_pct: float = MIN_PROGRESS_PCT,
+    experiment: str | None = None,
+) -> list[TaskCompetence]:
+    """Return for each task whether the reference agents can do it.
+
+    Args:
+        store: The store with their ``full`` trials.
+        benchmark: Its name.
+        tasks: The tasks that are asked about; None: all that the store has, in their latest version.
+        reference_agents: Names as the tables show them; none: every evaluated agent with such trials.
+        rule: None: that of the benchmark.
+        trials: How many valid trials of an agent a value needs; k of pass@k.
+        min_progress_pct: The threshold of ``progress``, 0 to 100.
+        experiment: Only trials of this experiment.
+
+    Raises:
+        StoreError: There is no store.
+        BadParameter: A number is not possible.
+    """
+    asked = {"benchmark": benchmark}
+    connection = open_store(
+        store,
+        parameters={"k": trials, "experiment": experiment},
+        only={"stg_tasks_registered", "trials", "pass_at_k"},
+    )
+    try:
+        known = rows_of(connection, _TASKS, asked)
+        tried = {
+            row["task_id"]: row["task_digest"]
+            for row in rows_of(connection, _TRIED, asked | {"experiment": experiment})
+        }
+        rows = rows_of(connection, _VALUES, asked)
+    finally:
+        connection.close()
+    wanted = {row["task_id"]: row["task_digest"] for row in known}
+    if tasks is not None:
+        wanted = {task.task_id: task.task_digest for task in tasks}
+    found: dict[str, dict[str, AgentValue]] = {task_id: {} for task_id in wanted}
+    for row in rows:
+        if row["task_id"] in wanted and tried[row["task_id"]] == wanted[row["task_id"]]:
+            value = AgentValue(**{name: row[name] for name in AgentValue.__struct_fields__})
+            found[row["task_id"]][value.agent] = value
+    agents = tuple(reference_agents) or tuple(sorted({row["agent"] for row in rows}))
+    return [
+        judge_task(
+            benchmark,
+            task_id,
+            [found[task_id].get(agent, AgentValue(agent=agent)) for agent in agents],
+            rule=rule or RULES.get(benchmark, "solvable"),
+            trials=trials,
+            min_progress_pct=min_progress_pct,
+            is_of_another_version=tried.get(task_id, digest) != digest,
+        )
+        for task_id, digest in wanted.items()
+    ]
+
+
+def judge_task(
+    benchmark: str,
+    task_id: str,
+    agents: Sequence[AgentValue],
+    *,
+    rule: Rule,
+    trials: int = TRIALS,
+    min_progress_pct: float = MIN_PROGRESS_PCT,
+    is_of_another_version: bool = False,
+) -> TaskCompetence:
+    """Return what follows for one task from the values of the reference agents.
+
+    An agent that failed in all its trials settles ``solvable`` whatever the others did; else every agent must have
+    enough valid trials. What is missing is missing data, and never counts against a task.
+    """
+    means = [agent.checkpoint_progress for agent in agents if agent.n_trials >= trials]
+    known = [mean for mean in means if mean is not None]
+    progress_pct = round(100 * sum(known) / len(known), 6) if known and len(known) == len(agents) else None
+    failed = [agent for agent in agents if agent.n_trials >= trials and agent.n_success == 0]
+    missing = _missing(agents, trials, is_of_another_version=is_of_another_version)
+    verdict: Literal["chosen", "not_chosen", "unknown"] = "chosen"
+    reason = ""
+    if rule == "solvable" and failed:
+        verdict = "not_chosen"
+        reason = f"not solved by {', '.join(f'{agent.agent} (0 of {agent.n_trials})' for agent in failed)}"
+    elif missing:
+        verdict, reason = "unknown", missing
+    elif rule == "progress" and progress_pct is None:
+        verdict, reason = "unknown", "a trial has no points to reach"
+    elif rule == "progress" and progress_pct is not None and progress_pct < min_progress_pct:
+        verdict, reason = "not_chosen", f"mean progress {progress_pct:g} %, below {min_progress_pct:g} %"
+    return TaskCompetence(
+        benchmark=benchmark,
+        task_id=task_id,
+        verdict=verdict,
+        reason=reason,
+        agents=tuple(agents),
+        progress_pct=progress_pct,
+    )
+
+
+def _missing(agents: Sequence[AgentValue], trials: int, *, is_of_another_version: bool) -> str:
+    """What is lacking to say anything, in words; empty if nothing is."""
+    if is_of_another_version:
+        return "its trials are of another version of the task"
+    if not any(agent.n_trials for agent in agents):
+        return "no valid full trials"
+    without = [agent.agent for agent in agents if not agent.n_trials]
+    if without:
+        return f"no valid full trials of {', '.join(without)}"
+    few = [f"{agent.agent} ({agent.n_trials} of {trials})" for agent in agents if agent.n_trials < trials]
+    return f"too few trials of {', '.join(few)}" if few else ""

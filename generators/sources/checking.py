@@ -1,0 +1,123 @@
+"""What can be wrong with any task, wherever it comes from."""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from generators.protocol import SourceTask
+from generators.sources.reading import Finding, Reading, error, warning
+
+_BYTE_ORDER_MARK = "\ufeff"
+_ODD_IN_ID = re.compile(r"[^\w.:@+-]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_MOST_CHARACTERS = 100_000  # of a prompt before a reader is told
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A task and where it was read, for messages."""
+
+    source: SourceTask
+    place: str
+
+
+def checked(placed: Sequence[Placed], findings: Sequence[Finding] = ()) -> Reading:
+    """Return the tasks as a reading, with the findings of their source and those of every task."""
+    own = [finding for each in placed for finding in _findings(each)]
+    return Reading(tasks=tuple(each.source for each in placed), findings=(*findings, *own, *_across(placed, findings)))
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text says nothing; a byte order mark says nothing."""
+    return not text.replace(_BYTE_ORDER_MARK, "").strip()
+
+
+def _across(placed: Sequence[Placed], findings: Sequence[Finding]) -> Iterator[Finding]:
+    """What only shows when all tasks are seen together."""
+    if not placed and not any(finding.is_error for finding in findings):
+        yield error("there is no task; name files or folders that hold some")
+    places: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+    for each in placed:
+        task = each.source.task
+        place = places.setdefault(task.task_id, each.place)
+        if place is not each.place:
+            yield error(
+                f"{each.place}: task {task.task_id!r} is there already: {place}; give each task an id of its own",
+                task.task_id,
+            )
+        other = prompts.setdefault(task.prompt, task.task_id)
+        if other != task.task_id and not is_blank(task.prompt):
+            yield warning(f"{each.place}: its prompt is that of task {other!r}", task.task_id)
+
+
+def _findings(placed: Placed) -> Iterator[Finding]:
+    source, task_id = placed.source, placed.source.task.task_id
+    for message in (*_id_errors(task_id), *_prompt_errors(source), *_checkpoint_errors(source), *_step_errors(source)):
+        yield error(f"{placed.place}: {message}", task_id)
+    for message in (*_id_warnings(task_id), *_prompt_warnings(source.task.prompt), *_other_warnings(source)):
+        yield warning(f"{placed.place}: {message}", task_id)
+
+
+def _id_errors(task_id: str) -> Iterator[str]:
+    if not task_id or task_id != task_id.strip() or _CONTROL.search(task_id) or "\n" in task_id:
+        yield f"{task_id!r} is no id: it needs characters, none of them a control, no space at an end; rename the task"
+
+
+def _id_warnings(task_id: str) -> Iterator[str]:
+    odd = sorted(set(_ODD_IN_ID.findall(task_id)))
+    if odd:
+        yield f"its id {task_id!r} has {', '.join(map(repr, odd))}, which file names and commands bear badly"
+
+
+def _prompt_errors(source: SourceTask) -> Iterator[str]:
+    if is_blank(source.task.prompt):
+        yield "the prompt is empty; write what the agent is to do"
+
+
+def _prompt_warnings(prompt: str) -> Iterator[str]:
+    if prompt.startswith(_BYTE_ORDER_MARK):
+        yield "the prompt begins with a byte order mark, which stays part of it"
+    if "\r" in prompt:
+        yield "the prompt has Windows line ends, which stay part of it"
+    control = sorted(set(_CONTROL.findall(prompt)))
+    if control:
+        yield f"the prompt has control characters: {', '.join(map(repr, control))}"
+    if "\ufffd" in prompt:
+        yield "the prompt has replacement characters: it was decoded wrongly before"
+    if len(prompt) > _MOST_CHARACTERS:
+        yield f"the prompt has {len(prompt)} characters; a model may not take all of it"
+
+
+def _checkpoint_errors(source: SourceTask) -> Iterator[str]:
+    checkpoints = source.task.checkpoints
+    for each in checkpoints:
+        if not math.isfinite(each.total) or each.total <= 0:
+            yield f"checkpoint {each.checkpoint_id} is worth {each.total:g} points; it must be worth more than 0"
+        if is_blank(each.label):
+            yield f"checkpoint {each.checkpoint_id} has no label; write what is looked for"
+    for checkpoint_id, count in Counter(each.checkpoint_id for each in checkpoints).items():
+        if count > 1:
+            yield f"checkpoint {checkpoint_id!r} is there {count} times; give each an id of its own"
+
+
+def _step_errors(source: SourceTask) -> Iterator[str]:
+    for number, step in enumerate(source.trajectory or (), start=1):
+        if not isinstance(json.loads(step.arguments_json), dict):
+            yield f"step {number} of the trajectory: arguments are no object"
+        if is_blank(step.name):
+            yield f"step {number} of the trajectory has no name"
+
+
+def _other_warnings(source: SourceTask) -> Iterator[str]:
+    checkpoints = source.task.checkpoints
+    if not checkpoints:
+        yield "no checkpoints: variants can be made of it, but no trial of it can be graded"
+    for label, count in Counter(each.label for each in checkpoints).items():
+        if count > 1:
+            yield f"{count} checkpoints have the label {label[:60]!r}"
+    if source.trajectory == ():
+        yield "the trajectory has no steps; leave it out where there is none"

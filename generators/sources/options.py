@@ -1,0 +1,127 @@
+"""How a source is named on a command line, the same in every command that takes tasks."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runners.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from generators.sources.reading import CheckedSource
+
+SOURCES = ("desk", "mcp_atlas", "tac", "swebench_pro", "own")
+_TAKES = {
+    "desk": (),
+    "mcp_atlas": ("--from", "--data", "--stand-in"),
+    "tac": ("--from",),
+    "swebench_pro": ("--from",),
+    "own": ("--from", "--benchmark"),
+}
+_WHAT = {
+    "mcp_atlas": "a rows file as published (CSV or JSON Lines)",
+    "tac": "a folder of published task folders",
+    "swebench_pro": "a file of published instances (JSON Lines, JSON, CSV or Parquet)",
+    "own": "your folder or JSON Lines file of tasks (docs/own-tasks.md)",
+}
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments by which a user says where tasks come from; :func:`source_of` reads them."""
+    parser.add_argument("source", choices=SOURCES, help="where the tasks come from")
+    group = parser.add_argument_group("the source")
+    group.add_argument(
+        "--from",
+        dest="source_paths",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="PATH",
+        help="files of mcp_atlas or swebench_pro, folders of tac (repeat it for more), the one path of own",
+    )
+    group.add_argument(
+        "--data", dest="source_data", type=Path, metavar="DIR", help="mcp_atlas: the folder that servers see as /data"
+    )
+    group.add_argument(
+        "--stand-in",
+        dest="source_stand_ins",
+        action="append",
+        default=[],
+        metavar="SERVER",
+        help="mcp_atlas: a server that a stand-in replaces",
+    )
+    group.add_argument(
+        "--benchmark",
+        dest="source_benchmark",
+        metavar="NAME",
+        help="own: the benchmark's name (default: that of the folder or file)",
+    )
+
+
+def source_of(options: argparse.Namespace) -> "CheckedSource":
+    """Return the source that the arguments name.
+
+    Raises:
+        ExperimentError: An argument is missing, is not for this source, or names nothing that is there.
+    """
+    name: str = options.source
+    paths: list[Path] = options.source_paths
+    _check_arguments(options)
+    _check_paths(name, paths)
+    if name == "desk":
+        from generators.sources.desk import DeskSource
+
+        return DeskSource()
+    if name == "mcp_atlas":
+        from generators.sources.mcp_atlas import McpAtlasSource
+
+        return McpAtlasSource(paths, options.source_data, options.source_stand_ins)
+    if name == "tac":
+        from generators.sources.tac import TacSource
+
+        return TacSource(paths)
+    if name == "swebench_pro":
+        from generators.sources.swebench_pro import SwebenchProSource
+
+        return SwebenchProSource(paths)
+    return _own(paths[0], options.source_benchmark)
+
+
+def _own(path: Path, given: str | None) -> "CheckedSource":
+    from generators.sources.own import OwnSource, default_name, name_problem
+
+    benchmark = given or default_name(path)
+    problem = name_problem(benchmark)
+    if problem is not None:
+        raise ExperimentError(f"source own: {problem}; name your benchmark with --benchmark NAME")
+    return OwnSource(path, benchmark)
+
+
+def _check_arguments(options: argparse.Namespace) -> None:
+    name: str = options.source
+    given = {
+        "--from": options.source_paths,
+        "--data": options.source_data,
+        "--stand-in": options.source_stand_ins,
+        "--benchmark": options.source_benchmark,
+    }
+    for option, value in given.items():
+        if value and option not in _TAKES[name]:
+            takers = ", ".join(source for source, taken in _TAKES.items() if option in taken)
+            raise ExperimentError(f"source {name} takes no {option}, which is for {takers}; leave it out")
+    if "--from" in _TAKES[name] and not options.source_paths:
+        raise ExperimentError(f"source {name} needs --from PATH: {_WHAT[name]}")
+    if options.source_data is not None and not options.source_data.is_dir():
+        raise ExperimentError(f"--data {options.source_data} is no folder; name the folder that servers see as /data")
+
+
+def _check_paths(name: str, paths: Sequence[Path]) -> None:
+    for path in paths:
+        if not path.exists():
+            raise ExperimentError(f"--from {path}: nothing is there; name {_WHAT[name]}")
+        if name == "tac" and not path.is_dir():
+            raise ExperimentError(f"--from {path} is no folder; name {_WHAT[name]}")
+        if name in ("mcp_atlas", "swebench_pro") and not path.is_file():
+            raise ExperimentError(f"--from {path} is no file; name {_WHAT[name]}")
+    if name == "own" and len(paths) > 1:
+        raise ExperimentError(f"source own takes one --from, not {len(paths)}; put the tasks into one folder or file")

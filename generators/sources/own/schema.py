@@ -1,0 +1,85 @@
+"""What a user writes about a task, and the task that it becomes; the same in both forms."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from generators.protocol import TrajectoryStep
+from recorder.canonical import canonical_json, digest
+from recorder.values import Checkpoint, Task
+
+VERSION = "1"
+
+
+class OwnCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One gradable sub-goal; without an id it is ``c1``, ``c2``, … by its place."""
+
+    label: str
+    total: float = 1.0
+    checkpoint_id: str | None = None
+
+
+class OwnStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One tool call of a run that went well."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+    result: str | None = None
+
+
+class CheckpointsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``checkpoints.toml``."""
+
+    checkpoints: tuple[OwnCheckpoint, ...] = ()
+    domain: str | None = None
+
+
+class OwnRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of the JSON Lines form."""
+
+    task_id: str
+    prompt: str
+    checkpoints: tuple[OwnCheckpoint, ...] = ()
+    trajectory: tuple[OwnStep, ...] | None = None
+    files: dict[str, str] = {}
+    domain: str | None = None
+
+
+def task_of(
+    benchmark: str,
+    task_id: str,
+    prompt: str,
+    checkpoints: Sequence[OwnCheckpoint],
+    domain: str | None,
+    sha256s: Mapping[str, str],
+) -> Task:
+    """Return the task; its environment is its files, by path and the SHA-256 of their bytes."""
+    return Task(
+        benchmark=benchmark,
+        benchmark_version=VERSION,
+        task_id=task_id,
+        prompt=prompt,
+        checkpoints=tuple(
+            Checkpoint(checkpoint_id=each.checkpoint_id or f"c{number}", label=each.label, total=each.total)
+            for number, each in enumerate(checkpoints, start=1)
+        ),
+        environment_digest=digest(dict(sha256s)),
+        domain=domain,
+    )
+
+
+def steps_of(steps: Sequence[OwnStep] | None) -> tuple[TrajectoryStep, ...] | None:
+    """Return the steps of a trajectory as extractors see them; None stays None."""
+    if steps is None:
+        return None
+    return tuple(
+        TrajectoryStep(name=step.name, arguments_json=canonical_json(step.arguments).decode(), result=step.result)
+        for step in steps
+    )
+
+
+def text_sha256(text: str) -> str:
+    """Return the SHA-256 of a text as UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()

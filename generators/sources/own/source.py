@@ -1,0 +1,70 @@
+"""A user's own benchmark: which of the two forms a path has, and the name that its tasks get."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from generators.protocol import SourceTask
+from generators.sources.checking import Placed, checked
+from generators.sources.own.folders import read_folder
+from generators.sources.own.lines import read_lines
+from generators.sources.reading import Finding, Reading, error, usable
+from runners.benchmarks import BENCHMARKS
+from runners.benchmarks.swebench_pro import BENCHMARK as SWEBENCH_PRO
+from runners.benchmarks.tac import BENCHMARK as TAC
+
+_LINES = (".jsonl", ".ndjson")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TAKEN = (*BENCHMARKS, TAC, SWEBENCH_PRO)
+
+
+class OwnSource:
+    """Tasks from a folder or a JSON Lines file.
+
+    Args:
+        path: Where they are.
+        benchmark: The name that they get.
+    """
+
+    def __init__(self, path: Path, benchmark: str) -> None:
+        self._path = path
+        self.benchmark = benchmark
+
+    def tasks(self) -> Sequence[SourceTask]:
+        """Return every task: folders in the order of their names, lines in the order of the file.
+
+        Raises:
+            SourceError: Anything is not as docs/own-tasks.md has it.
+        """
+        return usable(self.read())
+
+    def read(self) -> Reading:
+        """Return the tasks with every finding."""
+        if self._path.is_dir():
+            found = list(read_folder(self._path, self.benchmark))
+        elif self._path.suffix.lower() in _LINES:
+            found = list(read_lines(self._path, self.benchmark))
+        else:
+            return Reading(
+                tasks=(),
+                findings=(error(f"{self._path} is neither a folder nor named {' or '.join(_LINES)}; rename it"),),
+            )
+        return checked(
+            [each for each in found if isinstance(each, Placed)],
+            [each for each in found if isinstance(each, Finding)],
+        )
+
+
+def default_name(path: Path) -> str:
+    """Return the name of a benchmark that was given none: the folder's, or the file's without its ending."""
+    resolved = path.resolve()
+    return resolved.stem if resolved.suffix.lower() in _LINES else resolved.name
+
+
+def name_problem(name: str) -> str | None:
+    """Return why a benchmark cannot be named so, or None."""
+    if name in _TAKEN:
+        return f"{name!r} is the name of another benchmark"
+    if not _NAME.fullmatch(name):
+        return f"{name!r} is no name of letters, digits, '.', '_' and '-'"
+    return None

@@ -1,0 +1,151 @@
+"""Decoding what a user wrote without any tolerance: a fault is named by file, line, key and value, with its remedy."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from generators.errors import SourceError
+
+T = TypeVar("T")
+_BYTE_ORDER_MARK = "\ufeff"
+_HALF_PAIR = re.compile(r"[\ud800-\udfff]")
+_WORDS = {
+    "str": "a text",
+    "float": "a number",
+    "int": "a number",
+    "array": "a list",
+    "object": "an object with keys",
+    "bool": "true or false",
+    "null": "null",
+}
+
+
+def utf8(content: bytes, place: str) -> str:
+    """Return bytes as text to the character: line ends and a byte order mark stay.
+
+    Raises:
+        SourceError: It is not UTF-8.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SourceError(
+            f"{place}, line {line}: byte {error.start} (0x{content[error.start]:02x}) is not UTF-8; save it as UTF-8"
+        ) from error
+
+
+def json_value(text: str, place: str) -> Any:
+    """Return the value of JSON text; keys that occur twice, NaN and half surrogate pairs are errors.
+
+    Raises:
+        SourceError: It is no JSON, or one of these.
+    """
+    text = text.removeprefix(_BYTE_ORDER_MARK)
+    try:
+        value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if "\n" in text.strip() else ""
+        raise SourceError(f"{place}, {line}column {error.colno}: no JSON: {error.msg}; mend it there") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{place}: {error}") from error
+    half = _HALF_PAIR.search(text) or ("\\u" in text and _HALF_PAIR.search(json.dumps(value, ensure_ascii=False)))
+    if half:
+        raise SourceError(f"{place}: {half[0]!r} is half a surrogate pair and no character; write the character")
+    return value
+
+
+def toml_value(text: str, place: str) -> dict[str, Any]:
+    """Return the tables of TOML text.
+
+    Raises:
+        SourceError: It is no TOML.
+    """
+    try:
+        return tomllib.loads(text.removeprefix(_BYTE_ORDER_MARK))
+    except tomllib.TOMLDecodeError as error:
+        raise SourceError(f"{place}: no TOML: {error}; mend it there") from error
+
+
+def converted(value: Any, kind: type[T], place: str) -> T:
+    """Return a decoded value as a typed one.
+
+    Raises:
+        SourceError: A key is missing, unknown or of another type.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise SourceError(f"{place}{_readable(str(error), value, kind)}") from error
+
+
+def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"key {key!r} occurs twice; remove one")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON; write a number")
+
+
+def _readable(message: str, value: Any, kind: Any) -> str:
+    """Turn msgspec's words into ours: the key as one writes it, what stands there, what should."""
+    text, _, path = message.partition(" - at `$")
+    key = path.rstrip("`").lstrip(".")
+    unknown = re.match(r"Object contains unknown field `(.*)`", text)
+    if unknown:
+        known = ", ".join(_keys(kind, key)) or "none"
+        return f", key {_joined(key, unknown[1])!r}: there is no such key; known: {known}"
+    missing = re.match(r"Object missing required field `(.*)`", text)
+    if missing:
+        return f", key {_joined(key, missing[1])!r}: is missing; add it"
+    expected = re.match(r"Expected `(\w+)", text)
+    wanted = _WORDS.get(expected[1], expected[1]) if expected else text
+    key, found = _located(value, key)
+    where = f", key {key!r}" if key else ""
+    return f"{where}: {_shown(found)}, where {wanted} is expected"
+
+
+def _joined(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name
+
+
+def _keys(kind: Any, key: str) -> list[str]:
+    """The keys that the struct at a key has."""
+    kind = next(_structs(kind))
+    for part in re.sub(r"\[[^\]]*\]", "", key).split("."):
+        if part:
+            kind = next(_structs(next(each.type for each in msgspec.structs.fields(kind) if each.name == part)))
+    return [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+def _structs(annotation: Any) -> Iterator[Any]:
+    """The struct types inside an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _structs(argument)
+
+
+def _located(value: Any, key: str) -> tuple[str, Any]:
+    """A key and what stands there; ``files[...]`` becomes the first entry that is no text."""
+    for part in re.findall(r"\.\.\.|[^.\[\]]+", key):
+        if part == "...":
+            name, value = next((name, each) for name, each in value.items() if not isinstance(each, str))
+            key = key.replace("[...]", f".{name}")
+        else:
+            value = value[int(part)] if isinstance(value, list) else value[part]
+    return key, value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,93 @@
+"""One question to a model: ask, read strictly, ask once more where the reply cannot be used, record what came of it."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from recorder.events import AnyEvent, ModelFailed, ModelResponded
+from runners.conversation import Message
+from runners.errors import NothingUsable, UnusableReply
+from runners.models.calls import ModelCaller
+from runners.prompt_template import PromptTemplate
+
+Found = TypeVar("Found")
+
+_ATTEMPTS = 2
+_SHOWN_CHARACTERS = 2_000
+
+
+async def ask(
+    caller: ModelCaller,
+    template: PromptTemplate,
+    user: str,
+    read: Callable[[str], Found],
+    *,
+    wanted: str,
+    events: Callable[[Found], Sequence[AnyEvent]] = lambda _: (),
+) -> Found:
+    """Return what a model's reply holds: the reply and the events made of it are durable together, or neither is.
+
+    A reply that the caller remembers from an earlier run is read like any other and recorded no second time.
+
+    Args:
+        caller: The recorded model.
+        template: The system prompt, and the request for a better reply.
+        user: The user prompt.
+        read: Takes what is wanted out of a reply's text; raises UnusableReply.
+        wanted: What that is, in one word, for messages and the kind of failure: ``verdict``.
+        events: What is recorded of it, in one commit with the reply.
+
+    Raises:
+        NothingUsable: No reply could be used; the last one is recorded as a failed call, with its text and what it used
+            in the message.
+        ModelBoundaryError: The model could not be reached.
+    """
+    messages = [Message(role="system", content=template.system), Message(role="user", content=user)]
+    for attempt in range(1, _ATTEMPTS + 1):
+        is_last = attempt == _ATTEMPTS
+        remembered = await caller.recall(messages)
+        if remembered is not None:
+            text, responded = remembered.message.content, None
+            found, problem = _read(read, text)
+        if remembered is None or (found is None and is_last):
+            reply, responded = await caller.request(messages)
+            text = reply.message.content
+            found, problem = _read(read, text)
+        if found is not None:
+            await caller.recording.append(*([responded] if responded else []), *events(found))
+            return found
+        if is_last:
+            break
+        if responded is not None:
+            await caller.recording.append(responded)
+        if text.strip():  # some providers refuse an empty turn
+            messages = [*messages, Message(role="assistant", content=text)]
+            messages.append(Message(role="user", content=template.repair(problem)))
+    assert responded is not None, "what is remembered and cannot be used is asked for again"
+    await caller.recording.append(_failed(responded, wanted, problem))
+    raise NothingUsable(
+        f"the {caller.role} gave no {wanted} in {_ATTEMPTS} replies: {problem} (model call {responded.call_id})",
+        kind=f"malformed_{wanted}",
+    )
+
+
+def _read(read: Callable[[str], Found], reply: str) -> tuple[Found | None, str]:
+    """What a reply holds, or None and what is wrong."""
+    try:
+        return read(reply), ""
+    except UnusableReply as error:
+        return None, str(error)
+
+
+def _failed(responded: ModelResponded, wanted: str, problem: str) -> ModelFailed:
+    """The call as one that brought no usable reply, with what was paid for it."""
+    assert responded.latency_ms is not None, "our own caller takes the time of every call"
+    price = "unknown" if responded.cost_usd is None else f"{responded.cost_usd:.6f} USD"
+    used = f"{responded.input_tokens} input and {responded.output_tokens} output tokens, price {price}"
+    return ModelFailed(
+        call_id=responded.call_id,
+        role=responded.role,
+        error_kind=f"malformed_{wanted}",
+        message=f"no {wanted}: {problem}; {used}; the reply: {responded.text[:_SHOWN_CHARACTERS]}",
+        is_retried=False,
+        latency_ms=responded.latency_ms,
+    )

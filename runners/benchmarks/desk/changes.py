@@ -1,0 +1,86 @@
+"""Changes to a workspace that leave the prompt as it is: each is a function from files to files.
+
+``two_candidates`` (file, right, wrong): the named file is gone; its content has another name, beside an older state.
+``stale_copy`` (file, right): the named file holds an older state; its content has another name.
+``renamed_column`` (files, column, right, wrong): a column has another name, beside a new one with other values.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from recorder.values import EnvironmentChange
+from runners.benchmarks.desk.files import Files, Workbook, csv_text
+from runners.errors import SandboxBoundaryError
+
+T = TypeVar("T")
+
+_KEPT = 7, 8  # an older state lacks the last eighth of the rows
+
+
+def changed(files: Files, change: EnvironmentChange | None) -> Files:
+    """Return the files of a workspace after a change; None changes nothing.
+
+    Raises:
+        SandboxBoundaryError: There is no such change, or it does not fit these files.
+    """
+    if change is None:
+        return files
+    arguments = {each.name: each.value for each in change.arguments}
+    try:
+        return _CHANGES[change.kind](files, arguments)
+    except (KeyError, ValueError, TypeError) as error:
+        raise SandboxBoundaryError(
+            f"the change {change.kind!r} with {arguments} cannot be made in this workspace: {error!r}; generate the "
+            "variant anew",
+            kind="unknown_change",
+            is_retry_owed=False,
+        ) from error
+
+
+def _two_candidates(files: Files, arguments: Mapping[str, str]) -> Files:
+    named, right, wrong = (arguments[name] for name in ("file", "right", "wrong"))
+    kept = {name: content for name, content in files.items() if name != named}
+    return {**kept, right: files[named], wrong: _older(files[named])}
+
+
+def _stale_copy(files: Files, arguments: Mapping[str, str]) -> Files:
+    named, right = arguments["file"], arguments["right"]
+    return {**files, named: _older(files[named]), right: files[named]}
+
+
+def _renamed_column(files: Files, arguments: Mapping[str, str]) -> Files:
+    names = arguments["files"].split(", ")
+    column, right, wrong = (arguments[name] for name in ("column", "right", "wrong"))
+    return {**files, **{name: _with_renamed(files[name], column, right, wrong) for name in names}}
+
+
+_CHANGES: Mapping[str, Callable[[Files, Mapping[str, str]], Files]] = {
+    "two_candidates": _two_candidates,
+    "stale_copy": _stale_copy,
+    "renamed_column": _renamed_column,
+}
+
+
+def _older(content: str | Workbook) -> str | Workbook:
+    """A table as it was before its last rows came in; the header stays."""
+    if isinstance(content, str):
+        return "".join(_without_last(content.splitlines(keepends=True)))
+    return {sheet: _without_last(rows) for sheet, rows in content.items()}
+
+
+def _without_last(rows: Sequence[T]) -> list[T]:
+    above, below = _KEPT
+    return list(rows[: 1 + (len(rows) - 1) * above // below])
+
+
+def _with_renamed(content: str | Workbook, column: str, right: str, wrong: str) -> str:
+    """A CSV table whose column has the right name, followed by a wrong one that holds each value a row too late."""
+    if not isinstance(content, str):
+        raise TypeError("only a column of a CSV file can be renamed")
+    rows = list(csv.reader(io.StringIO(content)))
+    place = rows[0].index(column)
+    values = [row[place] for row in rows[1:]]
+    pairs = [(right, wrong), *zip(values, values[-1:] + values[:-1], strict=True)]
+    return csv_text([*row[:place], *pair, *row[place + 1 :]] for row, pair in zip(rows, pairs, strict=True))

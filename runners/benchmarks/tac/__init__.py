@@ -1,0 +1,16 @@
+"""TheAgentCompany: published task folders as tasks. Their trials need the company's servers and are not here."""
+
+from runners.benchmarks.tac.checkpoints import Checkpoints, read_checkpoints
+from runners.benchmarks.tac.folders import PublishedTask, is_task_folder, read_task
+from runners.benchmarks.tac.task import BENCHMARK, published_points, task_of
+
+__all__ = [
+    "BENCHMARK",
+    "Checkpoints",
+    "PublishedTask",
+    "is_task_folder",
+    "published_points",
+    "read_checkpoints",
+    "read_task",
+    "task_of",
+]

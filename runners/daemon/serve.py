@@ -1,0 +1,137 @@
+"""Serving: one socket, one application, one daemon, until a signal ends them in order."""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp
+
+from recorder.store import Store
+from runners.daemon.address import Address, host_name, remove_address, url_of, write_address
+from runners.daemon.app import application
+from runners.daemon.client import TOKEN_VARIABLE
+from runners.daemon.guard import SHORTEST_TOKEN, is_loopback
+from runners.daemon.opening import opened_daemon
+from runners.daemon.pages import page_routes
+from runners.daemon.reports import MakeReport, Reports
+from runners.errors import ExperimentError, RunnerError, ungrouped
+from runners.interrupts import interruptibly
+
+_SECONDS_FOR_READERS = 2
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to listen, what to ask of clients, and how many trials to run at a time."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    max_trials: int = 8
+    token: str | None = None
+
+
+async def serve(root: Path, settings: Settings, make_report: MakeReport, say: Callable[[str], None]) -> None:
+    """Serve a store until a signal: the first lets running trials end, the second stops them; they are owed again.
+
+    Raises:
+        ExperimentError: The settings are not safe.
+        RunnerError: The port is in use.
+        StoreError: The store cannot be used, or another daemon serves it.
+        RecordingFailed: An order could not be recorded.
+    """
+    check(settings)
+    with bound(settings.host, settings.port) as listener:
+        store = await anyio.to_thread.run_sync(Store.create, root)
+        async with opened_daemon(store, settings.max_trials) as daemon:
+            url = url_of(settings.host, listener.getsockname()[1])
+            daemon_id = daemon.facts().daemon_id
+            pages = page_routes(daemon, Reports(store, make_report), has_token=settings.token is not None)
+            server = _server(application(daemon, settings.token, pages))
+            write_address(store, Address(url=url, process=os.getpid(), host=host_name(), daemon_id=daemon_id))
+
+            def stop() -> bool:
+                if daemon.is_stopping:
+                    daemon.cancel()
+                elif daemon.live:
+                    say("stopping when the running trials have ended; Ctrl-C again ends them now")
+                daemon.stop()
+                return True
+
+            try:
+                with ungrouped():
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(server.serve, [listener])
+                        say(f"{store.name} is served at {url}")
+                        try:
+                            await interruptibly(daemon.supervise, stop)
+                        finally:
+                            daemon.hub.close()
+                            server.should_exit = True
+            finally:
+                remove_address(store, daemon_id)
+
+
+def check(settings: Settings) -> None:
+    """Refuse to be reached from elsewhere without a token.
+
+    Raises:
+        ExperimentError: The settings are not safe.
+    """
+    if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
+        raise ExperimentError(
+            f"{TOKEN_VARIABLE} is shorter than {SHORTEST_TOKEN} characters and could be guessed; make one with "
+            "'python -c \"import secrets; print(secrets.token_urlsafe(32))\"'"
+        )
+    if settings.token is None and not is_loopback(settings.host):
+        raise ExperimentError(
+            f"--host {settings.host} can be reached from elsewhere, and whoever reaches the daemon can run programs "
+            f"here: set {TOKEN_VARIABLE} to a long random text, or leave --host away to listen on loopback"
+        )
+    if settings.max_trials < 1:
+        raise ExperimentError("--max-trials: at least 1")
+
+
+@contextmanager
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Give a listening socket.
+
+    Raises:
+        RunnerError: The address is in use, or not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        raise RunnerError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; "
+            "choose another with --port, or --port 0 for a free one"
+        ) from error
+    with listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; else each small reply takes 40 ms
+        yield listener
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the daemon."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take no signal."""
+        yield
+
+
+def _server(app: ASGIApp) -> _Server:
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        lifespan="off",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SECONDS_FOR_READERS,
+    )
+    return _Server(config)

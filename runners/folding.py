@@ -1,0 +1,118 @@
+"""Text in one case, spacing and number format, and where each folded character stood: how values are found."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+_DASHES = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2019": "'"})
+_CLUSTER = re.compile(r"[^\x00-\x7f]|[\x00-\x7f](?=[^\x00-\x7f])")
+_UNITS = r"ms|s|min|h|kg|g|km|cm|mm|m|kb|mb|gb|tb|eur|usd|gbp|chf|%|€|\$|£"
+_Step = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
+_GROUPED: _Step = (re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?!\w|,\d)"), lambda match: match.group().replace(",", ""))
+_UNIT: _Step = (re.compile(rf"(?<=\d)(?=(?:{_UNITS})(?!\w))"), lambda _: " ")
+_FRACTION: _Step = (
+    re.compile(r"(?<![\w.])(\d+)\.(\d+)(?!\w|\.\d)"),
+    lambda match: f"{match[1]}.{match[2]}".rstrip("0").rstrip("."),
+)
+_SPACE: _Step = (re.compile(r"\s+"), lambda _: " ")
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """A folded text; character i of it comes from the original's characters ``starts[i]`` to ``ends[i]``."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+    def places(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+        """Yield the places in the original text of each match, start and end."""
+        for match in pattern.finditer(self.text):
+            if match.end() > match.start():
+                yield self.starts[match.start()], self.ends[match.end() - 1]
+
+    def replaced(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> "Folded":
+        """Return the folded text with every match replaced, places kept."""
+        parts: list[str] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        position = 0
+        for match in pattern.finditer(self.text):
+            new = replacement(match)
+            begin, end = match.span()
+            if new == match.group():
+                continue
+            parts += [self.text[position:begin], new]
+            first = self.starts[begin] if begin < len(self.starts) else self.ends[-1]
+            last = self.ends[end - 1] if end > begin else first
+            starts += self.starts[position:begin] + [first] * len(new)
+            ends += self.ends[position:begin] + [last] * len(new)
+            position = end
+        if not parts:
+            return self
+        parts.append(self.text[position:])
+        return Folded("".join(parts), starts + self.starts[position:], ends + self.ends[position:])
+
+
+def fold(text: str, *, keep_zeros: bool = False) -> str:
+    """Return the text in one case, spacing and number format: ``1,000.50 EUR`` and ``1000.5eur`` become equal.
+
+    Args:
+        text: Any text.
+        keep_zeros: Whether zeros at the end of a fraction mean something, as in a version.
+    """
+    folded = "".join(_normal(each) for each in _clusters(text))
+    for pattern, replacement in _steps(keep_zeros=keep_zeros):
+        folded = pattern.sub(replacement, folded)
+    return folded.strip()
+
+
+def folded_with_places(text: str, *, keep_zeros: bool = False) -> Folded:
+    """Return what :func:`fold` returns, but for spaces at both ends, with the place of every character."""
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    position = 0
+    for cluster in _clusters(text):
+        normal = _normal(cluster)
+        end = position + len(cluster)
+        if len(normal) == len(cluster):
+            starts.extend(range(position, end))
+            ends.extend(range(position + 1, end + 1))
+        else:
+            starts.extend([position] * len(normal))
+            ends.extend([end] * len(normal))
+        parts.append(normal)
+        position = end
+    folded = Folded("".join(parts), starts, ends)
+    for pattern, replacement in _steps(keep_zeros=keep_zeros):
+        folded = folded.replaced(pattern, replacement)
+    return folded
+
+
+def _steps(*, keep_zeros: bool) -> tuple[_Step, ...]:
+    return (_GROUPED, _UNIT, _SPACE) if keep_zeros else (_GROUPED, _UNIT, _FRACTION, _SPACE)
+
+
+def _normal(cluster: str) -> str:
+    if cluster.isascii():
+        return cluster.lower()
+    folded = unicodedata.normalize("NFKC", cluster).casefold()
+    return unicodedata.normalize("NFKC", folded).translate(_DASHES)
+
+
+def _clusters(text: str) -> Iterator[str]:
+    """Yield the text in pieces that normalise independently: runs of ASCII, and characters with their marks."""
+    position = 0
+    while position < len(text):
+        match = _CLUSTER.search(text, position)
+        start = match.start() if match else len(text)
+        if start > position:
+            yield text[position:start]
+        end = start + 1
+        while end < len(text) and unicodedata.combining(text[end]):
+            end += 1
+        if start < len(text):
+            yield text[start:end]
+        position = end

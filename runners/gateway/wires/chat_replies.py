@@ -1,0 +1,127 @@
+"""Replies of OpenAI's chat completions: read, written, and cut into chunks."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from recorder.values import Usage
+from runners.conversation import Message, ToolCall
+from runners.gateway.wires.chat_requests import read_call
+from runners.gateway.wires.common import count, event, fields, input_of, malformed, object_in, openai_error, text_of
+from runners.gateway.wires.protocol import Body, WireRequest
+from runners.models.protocol import ModelReply
+
+_HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
+DONE = b"data: [DONE]\n\n"
+
+
+def read(body: Body) -> ModelReply:
+    """Read a provider's reply; the first choice is the one that counts.
+
+    Raises:
+        ModelError: It has no choice, no message or a call without a name.
+    """
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise malformed("it has no choices")
+    choice = object_in(choices[0], "the first choice")
+    wire = object_in(choice.get("message"), "the message of the first choice")
+    calls = tuple(read_call(object_in(call, "a tool call")) for call in wire.get("tool_calls") or ())
+    if not all(call.name for call in calls):
+        raise malformed("a tool call has no name")
+    usage = body.get("usage") or {}
+    details = usage.get("prompt_tokens_details") or {}
+    return ModelReply(
+        message=Message(
+            role="assistant",
+            content=text_of(wire.get("content"), "") or str(wire.get("refusal") or ""),
+            tool_calls=calls,
+        ),
+        finish_reason=str(choice.get("finish_reason") or "stop"),
+        usage=Usage(
+            input_tokens=count(usage.get("prompt_tokens")),
+            output_tokens=count(usage.get("completion_tokens")),
+            cached_input_tokens=count(details.get("cached_tokens")),
+        ),
+        served_model=body.get("model") or None,
+    )
+
+
+def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
+    """Return the reply with these ids in the tool calls of its first choice."""
+    first, *others = body["choices"]
+    calls = [{**call, "id": call_id} for call, call_id in zip(first["message"]["tool_calls"], ids, strict=True)]
+    return {**body, "choices": [{**first, "message": {**first["message"], "tool_calls": calls}}, *others]}
+
+
+def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
+    """Write the reply of a model of ours."""
+    custom = {tool.own_name for tool in request.tools if tool.kind == "custom"}
+    message: dict[str, Any] = {"role": "assistant", "content": reply.message.content or None}
+    if reply.message.tool_calls:
+        message["tool_calls"] = [_call(call, is_custom=call.name in custom) for call in reply.message.tool_calls]
+    usage = reply.usage
+    return {
+        "id": f"chatcmpl-{reply_id}",
+        "object": "chat.completion",
+        "created": created_s,
+        "model": request.model,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}],
+        "usage": {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+        },
+    }
+
+
+def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
+    """Return a provider's reply under the model name that was asked for, every message with a content."""
+    choices = [
+        {**choice, "message": {"content": None, **choice["message"]}}
+        if isinstance(choice.get("message"), dict)
+        else choice
+        for choice in body["choices"]
+    ]
+    own = {"id": body.get("id") or f"chatcmpl-{reply_id}", "model": request.model or body.get("model")}
+    return {**body, **own, "choices": choices}
+
+
+def events(body: Body, request: WireRequest) -> Iterator[bytes]:
+    """Cut a reply into chunks: for each choice its text, each of its calls, and why it ended."""
+    head: dict[str, Any] = {name: body[name] for name in _HEAD if name in body}
+    head["object"] = "chat.completion.chunk"
+    is_usage_wanted = bool(fields(request.body.get("stream_options")).get("include_usage"))
+    null_usage = {"usage": None} if is_usage_wanted else {}
+
+    def chunk(index: int, delta: dict[str, Any], reason: str | None) -> bytes:
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return event({**head, "choices": [choice], **null_usage})
+
+    for choice in body["choices"]:
+        index, message = choice.get("index", 0), choice["message"]
+        yield chunk(index, {name: value for name, value in message.items() if name != "tool_calls"}, None)
+        for position, call in enumerate(message.get("tool_calls") or ()):
+            yield chunk(index, {"tool_calls": [{**call, "index": position}]}, None)
+        yield chunk(index, {}, choice.get("finish_reason") or "stop")
+    if is_usage_wanted:
+        yield event({**head, "choices": [], "usage": body.get("usage")})
+    yield DONE
+
+
+def error(status: int, kind: str, message: str) -> Body:
+    """Write a refusal."""
+    return openai_error(status, kind, message)
+
+
+def error_event(status: int, kind: str, message: str) -> bytes:
+    """Write a refusal into a stream that has begun."""
+    return event(error(status, kind, message)) + DONE
+
+
+def _call(call: ToolCall, *, is_custom: bool) -> dict[str, Any]:
+    if is_custom:
+        custom = {"name": call.name, "input": input_of(call.arguments_json)}
+        return {"id": call.call_id, "type": "custom", "custom": custom}
+    function = {"name": call.name, "arguments": call.arguments_json}
+    return {"id": call.call_id, "type": "function", "function": function}

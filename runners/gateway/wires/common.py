@@ -1,0 +1,154 @@
+"""What the three wires share: text of contents, checks of shapes, and server-sent events."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from recorder.canonical import canonical_json, short_digest
+from runners.gateway.errors import Refusal
+from runners.gateway.wires.protocol import Body, Memory, WireRequest
+from runners.models.protocol import ModelError
+
+TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
+UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # replayed to the provider, no text of anybody
+_ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+_VOLATILE = frozenset({"cache_control", "id", "status"})  # agents move, drop and rewrite these
+
+
+def text_of(content: Any, separator: str = "\n") -> str:
+    """Return the text of a content: a string is one part of text; what is no text is named with its digest."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return canonical_json(content).decode()
+    parts = [part_text(part) for part in content]
+    return separator.join(part for part in parts if part is not None)
+
+
+def part_text(part: Any) -> str | None:
+    """Return the text of one part or block of a content; None for what nobody said."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return canonical_json(part).decode()
+    kind = part.get("type")
+    if kind in TEXT_TYPES or (kind is None and "text" in part):
+        return str(part.get("text") or "")
+    if kind == "refusal":
+        return str(part.get("refusal") or "")
+    if kind in UNSEEN_TYPES:
+        return None
+    return named(part)
+
+
+def named(part: Mapping[str, Any]) -> str:
+    """Return a short stand-in for a part that is no text: equal parts have equal ones."""
+    steady = {name: value for name, value in part.items() if name not in _VOLATILE}
+    return f"[{part.get('type') or 'part'} {short_digest(steady)[:12]}]"
+
+
+def arguments_json(arguments: Any) -> str:
+    """Return a call's arguments as text; some clients send the object itself."""
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else canonical_json(arguments).decode()
+
+
+def input_json(text: Any) -> str:
+    """Return the arguments under which the text of a custom tool's call is recorded."""
+    return canonical_json({"input": text if isinstance(text, str) else text_of(text)}).decode()
+
+
+def input_of(arguments: str) -> str:
+    """Return the text that a custom tool is called with; the inverse of :func:`input_json` where it is one."""
+    try:
+        decoded = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        return arguments
+    text = decoded.get("input") if isinstance(decoded, dict) and len(decoded) == 1 else None
+    return text if isinstance(text, str) else arguments
+
+
+def object_of(arguments: str) -> dict[str, Any]:
+    """Return the arguments as an object, for a wire that knows no other; what is none is wrapped, not lost."""
+    try:
+        decoded = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        decoded = None
+    return decoded if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+
+
+def listed(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a list of objects of a body; absent and null are empty.
+
+    Raises:
+        Refusal: It is something else.
+    """
+    value = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise Refusal(f"'{name}' must be a list of objects")
+    return value
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """Return an object's fields; what is no object has none."""
+    return value if isinstance(value, dict) else {}
+
+
+def rest(body: Mapping[str, Any], taken: frozenset[str]) -> dict[str, Any]:
+    """Return the fields of a body that were not taken for something else."""
+    return {name: value for name, value in body.items() if name not in taken}
+
+
+def whole_already(request: WireRequest, memory: Memory) -> WireRequest:
+    """Return the request of a wire whose every request is whole."""
+    return request
+
+
+def keep_nothing(request: WireRequest, reply: Body, memory: Memory) -> None:
+    """Keep nothing: no later request refers to it."""
+
+
+def translated(parameters: Mapping[str, Any], names: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return parameters under their other names, and the names of those without one. Null is not set."""
+    found = {names[name]: value for name, value in parameters.items() if name in names and value is not None}
+    return found, tuple(name for name, value in parameters.items() if name not in names and value is not None)
+
+
+def event(data: Any, name: str | None = None) -> bytes:
+    """Return one server-sent event."""
+    head = f"event: {name}\n".encode() if name is not None else b""
+    return head + b"data: " + msgspec.json.encode(data) + b"\n\n"
+
+
+def malformed(what: str) -> ModelError:
+    """Return the failure of a provider's reply that cannot be read."""
+    return ModelError(f"malformed reply: {what}", kind="malformed_reply", is_retryable=True)
+
+
+def object_in(value: Any, what: str) -> dict[str, Any]:
+    """Return an object of a provider's reply.
+
+    Raises:
+        ModelError: It is none.
+    """
+    if not isinstance(value, dict):
+        raise malformed(f"{what} is no object")
+    return value
+
+
+def count(value: Any) -> int:
+    """Return a number of tokens; absent and null are 0."""
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def openai_error(status: int, kind: str, message: str) -> Body:
+    """Return a refusal in the words of OpenAI's wires."""
+    code = {"context_window": "context_length_exceeded", "rate_limit": "rate_limit_exceeded"}.get(kind)
+    type_ = _ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": type_, "param": None, "code": code}}

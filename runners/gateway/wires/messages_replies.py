@@ -1,0 +1,145 @@
+"""Replies of Anthropic's Messages: read, written, and cut into the events of a stream."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from recorder.values import Usage
+from runners.gateway.wires.common import count, event, malformed, object_in, object_of
+from runners.gateway.wires.messages_requests import said_message
+from runners.gateway.wires.protocol import Body, WireRequest
+from runners.models.protocol import ModelReply
+
+_FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "refusal": "content_filter",
+}
+_STOP_REASONS = {"tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
+_ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+def read(body: Body) -> ModelReply:
+    """Read a provider's reply; tokens read from a cache and written into one are input tokens too.
+
+    Raises:
+        ModelError: It has no content, or a call without a name.
+    """
+    content = body.get("content")
+    if not isinstance(content, list):
+        raise malformed("it has no content")
+    message = said_message([object_in(block, "a block of the content") for block in content])
+    if not all(call.name for call in message.tool_calls):
+        raise malformed("a tool call has no name")
+    usage = body.get("usage") or {}
+    cached = count(usage.get("cache_read_input_tokens"))
+    reason = str(body.get("stop_reason") or "end_turn")
+    return ModelReply(
+        message=message,
+        finish_reason=_FINISH_REASONS.get(reason, reason),
+        usage=Usage(
+            input_tokens=count(usage.get("input_tokens")) + cached + count(usage.get("cache_creation_input_tokens")),
+            output_tokens=count(usage.get("output_tokens")),
+            cached_input_tokens=cached,
+        ),
+        served_model=body.get("model") or None,
+    )
+
+
+def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
+    """Return the reply with these ids in its tool calls."""
+    left = list(ids)
+    content = [{**block, "id": left.pop(0)} if block.get("type") == "tool_use" else block for block in body["content"]]
+    return {**body, "content": content}
+
+
+def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
+    """Write the reply of a model of ours."""
+    content: list[Body] = [{"type": "text", "text": reply.message.content}] if reply.message.content else []
+    content += [
+        {"type": "tool_use", "id": call.call_id, "name": call.name, "input": object_of(call.arguments_json)}
+        for call in reply.message.tool_calls
+    ]
+    usage = reply.usage
+    return {
+        "id": f"msg_{reply_id}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": content,
+        "stop_reason": _STOP_REASONS.get(reply.finish_reason, "end_turn"),
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": usage.input_tokens - usage.cached_input_tokens,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": usage.cached_input_tokens,
+            "output_tokens": usage.output_tokens,
+        },
+    }
+
+
+def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
+    """Return a provider's reply under the model name that was asked for."""
+    return {**body, "id": body.get("id") or f"msg_{reply_id}", "model": request.model or body.get("model")}
+
+
+def events(body: Body, request: WireRequest) -> Iterator[bytes]:
+    """Cut a reply into the events of a stream."""
+    usage = body.get("usage") or {}
+    begun = {**body, "content": [], "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 0}}
+    yield _event("message_start", message=begun)
+    for index, block in enumerate(body["content"]):
+        empty, deltas = _cut(block)
+        yield _event("content_block_start", index=index, content_block=empty)
+        for delta in deltas:
+            yield _event("content_block_delta", index=index, delta=delta)
+        yield _event("content_block_stop", index=index)
+    ending = {"stop_reason": body.get("stop_reason"), "stop_sequence": body.get("stop_sequence")}
+    yield _event("message_delta", delta=ending, usage=usage)
+    yield _event("message_stop")
+
+
+def error(status: int, kind: str, message: str) -> Body:
+    """Write a refusal; some clients know a conversation that is too long by these words alone."""
+    words = f"prompt is too long: {message}" if kind == "context_window" else message
+    return {"type": "error", "error": {"type": _error_type(status), "message": words}}
+
+
+def error_event(status: int, kind: str, message: str) -> bytes:
+    """Write a refusal into a stream that has begun."""
+    return event(error(status, kind, message), "error")
+
+
+def _error_type(status: int) -> str:
+    return _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+
+
+def _event(name: str, **data: Any) -> bytes:
+    return event({"type": name, **data}, name)
+
+
+def _cut(block: Body) -> tuple[Body, list[Body]]:
+    """A block as it begins, and what fills it; blocks of other kinds come whole."""
+    kind = block.get("type")
+    if kind == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": block.get("text", "")}]
+    if kind == "tool_use":
+        partial = msgspec.json.encode(block.get("input") or {}).decode()
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": partial}]
+    if kind == "thinking":
+        deltas = [{"type": "thinking_delta", "thinking": block.get("thinking", "")}]
+        if block.get("signature"):
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        return {**block, "thinking": "", "signature": ""}, deltas
+    return block, []

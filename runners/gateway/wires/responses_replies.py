@@ -1,0 +1,169 @@
+"""Replies of OpenAI's Responses: read, written, and cut into the events of a stream."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from recorder.values import Usage
+from runners.conversation import ToolCall
+from runners.gateway.wires.common import count, event, input_of, malformed, object_in, openai_error
+from runners.gateway.wires.protocol import Body, OfferedTool, WireRequest
+from runners.gateway.wires.responses_requests import said_message
+from runners.models.protocol import ModelError, ModelReply
+
+_ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")
+_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def read(body: Body) -> ModelReply:
+    """Read a provider's reply.
+
+    Raises:
+        ModelError: It failed, or has no output, or a call without a name.
+    """
+    if body.get("status") == "failed" or body.get("error"):
+        reason = (body.get("error") or {}).get("message") or "the provider gave no reason"
+        raise ModelError(f"the response failed: {reason}", kind="server_error", is_retryable=True)
+    output = body.get("output")
+    if not isinstance(output, list):
+        raise malformed("it has no output")
+    message = said_message([object_in(item, "an item of the output") for item in output])
+    if not all(call.name for call in message.tool_calls):
+        raise malformed("a tool call has no name")
+    usage = body.get("usage") or {}
+    details = usage.get("input_tokens_details") or {}
+    reason = str((body.get("incomplete_details") or {}).get("reason") or "")
+    return ModelReply(
+        message=message,
+        finish_reason=_REASONS.get(reason, reason) or ("tool_calls" if message.tool_calls else "stop"),
+        usage=Usage(
+            input_tokens=count(usage.get("input_tokens")),
+            output_tokens=count(usage.get("output_tokens")),
+            cached_input_tokens=count(details.get("cached_tokens")),
+        ),
+        served_model=body.get("model") or None,
+    )
+
+
+def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
+    """Return the reply with these ids in its tool calls."""
+    left = list(ids)
+    output = []
+    for item in body["output"]:
+        is_call = bool(said_message([item]).tool_calls)
+        output.append({**item, "call_id": left.pop(0)} if is_call else item)
+    return {**body, "output": output}
+
+
+def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
+    """Write the reply of a model of ours."""
+    tools = {tool.definition.name: tool for tool in request.tools}
+    output: list[Body] = []
+    if reply.message.content:
+        part = {"type": "output_text", "text": reply.message.content, "annotations": []}
+        head = {"type": "message", "id": f"msg_{reply_id}", "role": "assistant"}
+        output.append({**head, "status": "completed", "content": [part]})
+    for number, call in enumerate(reply.message.tool_calls):
+        output.append(_item(call, tools.get(call.name), f"{reply_id}_{number}"))
+    usage = reply.usage
+    is_cut = reply.finish_reason == "length"
+    return {
+        "id": f"resp_{reply_id}",
+        "object": "response",
+        "created_at": created_s,
+        "status": "incomplete" if is_cut else "completed",
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "model": request.model,
+        "output": output,
+        "tool_choice": request.parameters.get("tool_choice", "auto"),
+        "tools": request.body.get("tools") or [],
+        "previous_response_id": request.previous_id,
+        **{name: request.body[name] for name in _ECHOED if request.body.get(name) is not None},
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "input_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+            "output_tokens": usage.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+        },
+    }
+
+
+def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
+    """Return a provider's reply under an id of ours, because the memory behind the ids is ours."""
+    own = {"id": f"resp_{reply_id}", "previous_response_id": request.previous_id}
+    return {**body, **own, "model": request.model or body.get("model")}
+
+
+def events(body: Body, request: WireRequest) -> Iterator[bytes]:
+    """Cut a reply into the events of a stream."""
+    begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    last = "response.incomplete" if body.get("status") == "incomplete" else "response.completed"
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("response.created", {"response": begun}),
+        ("response.in_progress", {"response": begun}),
+    ]
+    for index, item in enumerate(body["output"]):
+        told.extend(_item_events(item, index))
+    told.append((last, {"response": body}))
+    for number, (name, data) in enumerate(told):
+        yield event({"type": name, "sequence_number": number, **data}, name)
+
+
+def error(status: int, kind: str, message: str) -> Body:
+    """Write a refusal."""
+    return openai_error(status, kind, message)
+
+
+def error_event(status: int, kind: str, message: str) -> bytes:
+    """Write a refusal into a stream that has begun."""
+    told = openai_error(status, kind, message)["error"]
+    response: dict[str, Any] = {"object": "response", "status": "failed", "output": []}
+    response["error"] = {"code": told["code"] or told["type"], "message": message}
+    return event({"type": "response.failed", "sequence_number": 0, "response": response}, "response.failed")
+
+
+def _item(call: ToolCall, tool: OfferedTool | None, item_id: str) -> Body:
+    name = tool.own_name if tool else call.name
+    head = {"call_id": call.call_id, "name": name, "status": "completed"}
+    if tool is not None and tool.namespace is not None:
+        head["namespace"] = tool.namespace
+    if tool is not None and tool.kind == "custom":
+        return {"type": "custom_tool_call", "id": f"ctc_{item_id}", **head, "input": input_of(call.arguments_json)}
+    return {"type": "function_call", "id": f"fc_{item_id}", **head, "arguments": call.arguments_json}
+
+
+def _item_events(item: Body, index: int) -> list[tuple[str, dict[str, Any]]]:
+    """One item: added empty, filled, done."""
+    where = {"output_index": index, "item_id": item.get("id")}
+    inner: list[tuple[str, dict[str, Any]]] = []
+    empty: Body = {"status": "in_progress"} if "status" in item else {}
+    kind = item.get("type")
+    if kind == "message":
+        empty["content"] = []
+        for number, part in enumerate(item.get("content") or ()):
+            inner.extend(_part_events(part, {**where, "content_index": number}))
+    elif kind in ("function_call", "custom_tool_call"):
+        field, name = (
+            ("arguments", "function_call_arguments") if kind == "function_call" else ("input", f"{kind}_input")
+        )
+        empty[field] = ""
+        inner = [
+            (f"response.{name}.delta", {**where, "delta": item[field]}),
+            (f"response.{name}.done", {**where, field: item[field]}),
+        ]
+    added = ("response.output_item.added", {"output_index": index, "item": {**item, **empty}})
+    done = ("response.output_item.done", {"output_index": index, "item": item})
+    return [added, *inner, done]
+
+
+def _part_events(part: Body, where: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    field, name = ("refusal", "refusal") if part.get("type") == "refusal" else ("text", "output_text")
+    extra: dict[str, Any] = {"logprobs": []} if name == "output_text" else {}
+    text = part.get(field) or ""
+    return [
+        ("response.content_part.added", {**where, "part": {**part, field: ""}}),
+        (f"response.{name}.delta", {**where, "delta": text, **extra}),
+        (f"response.{name}.done", {**where, field: text, **extra}),
+        ("response.content_part.done", {**where, "part": part}),
+    ]

@@ -1,0 +1,152 @@
+"""Replies that a store has already, so that a job which is begun again does not pay for them again.
+
+A reply belongs to one request of one thread: a job is known by the name of its thread, which must therefore be the same
+in every run. The n-th time that a thread sends the same request, it gets the n-th reply recorded for that. A reply that
+is remembered is not recorded again: the events of the run that paid for it hold it, and its cost is counted once.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from recorder.events import ModelCalled, ModelResponded, type_name
+from recorder.reader import Snapshot
+from recorder.values import Usage
+from runners.conversation import Message, conversation_digest
+from runners.models.history import reply_message
+from runners.models.protocol import ModelReply
+
+_CALLED = type_name(ModelCalled)
+_RESPONDED = type_name(ModelResponded)
+_ENVELOPE = ("stream_id", "sequence", "recorded_at_us")
+_REQUEST = ("call_id", "role", "thread_id", "model", "parameters_json", "request_digest")  # not the messages
+
+
+class RequestKey(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes two requests the same; ``parameters_json`` as recorded, ``request_digest`` over all messages."""
+
+    role: str
+    thread_id: str
+    model: str
+    parameters_json: str
+    request_digest: str
+
+
+class RecordedReplies:
+    """The replies of a store by request, in the order of their recording.
+
+    Args:
+        replies: The replies of each request.
+    """
+
+    def __init__(self, replies: Mapping[RequestKey, Sequence[ModelResponded]] | None = None) -> None:
+        self._replies = dict(replies or {})
+
+    def __len__(self) -> int:
+        return sum(map(len, self._replies.values()))
+
+    def of(self, key: RequestKey) -> Sequence[ModelResponded]:
+        """Return all replies to a request."""
+        return self._replies.get(key, ())
+
+
+class ThreadMemory:
+    """What one thread remembers of earlier runs.
+
+    Args:
+        recorded: The replies of a store.
+        role: The role of the thread.
+        thread_id: Its name, the same as in those runs.
+        model: The model's name.
+    """
+
+    def __init__(self, recorded: RecordedReplies, role: str, thread_id: str, model: str) -> None:
+        self._recorded = recorded
+        self._key = RequestKey(role=role, thread_id=thread_id, model=model, parameters_json="", request_digest="")
+        self._given: Counter[str] = Counter()
+        self.replies: list[ModelReply] = []
+        """What was remembered so far."""
+
+    def __bool__(self) -> bool:
+        return len(self._recorded) > 0
+
+    def reply(self, messages: Sequence[Message], parameters_json: str) -> ModelReply | None:
+        """Return the reply to a request without tools, or None; each is given once."""
+        digest = conversation_digest(messages)
+        replace = msgspec.structs.replace
+        found = self._recorded.of(replace(self._key, parameters_json=parameters_json, request_digest=digest))
+        if self._given[digest] >= len(found):
+            return None
+        responded = found[self._given[digest]]
+        self._given[digest] += 1
+        usage = Usage(
+            input_tokens=responded.input_tokens or 0,
+            output_tokens=responded.output_tokens or 0,
+            cached_input_tokens=responded.cached_input_tokens or 0,
+            cost_usd=responded.cost_usd,
+        )
+        reply = ModelReply(
+            message=reply_message(responded),
+            finish_reason=responded.finish_reason or "stop",
+            usage=usage,
+            served_model=responded.served_model,
+        )
+        self.replies.append(reply)
+        return reply
+
+
+def load_recorded_replies(
+    snapshot: Snapshot, experiment_id: str | None = None, roles: Iterable[str] = ("extractor", "rewriter")
+) -> RecordedReplies:
+    """Return the replies that a store has for some roles, from segments and from journals that nobody has sealed.
+
+    Messages are not read, and of the segments only the row groups with these roles are: 500,000 events of agents take
+    0.03 s.
+
+    Args:
+        snapshot: A look at the store.
+        experiment_id: The experiment; None for all of them.
+        roles: On whose behalf the models were called.
+    """
+    wanted = list(roles)
+    tables: list[pa.Table | ds.Dataset] = [*(ds.dataset(path) for path in snapshot.segments)]
+    requests: dict[tuple[str, str], RequestKey] = {}
+    replies: list[tuple[int, str, int, ModelResponded]] = []
+    for table in (*tables, ds.dataset(snapshot.open_rows)):
+        for row in _rows(table, _CALLED, _REQUEST, experiment_id, wanted):
+            if row["parameters_json"] is not None:
+                requests[row["stream_id"], row["call_id"]] = RequestKey(**{name: row[name] for name in _FIELDS})
+        for row in _rows(table, _RESPONDED, ModelResponded.__struct_fields__, experiment_id, wanted):
+            place = row["recorded_at_us"], row["stream_id"], row["sequence"]
+            said = {name: value for name, value in row.items() if name not in _ENVELOPE and value is not None}
+            replies.append((*place, msgspec.convert({**_UNKNOWN, **said}, ModelResponded)))
+    found: dict[RequestKey, list[ModelResponded]] = defaultdict(list)
+    for _, stream_id, _, responded in sorted(replies, key=lambda each: each[:3]):
+        key = requests.get((stream_id, responded.call_id))
+        if key is not None:
+            found[key].append(responded)
+    return RecordedReplies(found)
+
+
+_FIELDS = RequestKey.__struct_fields__
+_UNKNOWN = {"type": _RESPONDED, "finish_reason": None, "latency_ms": None}
+
+
+def _rows(
+    table: ds.Dataset, event: str, names: Iterable[str], experiment_id: str | None, roles: list[str]
+) -> list[dict[str, Any]]:
+    """The envelope's place and some fields of the events of one type and some roles."""
+    if event not in table.schema.names:
+        return []
+    known = [name for name in names if table.schema.field(event).type.get_field_index(name) >= 0]
+    columns = {name: ds.field(name) for name in _ENVELOPE} | {name: ds.field(event, name) for name in known}
+    wanted = (ds.field("type") == event) & ds.field(event, "role").isin(roles)
+    if experiment_id is not None:
+        wanted &= ds.field("experiment_id") == experiment_id
+    if not table.count_rows(filter=wanted):  # reads the columns of the filter only: most segments have agents alone
+        return []
+    return table.to_table(columns=columns, filter=wanted).to_pylist()  # type: ignore[no-any-return]

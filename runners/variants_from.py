@@ -1,0 +1,143 @@
+"""Variants from elsewhere: of a dataset file, of a selection, or of an experiment in a store, held against the tasks.
+
+A variant is of one version of its task. Where the benchmark has the task with another full prompt, what was removed is
+not what would be asked about, so it is refused.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from recorder.address import open_address, store_address
+from recorder.errors import StoreError
+from recorder.reader import read_snapshot
+from recorder.values import Task, Variant
+from runners.benchmarks.protocol import Benchmark
+from runners.errors import ExperimentError
+from runners.experiment import BenchmarkSpec, StoreSpec
+from runners.stored_variants import Offered, StoredVariants, listed
+
+_KEY = "benchmark.variants_from"
+_EXCERPT = 40
+
+
+def load_variants(spec: BenchmarkSpec, benchmark: Benchmark, base: Path) -> Sequence[Variant]:
+    """Return the variants that an experiment chooses from: the benchmark's own unless the file names others.
+
+    Args:
+        spec: The ``[benchmark]`` table.
+        benchmark: Whose tasks they must fit.
+        base: The folder that relative paths start from.
+
+    Raises:
+        ExperimentError: They are not to be had, or do not fit the tasks; the message names the key and the remedy.
+    """
+    if spec.variants_from is None:
+        return benchmark.variants()
+    if isinstance(spec.variants_from, str):
+        place = spec.variants_from
+        offered = _of_file(base / spec.variants_from)
+    else:
+        place = f"store {spec.variants_from.store}"
+        offered = _of_store(spec.variants_from, benchmark.name, base)
+    own = [each for each in offered if each.variant.benchmark == benchmark.name]
+    if not own:
+        counts = Counter(each.variant.benchmark for each in offered)
+        there = ", ".join(f"{count} of {name}" for name, count in counts.items()) or "none at all"
+        raise ExperimentError(f"key '{_KEY}': {place} has no variants of {benchmark.name}; it has {there}")
+    _check_tasks([each for each in own if _is_wanted(each.variant, spec)], benchmark, place)
+    return [each.variant for each in own]
+
+
+def has_its_classes(root: Path, spec: BenchmarkSpec, base: Path) -> bool:
+    """Whether a store itself has the selection that an experiment takes its variants from, and so their classes.
+
+    Args:
+        root: The store that the experiment runs in.
+        spec: The ``[benchmark]`` table.
+        base: The folder that relative paths start from.
+    """
+    origin = spec.variants_from
+    if not isinstance(origin, StoreSpec) or origin.selection is None:
+        return False
+    return _root(origin.store, base).resolve() == root.resolve()
+
+
+def _is_wanted(variant: Variant, spec: BenchmarkSpec) -> bool:
+    """Whether the keys ``tasks`` and ``variants`` leave a variant in."""
+    by_task = spec.tasks is None or variant.task_id in spec.tasks
+    return by_task and (spec.variants is None or variant.variant_id in spec.variants)
+
+
+def _of_file(path: Path) -> list[Offered]:
+    """The variants of a file in the published dataset's format."""
+    from runners.imports.facts import ImportFailed, Known, Options
+    from runners.imports.lhaw_dataset import parse
+    from runners.imports.sources import read_sources
+
+    if not path.is_file():
+        raise ExperimentError(f"key '{_KEY}': there is no file {path}; name one that 'lhaw-record export hf' wrote")
+    try:
+        (source,) = read_sources(path, ())
+        found = parse(source, Options(), Known())
+    except ImportFailed as error:
+        raise ExperimentError(f"key '{_KEY}': {error}") from error
+    offered = []
+    prompt: str | None = None
+    for each in found.registered:
+        if isinstance(each, Task):
+            prompt = each.prompt
+        else:
+            offered.append(Offered(each, prompt))
+    return offered
+
+
+def _of_store(spec: StoreSpec, benchmark: str, base: Path) -> list[Offered]:
+    """The variants of a selection, or those that an experiment registered, in the order of choice or registration."""
+    try:
+        made = StoredVariants(read_snapshot(_root(spec.store, base)), _KEY)
+    except StoreError as error:
+        raise ExperimentError(f"key '{_KEY}.store': {error}") from error
+    if spec.experiment is not None:
+        return made.of_experiment(spec.experiment)
+    return made.of_selection(str(spec.selection), benchmark)
+
+
+def _root(text: str, base: Path) -> Path:
+    try:
+        address = store_address(text)
+    except argparse.ArgumentTypeError as error:
+        raise ExperimentError(f"key '{_KEY}.store': {error}") from error
+    return base / address if isinstance(address, Path) else open_address(address)
+
+
+def _check_tasks(offered: Iterable[Offered], benchmark: Benchmark, place: str) -> None:
+    """Refuse variants whose task the benchmark does not have, or has with another full prompt."""
+    tasks = {task.task_id: task for task in benchmark.tasks()}
+    why_not = getattr(benchmark, "why_not", lambda _: None)
+    for each in offered:
+        variant = each.variant
+        task = tasks.get(variant.task_id)
+        if task is None:
+            reason = why_not(variant.task_id) or f"its tasks are: {listed(tasks)}"
+            raise ExperimentError(
+                f"key '{_KEY}': variant {variant.variant_id!r} of {place} is of task {variant.task_id!r}, which "
+                f"{benchmark.name} does not have here ({reason}); choose with 'tasks' or 'variants'"
+            )
+        if each.full_prompt != task.prompt:
+            raise ExperimentError(
+                f"key '{_KEY}': task {variant.task_id!r} of {benchmark.name} {benchmark.version} has another prompt "
+                f"than in {place}, so variant {variant.variant_id!r} is of another version of it "
+                f"({_difference(task.prompt, each.full_prompt)}); make its variants anew, or leave it out with 'tasks'"
+            )
+
+
+def _difference(ours: str, theirs: str | None) -> str:
+    """Where two prompts begin to differ."""
+    if theirs is None:
+        return "that one's task is not registered"
+    same = next((place for place, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
+    start = min(len(ours), len(theirs)) if same is None else same
+    here, there = (text[start : start + _EXCERPT] or "the end" for text in (ours, theirs))
+    return f"from character {start + 1}: here {here!r}, there {there!r}"

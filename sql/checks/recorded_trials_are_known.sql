@@ -1,0 +1,67 @@
+-- view: recorded_trials_are_known
+-- grain: stream_id
+-- inputs: int_attempts, int_attempts_started, int_calls_summed, int_question_targets,
+--     int_tool_times
+-- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   unknown varchar[]: what nobody knows of it
+-- equation: only of an imported attempt may a value be unknown: its keys, how it ended,
+--     tokens and times of its calls, times of its actions, what its answers revealed
+-- source: docs/imports.md: a value that the source lacks is null; docs/log-format.md
+-- notes: returns the attempts that break it. How an attempt ended is asked of finished
+--     ones, what was revealed of those that count.
+with calls as (
+    select
+        stream_id,
+        bool_or(
+            input_tokens is null
+            or output_tokens is null
+            or cached_input_tokens is null
+            or model_seconds is null
+        ) as has_unknown
+    from int_calls_summed
+    group by stream_id
+),
+
+answers as (
+    select distinct stream_id
+    from int_question_targets
+    where segment_id is null
+),
+
+examined as (
+    select
+        started.stream_id,
+        [
+            case when not started.has_every_key then 'keys' end,
+            case
+                when
+                    attempts.attempt_state in ('valid', 'ungraded')
+                    and (
+                        attempts.ended_by is null
+                        or attempts.duration_ms is null
+                        or attempts.recorded_action_count is null
+                    )
+                    then 'end'
+            end,
+            case when calls.has_unknown then 'calls' end,
+            case
+                when tools.stream_id is not null and tools.tool_seconds is null
+                    then 'action times'
+            end,
+            case when answers.stream_id is not null then 'revealed segments' end
+        ] as marks
+    from int_attempts_started as started
+    inner join int_attempts as attempts
+        on started.stream_id = attempts.stream_id
+    left join calls on started.stream_id = calls.stream_id
+    left join int_tool_times as tools on started.stream_id = tools.stream_id
+    left join answers on started.stream_id = answers.stream_id
+    where not started.is_imported
+)
+
+select
+    stream_id,
+    list_filter(marks, lambda mark: mark is not null) as unknown
+from examined
+where len(list_filter(marks, lambda mark: mark is not null)) > 0

@@ -1,0 +1,22 @@
+-- view: stg_experiments_retuned
+-- grain: stream_id, sequence
+-- inputs: events
+-- outputs:
+--   stream_id varchar: the daemon's stream
+--   sequence bigint: number of the event in its stream, from 0
+--   recorded_at_us bigint: UTC, microseconds since the epoch
+--   experiment varchar: name of the experiment
+--   concurrency bigint: most trials at a time from then on
+--   requested_by varchar: who asked, as they call themselves
+-- equation: none; renames the fields of one event type
+-- source: recorder/events, event experiment_retuned
+-- notes: one row is one request.
+select
+    stream_id,
+    sequence,
+    recorded_at_us,
+    experiment_retuned.experiment,
+    experiment_retuned.concurrency,
+    experiment_retuned.by as requested_by
+from events
+where type = 'experiment_retuned'

@@ -1,0 +1,26 @@
+-- view: stg_experiments_submitted
+-- grain: stream_id, sequence
+-- inputs: events
+-- outputs:
+--   stream_id varchar: the daemon's stream
+--   sequence bigint: number of the event in its stream, from 0
+--   recorded_at_us bigint: UTC, microseconds since the epoch
+--   experiment varchar: name of the experiment
+--   config_json varchar: normalised experiment file
+--   config_digest varchar: SHA-256 of it
+--   path varchar: file that it came from; relative paths start in its folder
+--   requested_by varchar: who asked, as they call themselves
+-- equation: none; renames the fields of one event type
+-- source: recorder/events, event experiment_submitted
+-- notes: one row is one submission. Of one name the last recorded counts.
+select
+    stream_id,
+    sequence,
+    recorded_at_us,
+    experiment_submitted.experiment,
+    experiment_submitted.config_json,
+    experiment_submitted.config_digest,
+    experiment_submitted.path,
+    experiment_submitted.by as requested_by
+from events
+where type = 'experiment_submitted'

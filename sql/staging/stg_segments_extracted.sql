@@ -1,0 +1,40 @@
+-- view: stg_segments_extracted
+-- grain: stream_id, sequence
+-- inputs: events
+-- outputs:
+--   stream_id varchar: the attempt, or run, in the event stream
+--   sequence bigint: number of the event in its stream, from 0
+--   experiment_id varchar: name of the experiment
+--   recorded_at_us bigint: UTC, microseconds since the epoch
+--   benchmark varchar: name of the benchmark
+--   task_id varchar: id of the task
+--   task_digest varchar: digest of the task
+--   extractor varchar: rules/N, or the model's name
+--   extractor_digest varchar: digest of all that decides its result
+--   grounding varchar[]: what it looked at beside the prompt
+--   segments struct[]: what was found, in the order of the prompt
+--   rejected struct[]: value and reason of what was proposed and not taken
+--   input_tokens bigint: tokens of its model calls; null without a model
+--   output_tokens bigint: tokens of their replies; null without a model
+--   cost_usd double: price of its model calls; null if unknown or without a model
+-- equation: none; renames the fields of one event type
+-- source: recorder/events, event segments_extracted
+-- notes: one row is one extraction from one task.
+select
+    stream_id,
+    sequence,
+    experiment_id,
+    recorded_at_us,
+    segments_extracted.benchmark,
+    segments_extracted.task_id,
+    segments_extracted.task_digest,
+    segments_extracted.extractor,
+    segments_extracted.extractor_digest,
+    segments_extracted.grounding,
+    segments_extracted.segments,
+    segments_extracted.rejected,
+    segments_extracted.usage.input_tokens,
+    segments_extracted.usage.output_tokens,
+    segments_extracted.usage.cost_usd
+from events
+where type = 'segments_extracted'

@@ -1,0 +1,161 @@
+"""The gateway under load: what it adds to each call, and its memory, beside a bare proxy and the library alone.
+
+Everything runs on this machine at once: agents, gateway and a provider that takes no time, each in its process. With
+many trials at once the processors are the limit, and a call waits for all the others; alone, it waits for nothing.
+"""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tests.bench.figures import Figure, figure
+from tests.bench.gateway_load import Load, run
+
+DOORS = "tests.bench.gateway_doors"
+WARMING_TURNS = ALONE_TURNS = 15
+BASELINES = {"proxy": "a bare proxy", "library": "litellm alone"}
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of every door: many trials at once, and then, but not for the library, one alone."""
+
+    crowd: dict[str, Load]
+    alone: dict[str, Load]
+
+
+class Door(msgspec.Struct, frozen=True):
+    """A server that is measured."""
+
+    url: str
+    pid: int
+
+    @property
+    def resident_mib(self) -> float:
+        """Its memory."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+    @property
+    def cpu_s(self) -> float:
+        """The CPU that it has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(directory: Path, *, runs: int, trials: int, turns: int, calls: int) -> list[Figure]:
+    """Measure the gateway and what it is compared with, in turn.
+
+    Args:
+        directory: An empty directory on a real disk.
+        runs: Repetitions; the medians are reported.
+        trials: How many at once.
+        turns: Calls of each.
+        calls: After how many calls the memory is measured for the second time; the first is after a tenth.
+    """
+    rounds = [asyncio.run(_round(directory / f"round-{number}", trials, turns)) for number in range(runs)]
+    memories = [asyncio.run(_memory(directory / f"memory-{number}", trials, turns, calls)) for number in range(runs)]
+    figures = [each for baseline in BASELINES for each in _crowd(rounds, trials, baseline)]
+    own = [one.crowd["own"] for one in rounds]
+    name = f"gateway, {trials} trials, model in process"
+    figures.append(figure(f"{name}: calls", "/s", [each.per_second for each in own]))
+    figures.append(figure(f"{name}: CPU per call", "ms", [each.cpu_ms for each in own]))
+    figures += [_added(rounds, share) for share in (0.5, 0.99)]
+    memory = figure(
+        f"gateway, resident memory after {calls:,} calls",
+        "MiB",
+        [after for _, after in memories],
+        baselines=[early for early, _ in memories],
+        baseline_name="after a tenth of them",
+    )
+    return [*figures, memory]
+
+
+def _crowd(rounds: Sequence[Round], trials: int, baseline: str) -> list[Figure]:
+    """Many trials at once, against one of the baselines."""
+
+    def against(what: str, unit: str, of: Callable[[Load], float]) -> Figure:
+        return figure(
+            f"gateway, {trials} trials: {what}",
+            unit,
+            [of(one.crowd["gateway"]) for one in rounds],
+            baselines=[of(one.crowd[baseline]) for one in rounds],
+            baseline_name=BASELINES[baseline],
+        )
+
+    return [
+        against("calls", "/s", lambda load: load.per_second),
+        against("CPU per call", "ms", lambda load: load.cpu_ms),
+        against("p50", "ms", lambda load: load.quantile_ms(0.5)),
+        against("p99", "ms", lambda load: load.quantile_ms(0.99)),
+    ]
+
+
+def _added(rounds: Sequence[Round], share: float) -> Figure:
+    """What the gateway adds to a call of one trial alone, against what a proxy adds."""
+
+    def added(one: Round, door: str) -> float:
+        return one.alone[door].quantile_ms(share) - one.alone["provider"].quantile_ms(share)
+
+    return figure(
+        f"gateway, one trial: added at p{share * 100:.0f}",
+        "ms",
+        [added(one, "gateway") for one in rounds],
+        baselines=[added(one, "proxy") for one in rounds],
+        baseline_name="a bare proxy",
+    )
+
+
+async def _round(directory: Path, trials: int, turns: int) -> Round:
+    """Measure every door in turn, none while another one works; each is warmed by one trial first."""
+    crowd, alone = {}, {}
+    with _served("provider") as provider:
+        doors = {
+            "provider": ("provider",),
+            "proxy": ("proxy", provider.url),
+            "gateway": ("gateway", str(directory / "gateway"), provider.url),
+            "own": ("own", str(directory / "own")),
+        }
+        for name, command in doors.items():
+            has_keys = name in ("gateway", "own")
+            with _served(*command) as door:
+                await run(door.url, trials=1, turns=WARMING_TURNS, first=10**6, has_keys=has_keys)
+                began_s = door.cpu_s
+                load = await run(door.url, trials=trials, turns=turns, has_keys=has_keys)
+                crowd[name] = msgspec.structs.replace(load, cpu_s=door.cpu_s - began_s)
+                alone[name] = await run(door.url, trials=1, turns=ALONE_TURNS, first=10**7, has_keys=has_keys)
+        command = (sys.executable, "-m", DOORS, "library", provider.url, str(trials), str(turns))
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
+        crowd["library"] = msgspec.json.decode(done.stdout.splitlines()[-1], type=Load)
+    return Round(crowd=crowd, alone=alone)
+
+
+async def _memory(directory: Path, trials: int, turns: int, calls: int) -> tuple[float, float]:
+    """Memory of the gateway with litellm after a tenth of the calls and after all, in trials that come and go."""
+    found = []
+    with _served("provider") as provider, _served("gateway", str(directory), provider.url) as door:
+        done = 0
+        for target in (calls // 10, calls):
+            while done < target:
+                await run(door.url, trials=trials, turns=turns, first=done)
+                done += trials * turns
+            found.append(door.resident_mib)
+    return found[0], found[1]
+
+
+@contextlib.contextmanager
+def _served(*command: str) -> Iterator[Door]:
+    """Run a server while the block runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", DOORS, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield Door(f"http://127.0.0.1:{int(process.stdout.readline())}", process.pid)
+    finally:
+        process.communicate()

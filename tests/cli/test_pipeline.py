@@ -1,0 +1,130 @@
+"""From tasks to a benchmark with the real program: what comes out, and that being killed changes nothing of it."""
+
+import json
+import signal
+
+import pytest
+
+from tests.cli.program import (
+    assert_same_rows,
+    count_events,
+    end,
+    lhaw_record,
+    named_tables,
+    query,
+    start,
+    verify,
+    wait_until,
+)
+
+TABLES = ("by_severity", "by_segments_removed", "variant_breakdown", "by_class")
+SMALL = ("--task=sales-report", "--segments=1", "--severity=delete", "--severity=vaguify", "--per-task=2")
+CONTENT = "select count(*) from events where type not in ('run_started', 'run_finished')"
+PATIENCE_SECONDS = 240.0
+MOMENTS = ("trial_finished", "segments_extracted", "variant_generated", "benchmark_selected")
+
+
+def _pipeline(store, out):
+    return ("pipeline", "desk", *SMALL, "--store", store, "--out", out)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A pipeline over one task that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    done = lhaw_record(*_pipeline(folder / "store", folder / "set.json"), timeout=PATIENCE_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_the_pipeline_ends_with_a_benchmark_and_its_tables(whole):
+    """One command gives a dataset file, its card with a figure, and the tables that say what the variants do."""
+    folder, done = whole
+    rows = json.loads((folder / "set.json").read_text())
+    assert rows
+    assert {row["original_task"] for row in rows} == {"sales-report"}
+    assert all(row["underspecified_prompt"] != row["original_prompt"] for row in rows)
+    assert "sales-report" in (folder / "set.md").read_text()
+    assert list(folder.glob("set-distribution.*"))
+    for name in TABLES[:3]:
+        assert f"{name}:" in done.stdout
+    verify(folder / "store")
+
+
+def test_its_classes_come_from_trials_and_its_variants_from_the_task(whole):
+    """Every selected variant was run by the classifier before it was chosen, and evaluated afterwards."""
+    store = whole[0] / "store"
+    ((chosen, classified, evaluated),) = query(
+        store,
+        """
+        with chosen as (
+            select unnest(benchmark_selected.variants).variant_digest as variant_digest
+            from events where type = 'benchmark_selected'
+        )
+        select
+            (select count(*) from chosen),
+            count(distinct variant_digest) filter (where role = 'classifier'),
+            count(distinct variant_digest) filter (where role = 'evaluated' and condition = 'ask_user')
+        from trials inner join chosen using (variant_digest) where trial_state = 'valid'
+        """,
+    )
+    assert chosen == classified == evaluated > 0
+
+
+def test_the_same_command_again_does_nothing(whole, tmp_path):
+    """A finished pipeline runs no trial, makes no variant and selects nothing anew; the file is the same."""
+    folder, _ = whole
+    before = query(
+        folder / "store", "select count(*) from events where type <> 'run_started' and type <> 'run_finished'"
+    )
+    done = lhaw_record(*_pipeline(folder / "store", tmp_path / "again.json"))
+    assert done.returncode == 0, done.stderr
+    after = query(
+        folder / "store", "select count(*) from events where type <> 'run_started' and type <> 'run_finished'"
+    )
+    assert after == before
+    assert (tmp_path / "again.json").read_bytes() == (folder / "set.json").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_pipeline_killed_in_every_phase_ends_like_one_that_was_not(whole, tmp_path):
+    """SIGKILL in every phase: the same command goes on, to the same file and the same tables."""
+    folder, _ = whole
+    store, out = tmp_path / "store", tmp_path / "set.json"
+    for event in MOMENTS:
+        process = start(*_pipeline(store, out))
+        known = count_events(store, event)
+        wait_until(lambda event=event, known=known: count_events(store, event) > known, f"one more {event}")
+        process.send_signal(signal.SIGKILL)
+        end(process)
+    done = lhaw_record(*_pipeline(store, out), timeout=PATIENCE_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == (folder / "set.json").read_bytes()
+    assert_same_rows(named_tables(store, TABLES), named_tables(folder / "store", TABLES))
+    made = query(
+        store,
+        "select count(*), count(distinct variant_generated.variant_digest) from events "
+        "where type = 'variant_generated' and variant_generated.variant.ambiguity_class is null",
+    )
+    assert made[0][0] == made[0][1]
+    verify(store)
+
+
+def test_a_design_without_a_classifier_is_refused(tmp_path):
+    """A pipeline needs agents of both roles; the message says which is missing."""
+    design = tmp_path / "design.toml"
+    design.write_text(
+        'name = "d"\nconditions = ["full"]\nbenchmark = "desk"\n[[agents]]\nname = "a"\nmodel = "scripted/never"\n'
+    )
+    done = lhaw_record("pipeline", "desk", "--store", tmp_path / "s", "--experiment", design)
+    assert done.returncode == 2
+    assert "role = 'classifier'" in done.stderr
+    assert not (tmp_path / "s").exists()
+
+
+def test_tasks_without_agents_need_a_design(tmp_path):
+    """Only desk has embedded agents; of other tasks the command says what to name."""
+    (tmp_path / "tasks.jsonl").write_text('{"task_id": "t", "prompt": "Write notes.txt."}\n')
+    done = lhaw_record("pipeline", "own", "--from", tmp_path / "tasks.jsonl", "--store", tmp_path / "s")
+    assert done.returncode == 1
+    assert "--experiment FILE" in done.stderr

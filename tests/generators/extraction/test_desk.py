@@ -1,0 +1,85 @@
+"""The desk benchmark: what is removed there can be had back by asking, since that is what its trials measure."""
+
+import importlib
+
+import pytest
+
+from generators.protocol import Grounding
+from generators.rewriting.occurrences import Prompt
+from generators.sources.desk import DeskSource
+from runners.models.scripted import knowledge
+from runners.models.scripted.recipe import match_value
+from runners.models.scripted.transcript import Statement
+from runners.users.matcher import matching_segments
+from runners.users.replies import answer_with
+from tests.generators.extraction.extracting import segments
+
+SOURCES = {each.task.task_id: each for each in DeskSource().tasks()}
+LEAST_REVEALED, LEAST_UNDERSTOOD = 0.9, 0.85
+
+
+def stated(recipe, prompt):
+    """Parameter -> value of what a prompt says, as the scripted agents read it."""
+    one_line = " ".join(prompt.split())
+    return {
+        parameter.name: match_value(match)
+        for parameter in recipe.parameters
+        if (match := knowledge._matches((parameter,), one_line).get(parameter.name))
+    }
+
+
+def regained(recipe, prompt, segment):
+    """For each parameter that a prompt lost with a segment: whether asking revealed it, and gave the value back."""
+    blanked = prompt
+    for place in reversed(Prompt(prompt).occurrences(segment)):
+        blanked = blanked[: place.start] + "___" + blanked[place.end :]
+    truth, left = stated(recipe, prompt), stated(recipe, blanked)
+    for parameter in recipe.parameters:
+        if left.get(parameter.name) == truth.get(parameter.name):
+            continue
+        asked = matching_segments(parameter.question, "", [segment])
+        reply = Statement(text=answer_with([segment] if asked else []), question=parameter.question)
+        news = knowledge._news(recipe.parameters, reply, left)
+        yield parameter.name, bool(asked), news.get(parameter.name) == truth[parameter.name]
+
+
+def test_what_the_scripted_agents_need_is_found_and_can_be_asked_back():
+    """Nearly every parameter of every recipe is a segment that its question reveals and its answer restores."""
+    needed, revealed, understood = set(), set(), set()
+    for task_id, source in SOURCES.items():
+        name = task_id.replace("-", "_")
+        recipe = importlib.import_module(f"runners.models.scripted.recipes.{name}").RECIPE
+        needed |= {(task_id, parameter) for parameter in stated(recipe, source.task.prompt)}
+        for segment in segments(source, Grounding()):
+            for parameter, is_revealed, is_understood in regained(recipe, source.task.prompt, segment):
+                revealed |= {(task_id, parameter)} if is_revealed else set()
+                understood |= {(task_id, parameter)} if is_understood else set()
+    assert len(revealed) >= LEAST_REVEALED * len(needed), sorted(needed - revealed)
+    assert len(understood) >= LEAST_UNDERSTOOD * len(needed), sorted(needed - understood)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "subdimensions"),
+    [
+        ("expense-audit", {"temporal", "identifier", "target", "numeric_bound", "selection", "content", "format"}),
+        ("payroll-overtime", {"temporal", "selection", "target", "numeric_bound", "precision", "business_logic"}),
+    ],
+)
+def test_a_task_has_segments_of_many_kinds(task_id, subdimensions):
+    """Variants of one task can differ in what they hide."""
+    assert subdimensions <= {each.subdimension for each in segments(SOURCES[task_id], Grounding())}
+
+
+def test_a_period_and_a_list_of_people_are_one_segment_each():
+    """What a person would answer in one breath is not torn apart."""
+    values = [each.value for source in SOURCES.values() for each in segments(source, Grounding())]
+    assert any(value.count("-") == 4 and " to " in value for value in values)
+    assert any(value.count(", ") >= 3 and value.istitle() for value in values)
+
+
+def test_files_of_the_workspace_are_inputs():
+    """With the workspace known, no file in it is taken for something to be written."""
+    for source in SOURCES.values():
+        for each in segments(source, Grounding()):
+            if each.value in source.files:
+                assert each.dimension == "input", (source.task.task_id, each.value)

@@ -1,0 +1,29 @@
+"""The figures of docs/extraction.md hold on the development labels; the test labels are scored by hand, once."""
+
+import asyncio
+
+import pytest
+
+from generators.extraction import RuleExtractor
+from tests.generators.labelled import REAL
+from tests.generators.measure_extractor import RULES, label_scores, main, measure, span_scores
+
+LEAST = {"precision": 0.8, "recall": 0.8}
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+def test_precision_and_recall_on_the_development_labels():
+    """A change of a rule that loses segments, or finds many that are none, is seen."""
+    results = asyncio.run(measure(RuleExtractor(), "development"))
+    values = {name: share.value for name, share in span_scores(results, is_exact=False)}
+    assert all(values[name] >= least for name, least in LEAST.items()), values
+    labels = {name: share.value for name, share in label_scores(results)}
+    assert labels["dimension"] >= 0.85, labels
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+def test_the_rules_are_what_is_measured_by_default(capsys):
+    """The command of the docs needs no name of an extractor."""
+    main(["--split", "development"])
+    assert capsys.readouterr().out.startswith(f"{RuleExtractor.name} ({RuleExtractor().digest}) on development")
+    assert RULES == "generators.extraction:RuleExtractor"

@@ -1,0 +1,144 @@
+"""What the rules find, on invented sentences: the value a person would answer, and where it belongs."""
+
+import pytest
+
+from tests.generators.extraction.extracting import found
+
+CASES = [
+    # files, folders, addresses
+    ("Read `stock_a.csv` first.", "stock_a.csv", "input/identifier"),
+    ("Save the plan as plan_v2.docx.", "plan_v2.docx", "goal/target"),
+    ("Open /srv/data/march/log.txt and count.", "/srv/data/march/log.txt", "input/location"),
+    ("Write everything to out/summary.md.", "out/summary.md", "goal/target"),
+    ('Look into the "Shared/Team Files" folder.', "Shared/Team Files", "input/location"),
+    ("Download the sheet to the scratch directory.", "scratch directory", "goal/target"),
+    ("Summarise https://example.org/2024/bridges for me.", "https://example.org/2024/bridges", "input/location"),
+    ("Take C:\\data\\in.xlsx as it is.", "C:\\data\\in.xlsx", "input/location"),
+    # time
+    ("Count visits from 2024-02-01 to 2024-02-29.", "2024-02-01 to 2024-02-29", "constraint/temporal"),
+    ("It must start between 09:00 and 11:30.", "09:00 and 11:30", "constraint/temporal"),
+    ("Everything after 3 May 2023 counts.", "3 May 2023", "constraint/temporal"),
+    ("Use the figures of the last 6 weeks.", "last 6 weeks", "constraint/temporal"),
+    ("Compare Q1 2024 with Q2 2024.", "Q2 2024", "constraint/temporal"),
+    ("Use the rate of the first day of the month.", "first day of the month", "constraint/temporal"),
+    # numbers, amounts, rounding
+    ("List invoices above $1,250.", "$1,250", "constraint/numeric_bound"),
+    ("Flag a gap of more than 7.5%.", "7.5%", "constraint/numeric_bound"),
+    ("Ship what weighs under 20 kg.", "20 kg", "constraint/numeric_bound"),
+    ("Show the 8 suppliers with most orders.", "8 suppliers", "constraint/numeric_bound"),
+    ("Give the mean rounded to three decimals.", "three decimals", "constraint/precision"),
+    ("Round it to the nearest hundred.", "nearest hundred", "constraint/precision"),
+    ("Times are rounded down to full five minutes.", "down to full five minutes", "constraint/precision"),
+    # formats, colours, order
+    ("Dates are written DD/MM/YYYY.", "DD/MM/YYYY", "goal/format"),
+    ("Give me a semicolon-separated list.", "semicolon-separated", "goal/format"),
+    ("Draw a stacked bar chart of it.", "stacked bar chart", "goal/format"),
+    ("Return the result as JSON.", "JSON", "goal/format"),
+    ("Use the format `<id>: <name>` for each line.", "<id>: <name>", "goal/format"),
+    ("The walking time should be in minutes.", "minutes", "goal/format"),
+    ("Mark late rows in dark red.", "dark red", "constraint/method"),
+    ("Sort the rows by price, cheapest first.", "price, cheapest first", "goal/format"),
+    ("List the stations in alphabetical order.", "alphabetical order", "goal/format"),
+    ("Go back to the third commit.", "third commit", "input/version"),
+    # names
+    ("Write a table with the columns id, name and due.", "id, name and due", "goal/content"),
+    ('Add the columns "Start", "End" and "Room".', '"Start", "End" and "Room"', "goal/content"),
+    ("Take the names from the sheet Suppliers.", "sheet Suppliers", "input/identifier"),
+    ("Invite Ada Byron, Kurt Weil and Lena Ott.", "Ada Byron, Kurt Weil and Lena Ott", "input/identifier"),
+    ("Then inform Ada Byron of the total.", "Ada Byron", "context/conventions"),
+    ("Send it to ada@example.org when done.", "ada@example.org", "context/conventions"),
+    ("Close ticket OPS-114 afterwards.", "OPS-114", "input/identifier"),
+    ("It needs version 3.12.1 of the tool.", "3.12.1", "input/version"),
+    ("Only the department Quality is concerned.", "department Quality", "constraint/selection"),
+    # rules
+    ("Count orders with the status open or late.", "open or late", "constraint/selection"),
+    ("Ignore orders without a customer.", "orders without a customer", "constraint/selection"),
+    ("A partner is defined as a client with a contract.", "a client with a contract", "context/terminology"),
+    ("The margin is revenue minus cost.", "revenue minus cost", "context/business_logic"),
+    ("Of two equal rides, only the last counts.", "Of two equal rides, only the last counts", "context/business_logic"),
+    ("If a bill has no date, it is due at once.", "If a bill has no date, it is due at once", "context/business_logic"),
+    ("Build it in PyTorch.", "PyTorch", "constraint/method"),
+    ("It has one line for each branch.", "each branch", "constraint/method"),
+    ("Give the turnover per branch.", "turnover per branch", "goal/content"),
+    ("Never delete a row.", "delete a row", "constraint/method"),
+    ("All times are UTC+3.", "UTC+3", "context/conventions"),
+    # what is wanted
+    ("Calculate the average fare for each line.", "average fare for each line", "goal/content"),
+    ("Create a packing list for the trip.", "packing list for the trip", "goal/target"),
+    ("Tell me how many riders changed trains.", "how many riders changed trains", "goal/content"),
+    ("What is the longest bridge in my local files?", "local files", "input/source"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("prompt", "value", "label"), CASES)
+def test_a_value_is_found_where_it_belongs(prompt, value, label):
+    """Each kind of information is found with the span that a person would answer, in its place in the taxonomy."""
+    assert found(prompt).get(value) == label, found(prompt)
+
+
+NOTHING = [
+    ("Go to http://office.example.com:8080/ first.", "the address of the environment"),
+    ("1. Open it.\n2. Close it.", "the numbers of a list"),
+    ("Here is what I saw:\n\nIt did not work.", "prose without anything to remove"),
+    ("```\nx = 41\nread('a.csv')\n```", "code is data"),
+    ("That is the report. Write the report.", "a bare noun"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "what"), NOTHING)
+def test_what_is_no_segment_is_not_found(prompt, what):
+    """Addresses of the environment, numbers of lists, code and bare nouns are no segments."""
+    assert found(prompt) == {}, what
+
+
+def test_numbers_of_code_that_the_prompt_says_to_use_are_found():
+    """A block of code is data unless a sentence with a colon says to use it."""
+    code = "```python\nresize(640)\nname = 'x'\n```"
+    assert list(found(f"Load the picture as follows:\n{code}")) == ["640"]
+    assert found(f"This failed yesterday.\n\n{code}") == {"yesterday": "constraint/temporal"}
+
+
+def test_the_best_of_two_that_overlap_stays():
+    """A date inside a condition is the smaller piece of information, so it is the segment."""
+    assert list(found("Take the bills that are due on 2024-07-01.")) == ["2024-07-01"]
+
+
+def test_a_phrase_is_cut_where_a_better_find_begins():
+    """What is wanted and the commit it is about are two segments, without the preposition between them."""
+    assert list(found("Tell me what files were changed in the third commit.")) == [
+        "what files were changed",
+        "third commit",
+    ]
+
+
+def test_what_is_said_again_is_no_second_segment():
+    """A value counts once, at its first place; a file named again without its folder is the same."""
+    values = list(found("Read data/in/a.csv. Then sort a.csv. Check data/in/a.csv again."))
+    assert values == ["data/in/a.csv"]
+
+
+def test_a_format_beside_a_file_of_that_format_says_nothing_new():
+    """The words "an Excel file" beside report.xlsx cannot be removed alone."""
+    assert list(found("Save it as report.xlsx. It must be an Excel file.")) == ["report.xlsx"]
+    assert list(found("It must be an Excel file.")) == ["Excel"]
+
+
+def test_a_file_is_read_or_written_by_the_words_before_it():
+    """In one sentence a file that is read and one that is written are told apart."""
+    labels = found("Copy the rows of a.csv into b.csv and compare them with c.csv.")
+    assert labels["a.csv"] == "input/identifier"
+    assert labels["b.csv"] == "goal/target"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "values"),
+    [
+        ("Speichere den Bericht „Absatz“ vom 03.04.2024 als absatz.pdf.", {"Absatz", "03.04.2024", "absatz.pdf"}),
+        ("请从 data/sales.csv 中提取2024年3月的数据并保存为“out.xlsx”。", {"data/sales.csv", "2024年3月", "out.xlsx"}),
+        ("Bewaar “totaal” van 01.02.2024 tot sum.txt.", {"totaal", "01.02.2024", "sum.txt"}),
+        ("اقرأ الملف data.csv بتاريخ 2024-05-01", {"data.csv", "2024-05-01"}),
+    ],
+)
+def test_other_languages_give_files_dates_and_quoted_terms(prompt, values):
+    """Where the words are not English, what has a form of its own is found all the same."""
+    assert values <= set(found(prompt)), found(prompt)

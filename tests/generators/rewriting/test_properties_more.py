@@ -1,0 +1,148 @@
+"""Laws of the embedded rewriter, over prompts put together at random."""
+
+import re
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from generators.errors import RewritingFailed
+from generators.protocol import Removal
+from generators.rewriting import problems_of
+from generators.rewriting.occurrences import Prompt, remaining
+from tests.generators.rewriting.making import REWRITER, segment
+
+SEVERITIES = st.sampled_from(["delete", "vaguify", "genericize"])
+VALUES = st.sampled_from(
+    [
+        "plan.xlsx",
+        "data/in",
+        "42",
+        "1,500 EUR",
+        "3 days",
+        "Ada Berg",
+        "2031-05-06",
+        "JSON",
+        "the unit North",
+        "a+b(c)*?",
+        "12 %",
+    ]
+)
+FRAMES = st.sampled_from(
+    [
+        "Read {} and write the totals to out.md.",
+        "Write the result to `{}` for the team.",
+        "Use the file {} of last week; it is the right one.",
+        "Flag every row above {} or without a name.",
+        "The limit is {}.",
+        "Keep everything from {}, then sort it.",
+        'Name it "{}" and send it to Bo.',
+        "{} is what counts.",
+        "- {}",
+        "1. Compare {} with the old list",
+        "See ({}) for the details.",
+        "| limit | {} |",
+    ]
+)
+FILLERS = st.sampled_from(
+    [
+        "Please do this today.",
+        "Do not change anything else.",
+        "",
+        "Thank you!",
+        "Bitte nichts ändern.",
+        "结果用中文写。",
+    ]
+)
+LINES = st.lists(st.tuples(FRAMES, st.integers(0, 2)), min_size=1, max_size=4)
+
+
+@st.composite
+def prompts(draw):
+    """Return a prompt with one or two values in it, and their segments; the first stands in every frame numbered 0."""
+    values = draw(st.lists(VALUES, min_size=1, max_size=2, unique=True))
+    lines = []
+    for frame, which in draw(LINES):
+        lines += [frame.format(values[which % len(values)]), draw(FILLERS)]
+    text = draw(st.sampled_from(["\n", "\r\n"])).join([draw(FILLERS), *lines])
+    removed = tuple(
+        segment(value, "constraint", "selection", segment_id=f"S{number}")
+        for number, value in enumerate(values, start=1)
+        if value in text
+    )
+    assume(removed)
+    return text, removed
+
+
+def rewriting_of(prompt, removed, severity):
+    """Return the rewriting, or end this example where the rules say that they cannot."""
+    try:
+        return REWRITER.rewriting(prompt, Removal(segments=removed, severity=severity))
+    except RewritingFailed:
+        assume(False)
+
+
+@settings(deadline=None, max_examples=2500)
+@given(prompts(), SEVERITIES)
+def test_no_removed_value_remains(made, severity):
+    """After a rewriting no value is found in any of its forms."""
+    prompt, removed = made
+    text = rewriting_of(prompt, removed, severity).prompt
+    assert remaining(Prompt(prompt), Prompt(text), removed) == {}
+
+
+@settings(deadline=None, max_examples=2500)
+@given(prompts(), SEVERITIES)
+def test_lines_without_a_value_stay_as_they_are(made, severity):
+    """Every line that holds no value is there afterwards, in its order."""
+    prompt, removed = made
+    left = iter(rewriting_of(prompt, removed, severity).prompt.splitlines())
+    places = [place.start for each in removed for place in Prompt(prompt).occurrences(each)]
+    start = 0
+    for line in prompt.splitlines(keepends=True):
+        has_value = any(start <= place < start + len(line) for place in places)
+        start += len(line)
+        assert has_value or not line.strip() or any(each == line.rstrip("\r\n") for each in left), line
+
+
+@settings(deadline=None, max_examples=2500)
+@given(prompts(), SEVERITIES)
+def test_line_ends_stay(made, severity):
+    """A prompt with Windows line ends keeps them, one without gets none."""
+    prompt, removed = made
+    text = rewriting_of(prompt, removed, severity).prompt
+    if "\r\n" in prompt:
+        assert not re.search(r"(?<!\r)\n", text)
+    else:
+        assert "\r" not in text
+
+
+@settings(deadline=None, max_examples=2500)
+@given(prompts(), SEVERITIES)
+def test_what_passes_the_checks_reads_like_text(made, severity):
+    """The checks never raise; and no rewriting of the rules breaks quotes, brackets or spaces."""
+    prompt, removed = made
+    removal = Removal(segments=removed, severity=severity)
+    rewriting = rewriting_of(prompt, removed, severity)
+    failed = {each.check for each in problems_of(prompt, rewriting, removal)}
+    assert failed.isdisjoint({"value_is_gone", "questions_exist", "questions_keep_the_secret", "no_placeholder"})
+
+
+@settings(deadline=None, max_examples=2500)
+@given(prompts(), SEVERITIES)
+def test_the_same_removal_gives_the_same_rewriting(made, severity):
+    """Rewriting is a function: prompt and removal decide everything."""
+    prompt, removed = made
+    assert rewriting_of(prompt, removed, severity) == rewriting_of(prompt, removed, severity)
+
+
+@settings(deadline=None, max_examples=2500)
+@given(st.text(max_size=40), st.text(min_size=1, max_size=12).filter(str.strip), st.text(max_size=40), SEVERITIES)
+def test_any_text_and_any_part_of_it(before, value, after, severity):
+    """Whatever a prompt holds, a part of it is taken out or refused with a reason; nothing else is raised."""
+    text = before + value + after
+    removal = Removal(segments=(segment(value),), severity=severity)
+    try:
+        rewriting = REWRITER.rewriting(text, removal)
+    except RewritingFailed:
+        return
+    problems_of(text, rewriting, removal)

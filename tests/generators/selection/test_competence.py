@@ -1,0 +1,121 @@
+"""Competence: a task is chosen, refused or unknown, and never one for the want of data."""
+
+import pytest
+
+from generators.selection import AgentValue, competent_tasks, judge_task
+from tests.analytics.make_store import Store as Written
+from tests.generators.selection.stores import to_disk
+
+
+def value(agent="a", trials=3, successes=1, progress=0.5):
+    """What the tables say of an agent on a task."""
+    return AgentValue(
+        agent=agent,
+        n_trials=trials,
+        n_success=successes,
+        pass_at_k=None,
+        checkpoint_progress=progress if trials else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("agents", "verdict", "reason"),
+    [
+        ([value(), value("b", successes=3)], "chosen", ""),
+        ([value(), value("b", successes=0)], "not_chosen", "not solved by b (0 of 3)"),
+        ([value(trials=4, successes=0), value("b", successes=0)], "not_chosen", "not solved by a (0 of 4), b (0 of 3)"),
+        ([value(), value("b", trials=0, successes=0)], "unknown", "no valid full trials of b"),
+        ([value(trials=0, successes=0)] * 2, "unknown", "no valid full trials"),
+        ([value(trials=2)], "unknown", "too few trials of a (2 of 3)"),
+        ([value(trials=2, successes=0)], "unknown", "too few trials of a (2 of 3)"),
+        ([value(trials=2), value("b", successes=0)], "not_chosen", "not solved by b (0 of 3)"),
+        ([], "unknown", "no valid full trials"),
+    ],
+)
+def test_every_reference_agent_must_solve_it(agents, verdict, reason):
+    """Rule solvable: pass@k > 0 for all; one that fails always settles it, and missing trials settle nothing."""
+    found = judge_task("desk", "t", agents, rule="solvable")
+    assert (found.verdict, found.reason, found.is_chosen) == (verdict, reason, verdict == "chosen")
+
+
+@pytest.mark.parametrize(
+    ("agents", "verdict", "reason", "progress"),
+    [
+        ([value(progress=0.2, successes=0), value("b", progress=0.8)], "chosen", "", 50.0),
+        ([value(progress=0.2), value("b", progress=0.79)], "not_chosen", "mean progress 49.5 %, below 50 %", 49.5),
+        ([value(progress=1 / 3), value("b", progress=2 / 3)], "chosen", "", 50.0),
+        ([value(progress=1.0), value("b", trials=0)], "unknown", "no valid full trials of b", None),
+        ([value(progress=1.0, trials=1)], "unknown", "too few trials of a (1 of 3)", None),
+        ([value(progress=None)], "unknown", "a trial has no points to reach", None),
+    ],
+)
+def test_the_mean_progress_must_reach_half(agents, verdict, reason, progress):
+    """Rule progress: the mean over reference agents, each weighing the same, at least 50 %; success does not matter."""
+    found = judge_task("tac", "t", agents, rule="progress")
+    assert (found.verdict, found.reason, found.progress_pct) == (verdict, reason, progress)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A store with the full trials of two agents on some tasks."""
+    written = Written(trials=3)
+    for task_id in ("solved", "failed", "short", "never_tried", "broken"):
+        written.task(task_id, (1, 1))
+    for agent in ("a", "b"):
+        for index in range(3):
+            written.trial("solved", "full", index, agent=agent, scores=(1, index == 0))
+            written.trial("failed", "full", index, agent=agent, scores=(1, agent == "a"))
+            written.trial("broken", "full", index, agent=agent, ends="failed")
+    for index in range(2):
+        written.trial("short", "full", index, agent="a", scores=(1, 1))
+    written.trial("never_tried", "full_ask_user", 0, agent="a", scores=(1, 1))
+    written.trial("failed", "full", 0, agent="c", scores=(1, 1), role="classifier")
+    folder = tmp_path_factory.mktemp("competence")
+    return to_disk(folder / "s", written)
+
+
+def verdicts(found):
+    """Verdict and reason by task."""
+    return {each.task_id: (each.verdict, each.reason) for each in found}
+
+
+def test_the_trials_of_a_store_decide(root):
+    """Failed attempts, other conditions and classifying trials are no trials; every registered task has a verdict."""
+    found = competent_tasks(root, "desk")
+    assert verdicts(found) == {
+        "broken": ("unknown", "no valid full trials"),
+        "failed": ("not_chosen", "not solved by b (0 of 3)"),
+        "never_tried": ("unknown", "no valid full trials"),
+        "short": ("unknown", "no valid full trials of b"),
+        "solved": ("chosen", ""),
+    }
+    assert [each.agent for each in found[0].agents] == ["a", "b"]
+
+
+def test_reference_agents_rule_and_numbers_can_be_named(root):
+    """By agent a alone two trials may be enough; by progress the failed task has 3/4; an unknown agent is unknown."""
+    by_a = verdicts(competent_tasks(root, "desk", reference_agents=["a"], trials=2))
+    assert {name for name, (verdict, _) in by_a.items() if verdict == "chosen"} == {"failed", "short", "solved"}
+    by_progress = {each.task_id: each for each in competent_tasks(root, "desk", rule="progress", min_progress_pct=75)}
+    assert (by_progress["failed"].verdict, by_progress["failed"].progress_pct) == ("chosen", 75.0)
+    assert by_progress["solved"].reason == "mean progress 66.6667 %, below 75 %"
+    of_nobody = competent_tasks(root, "desk", reference_agents=["a", "nobody"])
+    assert verdicts(of_nobody)["solved"] == ("unknown", "no valid full trials of nobody")
+
+
+def test_tasks_of_another_version_are_unknown(root):
+    """A task that has changed since, or that the store never saw, has no trials that tell anything."""
+    written = Written()
+    same = written.task("solved", (1, 1))
+    changed = written.task("failed", (1, 1, 1))
+    unseen = written.task("unseen")
+    assert verdicts(competent_tasks(root, "desk", tasks=[same, changed, unseen])) == {
+        "solved": ("chosen", ""),
+        "failed": ("unknown", "its trials are of another version of the task"),
+        "unseen": ("unknown", "no valid full trials"),
+    }
+
+
+def test_a_benchmark_without_tasks_has_none(root):
+    """Nothing is said of a benchmark that the store does not have."""
+    assert competent_tasks(root, "tac") == []

@@ -1,0 +1,262 @@
+"""Selecting from a store: who can be chosen and who cannot, one event, and the class that it gives."""
+
+import anyio
+import msgspec
+import pytest
+
+from analytics.store import open as open_store
+from generators.errors import GeneratorError
+from generators.selection import REASONS, Wish, find_selection, latest_selections, select_benchmark, selectable
+from recorder.errors import StoreError
+from recorder.events import BenchmarkSelected, Envelope, RunFinished, RunStarted, TrialStarted
+from recorder.reader import read_envelopes, read_snapshot
+from recorder.store import Store
+from recorder.verify import verify
+from tests.analytics import reference
+from tests.analytics.make_store import Store as Written
+from tests.analytics.random_stores import PLANNED, random_store
+from tests.generators.selection.stores import SAME_FAILURE, STATES, classified, classify, of_every_kind, to_disk
+
+WISH = Wish(name="mine", benchmark="desk", max_variants=10)
+
+
+def select(root, wish=WISH, experiment_id=None):
+    """Select and record."""
+    return anyio.run(lambda: select_benchmark(root, wish, experiment_id=experiment_id))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A store with a variant of every kind."""
+    return to_disk(tmp_path_factory.mktemp("selecting") / "s", of_every_kind())
+
+
+def rows(root, query, **parameters):
+    """The rows of a query."""
+    connection = open_store(root, parameters=parameters)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def test_variants_with_a_class_are_offered(root):
+    """By label or by the classifier's trials; c = 0 with one state is outcome-critical, and counted as unjudged."""
+    offered = selectable(root, "desk")
+    assert {each.variant_id: each.ambiguity_class for each in offered.candidates} == {
+        "a1": "outcome-critical",
+        "b1": "divergent",
+        "c1": "benign",
+        "b_unjudged": "outcome-critical",
+        "c_labelled": "benign",
+    }
+    assert (offered.classifier, offered.trials, offered.unjudged) == ("c", 3, {"b_unjudged"})
+    c1 = next(each for each in offered.candidates if each.variant_id == "c1")
+    assert (c1.task_id, c1.dimensions, c1.segment_count, c1.severity) == (
+        "c",
+        ("constraint", "context"),
+        2,
+        "genericize",
+    )
+
+
+def test_the_others_are_counted_by_their_reason(root):
+    """Each kind once; a variant that was given up and then made, or may still be made, is none of them."""
+    assert selectable(root, "desk").excluded == {
+        "control": 1,
+        "no_segments": 1,
+        "no_class": 1,
+        "trials_incomplete": 1,
+        "new_task": 1,
+        "failed_checks": 1,
+    }
+    assert set(selectable(root, "desk").excluded) < set(REASONS)
+
+
+def test_the_latest_version_counts(tmp_path):
+    """A variant that changed, and one whose task changed after it was made from it, are not chosen as they were."""
+    written = classified(a1="benign delete goal", b1="benign delete goal")
+    old = written.tasks["b"]
+    written.variant("a", "a1", "input", severity="delete")  # not tried since
+    made = written.envelopes
+    place = next(
+        i for i, each in enumerate(made) if getattr(getattr(each.event, "variant", None), "variant_id", "") == "b1"
+    )
+    event = msgspec.structs.replace(made[place].event, task_digest=old.task_digest)
+    made[place] = msgspec.structs.replace(made[place], event=event)
+    root = to_disk(tmp_path / "s", written)
+    assert [each.variant_id for each in selectable(root, "desk").candidates] == ["b1"]
+    assert selectable(root, "desk").excluded == {"no_class": 1}
+    written.task("b", (1, 1, 1))
+    again = to_disk(tmp_path / "t", written)
+    assert (selectable(again, "desk").candidates, selectable(again, "desk").excluded) == (
+        (),
+        {"superseded": 1, "no_class": 1},
+    )
+
+
+def test_one_event_says_everything(root, tmp_path):
+    """Chosen variants and classes, quotas, exclusions, seed; in a closed run under the named experiment."""
+    copy = to_disk(tmp_path / "s", of_every_kind())
+    selection = select(copy, experiment_id="lab")
+    (envelope,) = [each for each in read_envelopes(copy) if isinstance(each.event, BenchmarkSelected)]
+    event = envelope.event
+    assert (event, envelope.experiment_id) == (selection.event, "lab")
+    assert (event.selection, event.benchmark, event.seed, event.max_variants, event.classifier) == (
+        "mine",
+        "desk",
+        0,
+        10,
+        "c",
+    )
+    assert [(each.ambiguity_class, each.wanted, each.chosen) for each in event.quotas] == [
+        ("outcome-critical", 4, 2),
+        ("divergent", 3, 1),
+        ("benign", 3, 2),
+    ]
+    assert {each.reason: each.count for each in event.excluded} == dict(selectable(copy, "desk").excluded)
+    own = [each.event for each in read_envelopes(copy) if each.stream_id == envelope.stream_id]
+    assert [type(each) for each in own] == [RunStarted, BenchmarkSelected, RunFinished]
+    assert own[2].outcome == "completed"
+    assert (selection.shortfalls, selection.unjudged) == ({"outcome-critical": 2, "divergent": 2, "benign": 1}, 1)
+    assert verify(copy).findings == ()
+
+
+def test_selecting_again_adds_nothing_until_something_changes(tmp_path):
+    """The same selection is recorded once; another content under its name is recorded, and is the one that counts."""
+    root = to_disk(
+        tmp_path / "s", classified(a1="benign delete goal", b1="benign delete goal", c1="benign delete input")
+    )
+    wish = Wish(name="mine", benchmark="desk", percents={"benign": 100}, max_variants=2)
+    first = select(root, wish)
+    assert (first.is_known, select(root, wish).is_known) == (False, True)
+    other = select(root, msgspec.structs.replace(wish, max_variants=3))
+    assert not other.is_known
+    events = [each.event for each in read_envelopes(root) if isinstance(each.event, BenchmarkSelected)]
+    assert len(events) == 2
+    assert latest_selections(read_snapshot(root)) == {("desk", "mine"): other.event}
+
+
+def test_the_selection_gives_the_class(tmp_path):
+    """Views use the class of the selection from then on, whatever later trials of the classifier say."""
+    written = classified(a1="benign delete goal", b1="divergent delete goal")
+    root = to_disk(tmp_path / "s", written)
+    before = "select variant_id, ambiguity_class, class_source, classified_by from ambiguity_classes order by all"
+    assert rows(root, before) == [("a1", "benign", "classifier", "c"), ("b1", "divergent", "classifier", "c")]
+    select(root)
+    after = [("a1", "benign", "selection", "c"), ("b1", "divergent", "selection", "c")]
+    assert rows(root, before) == after
+    later = Written(experiment="later")
+    later.run_id = "later-run"
+    later.tasks["a"], later.variants["a1"] = written.tasks["a"], written.variants["a1"]
+    for index in range(3, 6):
+        later.trial("a1", "underspecified", index, scores=(0, 0), agent="c", role="classifier")
+    to_disk(root, later)
+    assert rows(root, "select ambiguity_class, n_success from observed_classes where variant_id = 'a1'") == [
+        ("divergent", 3)
+    ]
+    assert rows(root, before) == after
+
+
+def test_it_must_be_clear_whose_trials_classify(tmp_path):
+    """Two classifying agents: one must be named; one that has no classifying trials is refused with those that have."""
+    written = classified(a1="benign delete goal")
+    for index, scores in enumerate(STATES["divergent"]):
+        written.trial("a1", "underspecified", index, scores=scores, agent="d", role="classifier")
+        written.trial("a1", "underspecified", index, scores=scores, agent="e")
+    root = to_disk(tmp_path / "s", written)
+    with pytest.raises(GeneratorError, match="agents c, d classified variants; name one of them with --classifier"):
+        selectable(root, "desk")
+    assert [each.ambiguity_class for each in selectable(root, "desk", classifier="c").candidates] == ["benign"]
+    assert [each.ambiguity_class for each in selectable(root, "desk", classifier="d").candidates] == ["divergent"]
+    with pytest.raises(GeneratorError, match=r"agent 'e' has no classifying trials \(there are: c, d\)"):
+        selectable(root, "desk", classifier="e")
+    select(root, msgspec.structs.replace(WISH, classifier="d"))
+    query = "select ambiguity_class, classified_by, n_success from ambiguity_classes"
+    assert rows(root, query) == [("divergent", "d", 2)], "beside the class stand the trials that gave it"
+    assert rows(root, query, classifier_agent="c") == [("benign", "c", 3)]
+
+
+def test_variants_can_be_those_of_an_experiment(tmp_path):
+    """Only what was registered there is looked at, also what failed there."""
+    here, there = classified(a1="benign delete goal"), Written(experiment="other")
+    there.task("b", (1, 1))
+    there.variant("b", "b1", "goal")
+    classify(there, "b1", STATES["benign"])
+    there.reject("b", "b2", "value_remains")
+    root = to_disk(tmp_path / "s", here, there)
+    offered = selectable(root, "desk", experiment="other")
+    assert ([each.variant_id for each in offered.candidates], offered.excluded) == (["b1"], {"failed_checks": 1})
+    assert selectable(root, "desk", experiment="e").excluded == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"percents": {"benign": 60, "divergent": 60}}, "do not add up to 100"),
+        ({"percents": {"benign": 130, "divergent": -30}}, "do not add up to 100"),
+        ({"percents": {"new_task": 100}}, "the quotas name 'new_task'"),
+        ({"max_variants": 0}, "0 variants are none"),
+        ({"benchmark": "tac"}, "no variants of benchmark tac"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused(root, changes, message):
+    """Each with its own sentence, and nothing is recorded."""
+    with pytest.raises(GeneratorError, match=message):
+        find_selection(root, msgspec.structs.replace(WISH, **changes))
+
+
+def test_nothing_to_choose_is_an_error_and_records_nothing(tmp_path):
+    """The message counts why; a store that is not there is not made; a bad name is refused."""
+    written = classified()
+    written.variant("a", "a1", "goal")
+    root = to_disk(tmp_path / "s", written)
+    with pytest.raises(GeneratorError, match="no variant that can be chosen: 1 no_class"):
+        select(root)
+    assert latest_selections(read_snapshot(root)) == {}
+    with pytest.raises(StoreError, match="is no store"):
+        select(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+    with pytest.raises(StoreError, match="'Mine' is not usable"):
+        select(root, msgspec.structs.replace(WISH, name="Mine"))
+
+
+def test_a_running_experiment_is_left_alone(root):
+    """Who holds the experiment's lock is named, and nothing is recorded."""
+    with Store.create(root).hold_experiment("busy"), pytest.raises(StoreError, match="busy"):
+        select(root, experiment_id="busy")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_stores_offer_what_a_slow_reading_does(seed, tmp_path):
+    """The candidates and their classes are those of the reference, whatever became of the trials."""
+    written = random_store(seed, "task")
+    written.envelopes[:] = map(_classifying, written.envelopes)
+    root = to_disk(tmp_path / "s", written)
+    classes = reference.classes_of(reference.trials_of(written.envelopes, set()), PLANNED, "paper")
+    expected = {variant: found for (agent, variant), found in classes.items() if agent == "a" and found}
+    offered = selectable(root, "desk")
+    assert {each.variant_id: each.ambiguity_class for each in offered.candidates} == expected
+    assert len(offered.candidates) + sum(offered.excluded.values()) == len(written.variants)
+
+
+def _classifying(envelope: Envelope) -> Envelope:
+    """The same event, agent a being the classifier."""
+    event = envelope.event
+    if not isinstance(event, TrialStarted) or event.agent != "a":
+        return envelope
+    return msgspec.structs.replace(envelope, event=msgspec.structs.replace(event, role="classifier"))
+
+
+def test_an_unjudged_variant_is_counted_until_a_judge_speaks(tmp_path):
+    """Rejected it is outcome-critical and no longer counted."""
+    written = classified()
+    written.variant("a", "a1", "goal")
+    classify(written, "a1", SAME_FAILURE)
+    before = to_disk(tmp_path / "s", written)
+    assert find_selection(before, WISH).unjudged == 1
+    written.judge_new_task(
+        "a1", [written.streams["a1", "underspecified", index, "c"] for index in range(3)], "rejected"
+    )
+    after = to_disk(tmp_path / "t", written)
+    assert (find_selection(after, WISH).unjudged, len(find_selection(after, WISH).chosen)) == (0, 1)

@@ -1,0 +1,50 @@
+"""docs/own-tasks.md agrees with the program: its examples are tasks, and every key and command stands in it."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from generators.sources.own import OwnSource
+from generators.sources.own.folders import read_folder
+from generators.sources.own.schema import CheckpointsFile, OwnCheckpoint, OwnRecord, OwnStep
+from lhaw_record import build_parser
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "own-tasks.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def block(kind: str) -> str:
+    """The one fenced block of a kind."""
+    (found,) = re.findall(rf"^```{kind}\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    return found
+
+
+def test_the_examples_are_tasks(tmp_path):
+    """The files of the folder form and the lines of the other are accepted as they stand in the document."""
+    folder = tmp_path / "tasks" / "sort-guests"
+    folder.mkdir(parents=True)
+    (folder / "prompt.md").write_text("Sort guests.csv by name.")
+    (folder / "checkpoints.toml").write_text(block("toml"), encoding="utf-8")
+    (folder / "trajectory.json").write_text(block("json"), encoding="utf-8")
+    (placed,) = read_folder(tmp_path / "tasks", "mine")
+    assert [each.total for each in placed.source.task.checkpoints] == [1.0, 2.0]
+    assert len(placed.source.trajectory) == 3
+    (tmp_path / "tasks.jsonl").write_text(block("jsonl"), encoding="utf-8")
+    tasks = OwnSource(tmp_path / "tasks.jsonl", "mine").tasks()
+    assert [each.task.task_id for each in tasks] == ["sort-guests", "next-task"]
+
+
+def test_every_key_is_documented():
+    """Whatever a user may write is named on the page."""
+    kinds = (OwnRecord, OwnCheckpoint, OwnStep, CheckpointsFile)
+    keys = {field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)}
+    assert {key for key in keys if key not in TEXT} == set()
+
+
+def test_the_commands_parse():
+    """Every command line on the page is one that the program takes."""
+    lines = [line.split() for line in TEXT.splitlines() if line.startswith("lhaw-record ")]
+    assert len(lines) >= 5
+    for words in lines:
+        build_parser().parse_args(words[1:])

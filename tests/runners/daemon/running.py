@@ -1,0 +1,52 @@
+"""A daemon in this process, asked without a network; trials are pretended or really run on desk."""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx
+
+from recorder.store import Store
+from runners.daemon.app import application
+from runners.daemon.opening import opened_daemon
+from runners.daemon.pages import page_routes
+from runners.daemon.reports import Reports
+from tests.cli.experiments import write_experiment
+
+PATIENCE_S = 40.0
+
+
+@asynccontextmanager
+async def daemon_at(root, *, token=None, max_trials=4, store=None):
+    """A daemon that supervises, and a client of its application; it is stopped in order afterwards."""
+    async with opened_daemon(store or Store.create(root), max_trials) as daemon:
+        pages = page_routes(daemon, Reports(daemon.store, lambda _: b"<p>report</p>"), has_token=token is not None)
+        transport = httpx.ASGITransport(application(daemon, token, pages))
+        async with (
+            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321") as client,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(daemon.supervise)
+            try:
+                yield daemon, client
+            finally:
+                daemon.stop()
+                daemon.cancel()
+                daemon.hub.close()
+
+
+def submission(folder, **changes):
+    """The body of a submission of a small experiment on desk."""
+    path = write_experiment(folder / "small.toml", **changes)
+    return {"config_toml": path.read_text(), "path": str(path), "by": "a test"}
+
+
+async def until(daemon, name, is_true):
+    """Wait until an overview is as it should be, and return it."""
+    found = None
+    with anyio.move_on_after(PATIENCE_S):
+        while True:
+            found = daemon.overview(name) if name in daemon.queue.entries else None
+            if found is not None and is_true(found):
+                return found
+            await anyio.sleep(0.02)
+    raise AssertionError(f"waited in vain; it stands so: {found}")

@@ -1,0 +1,172 @@
+"""Who may ask: by host, by site, by token, by form; and what a trial's token opens, which is nothing."""
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from runners.daemon.app import application
+from runners.daemon.guard import COOKIE, session_of
+from runners.daemon.serve import Settings, check
+from runners.errors import ExperimentError
+from tests.runners.daemon.running import daemon_at
+
+TOKEN = "a-long-and-random-token"
+TRIAL_TOKEN = "the-token-of-one-trial-0001"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture
+async def open_client(tmp_path):
+    """A client of a daemon on loopback without a token."""
+    async with daemon_at(tmp_path / "store") as (_, client):
+        yield client
+
+
+@pytest.fixture
+async def locked_client(tmp_path):
+    """A client of a daemon with a token."""
+    async with daemon_at(tmp_path / "store", token=TOKEN) as (_, client):
+        yield client
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8321", "localhost:8321", "[::1]:8321"])
+async def test_loopback_may_ask(open_client, host):
+    """Every way to name this machine's loopback is served without a token."""
+    assert (await open_client.get("/api/experiments", headers={"host": host})).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", "10.0.0.1", "", "[::"])
+async def test_rebound_names_may_not(open_client, host):
+    """A page whose name was made to point here names itself in Host, and gets nothing."""
+    reply = await open_client.get("/api/experiments", headers={"host": host})
+    assert (reply.status_code, reply.json()["error"]["kind"]) == (421, "foreign_host")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+async def test_other_sites_may_not(open_client, headers):
+    """Neither reading nor ordering works from a page of another site or port, and no CORS header invites it."""
+    for reply in (
+        await open_client.get("/api/experiments", headers=headers),
+        await open_client.post("/api/experiments/e/cancel", json={}, headers=headers),
+    ):
+        assert reply.status_code == 403
+        assert not [name for name in reply.headers if name.startswith("access-control")]
+
+
+async def test_a_link_from_elsewhere_opens_the_page(open_client):
+    """Following a link is no request of another site's script: the page opens, and orders from it still do not go."""
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "document"}
+    assert (await open_client.get("/", headers=headers)).status_code == 200
+    assert (await open_client.post("/api/experiments/e/cancel", json={}, headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+async def test_forms_may_not_order(open_client, kind):
+    """What a form can send without asking first is refused before it is read."""
+    reply = await open_client.post("/api/experiments/e/cancel", content=b"{}", headers={"content-type": kind})
+    assert (reply.status_code, reply.json()["error"]["kind"]) == (415, "not_json")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": f"Bearer {TOKEN}x"},
+        {"authorization": f"Basic {TOKEN}"},
+        {"authorization": f"Bearer {TRIAL_TOKEN}"},
+        {"x-api-key": TOKEN},
+        {"cookie": f"{COOKIE}={TOKEN}"},
+        {"cookie": f"{COOKIE}={session_of(TRIAL_TOKEN)}"},
+        {"cookie": "\x00=;;;"},
+    ],
+)
+async def test_without_the_token_nothing_opens(locked_client, headers):
+    """Missing, wrong and a trial's token alike: 401 from every address of the API."""
+    for path in ("/api/experiments", "/api/daemon", "/api/events", "/openapi.json", "/report"):
+        reply = await locked_client.get(path, headers=headers)
+        assert (reply.status_code, reply.json()["error"]["kind"]) == (401, "unauthorized"), path
+    reply = await locked_client.post("/api/experiments", json={}, headers=headers)
+    assert reply.status_code == 401
+
+
+async def test_the_token_opens(locked_client):
+    """As a bearer token, from any host name: whoever was rebound does not know it."""
+    for host in ("127.0.0.1", "daemon.example:8321"):
+        reply = await locked_client.get("/api/experiments", headers={**BEARER, "host": host})
+        assert reply.status_code == 200
+
+
+async def test_people_sign_in_once(locked_client):
+    """A browser is led to the sign-in page; the cookie it gets is no token, unreadable for scripts, and same-site."""
+    reply = await locked_client.get("/", headers={"accept": "text/html"})
+    assert (reply.status_code, reply.headers["location"]) == (303, "/sign-in")
+    assert (await locked_client.get("/sign-in")).status_code == 200
+    assert (await locked_client.get("/static/page.js")).status_code == 200
+    assert (await locked_client.post("/api/sign-in", json={"token": TRIAL_TOKEN})).status_code == 401
+    reply = await locked_client.post("/api/sign-in", json={"token": TOKEN})
+    cookie = reply.headers["set-cookie"]
+    assert reply.status_code == 204
+    assert {"HttpOnly", "SameSite=strict"} <= {part.strip() for part in cookie.split(";")}
+    assert TOKEN not in cookie
+    assert (await locked_client.get("/")).status_code == 200
+
+
+async def test_every_reply_is_armoured(locked_client):
+    """Refusals and pages alike carry the headers that keep other content and frames out."""
+    for path in ("/", "/sign-in", "/api/experiments", "/nowhere", "/static/page.css"):
+        headers = (await locked_client.get(path)).headers
+        assert "default-src 'none'" in headers["content-security-policy"], path
+        assert "unsafe" not in headers["content-security-policy"]
+        assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
+
+
+async def test_the_addresses_of_trials_lead_nowhere_else(tmp_path):
+    """Below /t/ only the trials' own application answers, however the path is written, and it sees no control token."""
+
+    async def mine(request):
+        return PlainTextResponse(f"trial {request.path_params['trial']}")
+
+    trials = Starlette(routes=[Route("/t/{trial}/v1/models", mine)])
+    async with daemon_at(tmp_path / "store", token=TOKEN) as (daemon, _):
+        transport = httpx.ASGITransport(application(daemon, TOKEN, (), trials))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            assert (await client.get("/t/one/v1/models")).text == "trial one"
+            for path in ("/t/../api/experiments", "/t/%2e%2e/api/experiments", "/t/one/../../api/experiments", "/t/"):
+                url = httpx.URL("http://127.0.0.1", raw_path=path.encode())
+                reply = await client.get(url, headers={"authorization": f"Bearer {TRIAL_TOKEN}"})
+                assert reply.status_code in (401, 404), path
+                assert "experiments" not in reply.text or reply.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        (Settings(host="0.0.0.0"), "LHAW_RECORD_TOKEN"),
+        (Settings(host="192.168.1.5"), "LHAW_RECORD_TOKEN"),
+        (Settings(host="::"), "LHAW_RECORD_TOKEN"),
+        (Settings(token="short"), "shorter than 16"),
+        (Settings(max_trials=0), "--max-trials"),
+    ],
+)
+def test_unsafe_settings_are_refused(settings, word):
+    """No other address than loopback without a token, and no token that could be guessed."""
+    with pytest.raises(ExperimentError, match=word):
+        check(settings)
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(host="localhost"), Settings(host="0.0.0.0", token=TOKEN)])
+def test_safe_settings_are_not(settings):
+    """Loopback as it is, and any address with a token."""
+    check(settings)

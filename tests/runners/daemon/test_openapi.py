@@ -1,0 +1,54 @@
+"""The description of the API agrees with what is served: the same addresses, types and refusals."""
+
+import msgspec
+
+from runners.daemon.endpoints import ENDPOINTS
+from runners.daemon.messages import Refused
+from runners.daemon.openapi import description
+from tests.runners.daemon.running import daemon_at, submission
+
+SAMPLE = {"name": "nothing"}
+
+
+async def test_every_address_is_described_and_there(tmp_path):
+    """Each described operation is answered by the daemon, and nothing is served that is not described."""
+    async with daemon_at(tmp_path / "store") as (_, client):
+        told = (await client.get("/openapi.json")).json()
+        described = {(method.upper(), path) for path, item in told["paths"].items() for method in item}
+        assert described == {(each.method, each.path) for each in ENDPOINTS} | {("GET", "/api/events")}
+        for endpoint in ENDPOINTS:
+            reply = await client.request(endpoint.method, endpoint.path.format(**SAMPLE), json={})
+            assert reply.status_code not in (405, 500), endpoint.operation
+            assert str(reply.status_code) in told["paths"][endpoint.path][endpoint.method.lower()]["responses"]
+            other = "DELETE"
+            assert (await client.request(other, endpoint.path.format(**SAMPLE), json={})).status_code == 405
+
+
+async def test_replies_are_of_the_described_types(tmp_path):
+    """A submission, its status, a listing and a refusal decode strictly as what the description names for them."""
+    types = {endpoint.operation: endpoint.response for endpoint in ENDPOINTS}
+    async with daemon_at(tmp_path / "store") as (_, client):
+        body = submission(tmp_path)
+        for operation, reply in {
+            "submit": await client.post("/api/experiments", json=body),
+            "status": await client.get("/api/experiments/small"),
+            "pause": await client.post("/api/experiments/small/pause", json={"by": "a test"}),
+            "list": await client.get("/api/experiments"),
+            "daemon": await client.get("/api/daemon"),
+        }.items():
+            assert reply.status_code == 200, reply.text
+            msgspec.json.decode(reply.content, type=types[operation])
+        refusal = await client.post("/api/experiments/nothing/pause", json={})
+        assert msgspec.json.decode(refusal.content, type=Refused).error.kind == "unknown"
+
+
+def test_every_reference_leads_to_a_schema():
+    """No $ref of the description hangs, and every schema is used."""
+    told = description("1")
+    text = msgspec.json.encode(told).decode()
+    names = set(told["components"]["schemas"])
+    referred = {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}
+    assert referred - names == set()
+    assert names - referred <= {"TrialChange"}  # travels in events, which OpenAPI describes in words
+    operations = [each["operationId"] for item in told["paths"].values() for each in item.values()]
+    assert len(set(operations)) == len(operations)

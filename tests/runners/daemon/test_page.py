@@ -1,0 +1,145 @@
+"""The web page in a real browser: live without a reload, orders from the keyboard, dark, at 10,000 trials."""
+
+import threading
+from collections import Counter
+
+import anyio
+import pytest
+import uvicorn
+
+from recorder.store import Store
+from runners.daemon.app import application
+from runners.daemon.guard import COOKIE
+from runners.daemon.live import Counts
+from runners.daemon.opening import opened_daemon
+from runners.daemon.pages import page_routes
+from runners.daemon.reports import Reports
+from runners.daemon.serve import bound
+from tests.analytics.report.conftest import chromium, view  # noqa: F401 - fixtures
+from tests.analytics.report.test_in_a_browser import CONTRASTS
+from tests.cli.experiments import ALL_KINDS
+from tests.runners.daemon.running import PATIENCE_S, submission
+
+TOKEN = "a-long-and-random-token"
+TEXT = "(document.querySelector('{}')?.textContent ?? '')"
+
+
+class Served:
+    """A daemon behind a real server in a thread of its own."""
+
+    def __init__(self, root, token=None):
+        self.url = ""
+        self.daemon = None
+        self._root, self._token = root, token
+        self._ready = threading.Event()
+        self._server = None
+        self._thread = threading.Thread(target=lambda: anyio.run(self._serve))
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._ready.wait(PATIENCE_S)
+        return self
+
+    def __exit__(self, *exc_info):
+        self._loop.call_soon_threadsafe(self._stop)
+        self._thread.join()
+
+    async def _serve(self):
+        import asyncio
+
+        self._loop = asyncio.get_running_loop()
+        with bound("127.0.0.1", 0) as listener:
+            async with opened_daemon(Store.create(self._root), 1) as daemon:
+                self.daemon = daemon
+                reports = Reports(daemon.store, lambda _: b"<!doctype html><title>the report</title>")
+                pages = page_routes(daemon, reports, has_token=self._token is not None)
+                app = application(daemon, self._token, pages)
+                config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+                self._server = uvicorn.Server(config)
+                self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._server.serve, [listener])
+                    self._ready.set()
+                    await daemon.supervise()
+                    daemon.hub.close()
+                    self._server.should_exit = True
+
+    def _stop(self):
+        self.daemon.stop()
+        self.daemon.cancel()
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A daemon with one slot and no token."""
+    with Served(tmp_path / "store") as running:
+        yield running
+
+
+def submit(view, served, body):  # noqa: F811
+    """Submit from the page's own origin."""
+    view.open(served.url)
+    sent = view.value(
+        "(async () => (await fetch('/api/experiments', {method: 'POST', "
+        f"headers: {{'content-type': 'application/json'}}, body: JSON.stringify({body!r})}})).status)()"
+    )
+    assert sent == 200
+
+
+def test_it_follows_a_run_and_takes_orders(view, served, tmp_path):  # noqa: F811
+    """Without a reload the page shows live trials, pauses and resumes from the keyboard, and sees the end."""
+    submit(view, served, submission(tmp_path, conditions=ALL_KINDS, trials=2))
+    view.wait(f"{TEXT.format('#experiments')}.includes('small')")
+    view.open(f"{served.url}/experiments/small")
+    view.wait(f"{TEXT.format('#live')}.includes('log-triage')")
+    view.value("[...document.querySelectorAll('button')].find((each) => each.textContent === 'Pause').focus()")
+    view.press("Enter")
+    view.wait(f"{TEXT.format('.state')} === 'paused'")
+    assert served.daemon.overview("small").submitted_by == "a test"
+    view.wait(f"{TEXT.format('#live')}.includes('None')")
+    view.value("[...document.querySelectorAll('button')].find((each) => each.textContent === 'Resume').focus()")
+    view.press("Enter")
+    view.wait(f"{TEXT.format('.state')} === 'finished'")
+    assert "8 of 8" in view.value(TEXT.format("#standing"))
+    assert view.value("document.getElementById('connection').textContent") == "live"
+    assert {address.split("/")[2] for address in view.requests()} == {served.url.split("/")[2]}
+    assert view.complaints() == []
+
+
+def test_refused_orders_are_said(view, served, tmp_path):  # noqa: F811
+    """What the daemon refuses stands on the page in its own words, and nothing is executed that a name contains."""
+    submit(view, served, submission(tmp_path))
+    view.open(f"{served.url}/experiments/small")
+    view.value("send('/api/experiments/<img src=x onerror=alert(1)>/pause', {})")
+    view.wait("!document.getElementById('problem').hidden")
+    assert "<img" not in view.value("document.getElementById('problem').innerHTML")
+
+
+def test_people_sign_in_with_the_token(view, tmp_path):  # noqa: F811
+    """With a token the page asks for it once; scripts of the page cannot read what it leaves."""
+    with Served(tmp_path / "store", TOKEN) as running:
+        view.open(running.url)
+        assert view.value("location.pathname") == "/sign-in"
+        view.value(f"document.getElementById('token').value = {TOKEN!r}; document.getElementById('token').focus()")
+        view.press("Enter")
+        view.wait("location.pathname === '/' && document.querySelector('h2')")
+        assert view.value("document.cookie") == ""
+        assert COOKIE not in view.value("document.documentElement.outerHTML")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_readable_at_ten_thousand_trials(view, served, tmp_path, scheme):  # noqa: F811
+    """In both colour schemes every text has contrast, and the page stays small whatever the number of trials."""
+    submit(view, served, submission(tmp_path))
+    view.wait(f"{TEXT.format('#experiments')}.includes('finished')")
+    counts = Counts((), lambda _: False)
+    counts.planned = Counter({(f"agent {a}", f"inject_{p}"): 400 for a in range(5) for p in (10, 30, 50, 70, 90)})
+    counts.finished = Counter(dict.fromkeys(counts.planned, 123))
+    served.daemon._counts["small"] = counts
+    served.daemon.queue.tally("small").failures.update({"model": 1200, "sandbox": 7})
+    view.scheme(scheme)
+    view.open(f"{served.url}/experiments/small")
+    assert "3,075 of 10,000" in view.value(TEXT.format("#standing"))
+    assert "1,200" in view.value(TEXT.format("#failures"))
+    assert view.value("document.documentElement.outerHTML.length") < 20_000
+    assert min(view.value(CONTRASTS).values()) >= 4.5

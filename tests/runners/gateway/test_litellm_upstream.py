@@ -1,0 +1,346 @@
+"""Providers behind the gateway: the agent's own wire where they speak it, their failures, what tokens cost."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from recorder.events import ModelCalled, ModelFailed, ModelResponded
+from runners.gateway.app import Gateway
+from runners.gateway.litellm_upstream import LitellmUpstream
+from runners.models.prices import Price
+from runners.models.protocol import ModelError
+from tests.runners.gateway.rigs import KEY, Rig, canned, injection_after, tool
+from tests.runners.gateway.serving import serving
+from tests.runners.gateway.shapes import TASK, block, chat, item, messages, responses, user
+from tests.runners.gateway.tiny_agents import AGENTS
+from tests.support.canned_model import CannedModel, text_reply, tool_reply
+from tests.support.chat_server import ChatServer
+from tests.support.faults import Fault
+
+pytestmark = pytest.mark.usefixtures("closed_clients")
+
+PRICE = Price(input_usd_per_million_tokens=2.0, output_usd_per_million_tokens=10.0)
+PATHS = {"chat": "v1/chat/completions", "responses": "v1/responses", "messages": "v1/messages"}
+# The gateway itself is a provider that speaks all three wires: a model's name, the base of its address, and the wire.
+NATIVE = {"chat": ("own", "/v1"), "responses": ("openai/own", "/v1"), "messages": ("anthropic/own", "")}
+
+
+@contextlib.asynccontextmanager
+async def behind(name, base, provider, *, injection=None, **options):
+    """A rig whose provider is another rig's gateway, or a Provider."""
+    is_rig = isinstance(provider, Rig)
+    async with serving(provider.gateway.app() if is_rig else provider.app) as url:
+        prefix = f"/t/{KEY}" if is_rig else ""
+        upstream = LitellmUpstream(name, api_base=f"{url}{prefix}{base}", api_key="key", **options)
+        yield Rig(upstream, injection=injection)
+
+
+async def post(rig, path, body, **headers):
+    """Send one request."""
+    async with rig.client() as client:
+        return await client.post(path, json=body, headers=headers)
+
+
+@pytest.mark.parametrize("is_native", [True, False], ids=["own wire", "any wire"])
+@pytest.mark.parametrize("wire", NATIVE)
+async def test_a_whole_trial_through_litellm(wire, is_native):
+    """Actions, tokens, price and the place of the message are the same, whether the provider speaks the wire or not."""
+    replies = [
+        tool_reply(("a", "work", '{"n":1}'), ("b", "work", "{}")),
+        tool_reply(("c", "work", "{}")),
+        text_reply("End."),
+    ]
+    provider, model = canned(*replies)
+    name, base = NATIVE[wire] if is_native else NATIVE["chat"]
+
+    async def run(name, arguments):
+        return f"{name} {arguments}"
+
+    async with behind(name, base, provider, price=PRICE, injection=injection_after(1)) as rig, rig.client() as client:
+        agent = AGENTS[wire](client, (tool("work"),), run, TASK, system="Be brief.")
+        assert await agent.work() == "End."
+        await rig.session.close("submitted")
+    assert [each[1:] for each in rig.actions()] == [
+        ("work", '{"n":1}'),
+        ("work", "{}"),
+        ("work", "{}"),
+        ("message", "{}"),
+    ]
+    assert [message.content for message in model.requests[1].messages][-2:] == ["work {}", "By the way: blue."]
+    usages = [(event.input_tokens, event.output_tokens, event.cached_input_tokens) for event in rig.of(ModelResponded)]
+    assert usages == [(10, 2, 0), (10, 2, 0), (10, 2, 4)]
+    assert rig.session.total_usage.cost_usd == pytest.approx(3 * (10 * 2.0 + 2 * 10.0) / 1e6)
+    calls = [event.call_kind for event in provider.of(ModelCalled)]
+    assert calls == ["main"] * 3
+    paths = {json.loads(event.parameters_json).get("requested_model") for event in provider.of(ModelCalled)}
+    assert paths == {"own"}
+    rig.check_conversations()
+
+
+class Provider:
+    """Keeps what it is sent and answers with a prepared body."""
+
+    def __init__(self, body, status=200):
+        self.requests = []
+        self.headers = []
+
+        async def answer(request):
+            self.requests.append(json.loads(await request.body()))
+            self.headers.append(dict(request.headers))
+            return JSONResponse(body, status)
+
+        self.app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+
+
+async def test_nothing_of_a_request_over_responses_is_lost():
+    """Items, tools and unknown fields reach a provider that has Responses as they are; the reply keeps its items."""
+    output = [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "zz"},
+        {
+            "type": "function_call",
+            "id": "fc_1",
+            "call_id": "b",
+            "name": "ask_user",
+            "namespace": "mcp__u",
+            "arguments": "{}",
+        },
+    ]
+    usage = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13, "input_tokens_details": {"cached_tokens": 4}}
+    provider = Provider(
+        {
+            "id": "resp_up",
+            "object": "response",
+            "created_at": 1,
+            "status": "completed",
+            "model": "real",
+            "output": output,
+            "usage": usage,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+    )
+    tools = [
+        {"type": "namespace", "name": "mcp__u", "tools": [{"type": "function", "name": "ask_user", "parameters": {}}]},
+        {"type": "custom", "name": "patch"},
+        {"type": "web_search"},
+    ]
+    items = [
+        item("developer", "rules"),
+        {"type": "reasoning", "id": "rs_0", "summary": [], "encrypted_content": "yy"},
+        {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": "x"},
+        {"type": "custom_tool_call_output", "call_id": "a", "output": "ok"},
+    ]
+    fields = {
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "k",
+        "client_metadata": {"a": "b"},
+    }
+    async with behind("openai/own", "/v1", provider) as rig:
+        body = responses(*items, tools=tools, instructions="first", **fields)
+        reply = (await post(rig, "v1/responses", body, **{"openai-beta": "x"})).json()
+    (sent,) = provider.requests
+    assert {name: sent[name] for name in ("input", "tools", "instructions", *fields)} == {
+        "input": items,
+        "tools": tools,
+        "instructions": "first",
+        **fields,
+    }
+    assert (sent["model"], provider.headers[0]["openai-beta"]) == ("own", "x")
+    assert [each["type"] for each in reply["output"]] == ["reasoning", "function_call"]
+    assert (reply["output"][0]["encrypted_content"], reply["output"][1]["namespace"]) == ("zz", "mcp__u")
+    assert reply["id"] != "resp_up"
+    (responded,) = rig.of(ModelResponded)
+    assert (responded.served_model, responded.tool_calls[0].name) == ("real", "mcp__u__ask_user")
+
+
+async def test_what_messages_can_hold_reaches_its_provider_and_the_rest_is_recorded():
+    """Cache marks, thinking, betas and deferred tools go through; a field that litellm leaves out is on the record."""
+    content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Hi"}]
+    provider = Provider(
+        {
+            "id": "msg_up",
+            "type": "message",
+            "role": "assistant",
+            "model": "real",
+            "content": content,
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": 6,
+                "output_tokens": 3,
+                "cache_read_input_tokens": 4,
+                "cache_creation_input_tokens": 2,
+            },
+        }
+    )
+    tools = [{"name": "work", "input_schema": {"type": "object"}, "defer_loading": True}]
+    body = messages(
+        {"role": "user", "content": [block(TASK, cache_control={"type": "ephemeral"})]},
+        tools=tools,
+        system=[block("hash"), block("rules", cache_control={"type": "ephemeral"})],
+        thinking={"type": "enabled", "budget_tokens": 1024},
+        context_management={"edits": []},
+        cache_control={"type": "ephemeral"},
+    )
+    async with behind("anthropic/own", "", provider, parameters={"seed": 7}) as rig:
+        reply = (await post(rig, "v1/messages", {**body, "max_tokens": 2000}, **{"anthropic-beta": "some-beta"})).json()
+    (sent,) = provider.requests
+    for name in ("messages", "system", "tools", "thinking", "context_management"):
+        assert sent[name] == body[name]
+    assert "some-beta" in provider.headers[0]["anthropic-beta"]
+    assert (reply["content"], reply["usage"]["cache_read_input_tokens"]) == (content, 4)
+    parameters = json.loads(rig.of(ModelCalled)[0].parameters_json)
+    assert parameters["dropped_parameters"] == {"cache_control": {"type": "ephemeral"}, "seed": 7}
+    (responded,) = rig.of(ModelResponded)
+    assert (responded.text, responded.input_tokens, responded.cached_input_tokens) == ("Hi", 12, 4)
+
+
+async def test_the_experiments_parameters_go_before_the_agents():
+    """What the file sets is sent and recorded, whatever the agent asks for; its other parameters stay."""
+    provider, model = canned(text_reply("Done."))
+    async with behind("own", "/v1", provider, parameters={"temperature": 0.0, "seed": 3, "max_tokens": 50}) as rig:
+        body = messages(user(TASK), temperature=1.0, stop_sequences=["x"])
+        assert (await post(rig, "v1/messages", body)).status_code == 200
+    assert model.requests[0].parameters == {"temperature": 0.0, "seed": 3, "max_tokens": 50, "stop": ["x"]}
+
+
+async def test_a_provider_that_repeats_its_ids_is_told_apart():
+    """Every call id is served once in a trial, also where the body of the provider is passed on."""
+    call = {"id": "same", "type": "function", "function": {"name": "work", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+    provider = Provider(
+        {"id": "1", "object": "chat.completion", "created": 1, "model": "real", "choices": [choice], "usage": {}}
+    )
+    async with behind("own", "/v1", provider) as rig:
+        first = (await post(rig, PATHS["chat"], chat(user(TASK)))).json()["choices"][0]["message"]
+        history = [user(TASK), first, {"role": "tool", "tool_call_id": "same", "content": "done"}]
+        second = (await post(rig, PATHS["chat"], chat(*history))).json()["choices"][0]["message"]
+    assert first["tool_calls"][0]["id"] == "same" != second["tool_calls"][0]["id"]
+    assert rig.of(ModelResponded)[1].tool_calls[0].call_id == second["tool_calls"][0]["id"]
+
+
+ERRORS = {
+    429: ModelError("m: wait", kind="rate_limit", is_retryable=True, http_status=429, retry_after_s=3.0),
+    500: ModelError("m: broke", kind="server_error", is_retryable=True, http_status=500),
+    529: ModelError("m: busy", kind="server_error", is_retryable=True, http_status=529),
+    400: ModelError("m: no such field", kind="bad_request", is_retryable=False, http_status=400),
+    401: ModelError("m: who are you", kind="authentication", is_retryable=False, http_status=401),
+}
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+@pytest.mark.parametrize("status", ERRORS)
+async def test_the_status_of_a_provider_is_passed_on(status, wire):
+    """On every wire; the provider is asked once, because agents repeat requests themselves; no trace, no key."""
+    provider, model = canned(ERRORS[status])
+    name, base = NATIVE[wire]
+    make = {"chat": chat(user(TASK)), "messages": messages(user(TASK)), "responses": responses(item("user", TASK))}
+    async with behind(name, base, provider) as rig:
+        response = await post(rig, PATHS[wire], make[wire])
+    assert response.status_code == status
+    assert len(model.requests) == 1
+    (failed,) = rig.of(ModelFailed)
+    assert (failed.http_status, failed.error_kind) == (status, ERRORS[status].kind)
+    assert response.headers.get("retry-after") == ("3" if status == 429 else None)
+    assert "Traceback" not in response.text
+    assert "key" not in response.text.replace("provider's key", "")
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "kind"),
+    [
+        ("context_window", 400, "context_window"),
+        ("not_json", 502, "malformed_reply"),
+        ("no_choices", 502, "malformed_reply"),
+        ("drop", 502, "connection"),
+    ],
+)
+@pytest.mark.parametrize("wire", ["chat", "messages"])
+async def test_what_is_wrong_with_a_server_is_known_by_its_kind(fault, status, kind, wire):
+    """Nonsense and a cut connection are 502, so that agents ask again; a conversation that is too long is 400."""
+    make = {"chat": chat(user(TASK)), "messages": messages(user(TASK))}
+    async with ChatServer(CannedModel([text_reply("Hi")]), [Fault(kind=fault)]) as server:
+        rig = Rig(LitellmUpstream("own", api_base=server.url))
+        response = await post(rig, PATHS[wire], make[wire])
+        assert response.status_code == status
+        assert rig.of(ModelFailed)[0].error_kind == kind
+        assert (await post(rig, PATHS[wire], make[wire])).status_code == 200
+    assert [kind for _, kind in rig.kinds()] == ["main", "retry"]
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+async def test_a_reply_cut_in_the_middle_is_a_failure(wire):
+    """Half a body is no reply: it is recorded as a failure and the agent gets a status to ask again at."""
+
+    async def half(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(next(line for line in head.lower().split(b"\r\n") if b"content-length" in line).split(b":")[1])
+        await reader.readexactly(length)
+        writer.write(
+            b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{"id": "1", "cho'
+        )
+        await writer.drain()
+        writer.close()
+
+    make = {"chat": chat(user(TASK)), "messages": messages(user(TASK)), "responses": responses(item("user", TASK))}
+    server = await asyncio.start_server(half, "127.0.0.1", 0)
+    async with server:
+        name, base = NATIVE[wire]
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{base}"
+        rig = Rig(LitellmUpstream(name, api_base=url, api_key="key"))
+        response = await post(rig, PATHS[wire], {**make[wire], "stream": True})
+    assert response.status_code == 502
+    assert [event.error_kind for event in rig.of(ModelFailed)] == ["connection"]
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+async def test_a_silent_provider_is_left_in_time(wire):
+    """504 after the time that a request may take."""
+    provider, model = canned(text_reply("late"))
+
+    async def respond(request):
+        await asyncio.Event().wait()
+
+    model.respond = respond
+    make = {"chat": chat(user(TASK)), "messages": messages(user(TASK)), "responses": responses(item("user", TASK))}
+    name, base = NATIVE[wire]
+    async with behind(name, base, provider, timeout_s=0.3) as rig:
+        response = await post(rig, PATHS[wire], make[wire])
+    assert response.status_code == 504
+    assert [event.error_kind for event in rig.of(ModelFailed)] == ["timeout"]
+
+
+async def test_known_models_have_their_price_on_every_wire():
+    """Where the file gives no price, litellm's bundled table does, cached tokens at their own rate."""
+    usage = {"input_tokens": 6_000, "output_tokens": 1_000, "cache_read_input_tokens": 4_000}
+    provider = Provider(
+        {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": usage,
+        }
+    )
+    async with behind("anthropic/claude-sonnet-4-5", "", provider) as rig:
+        assert (await post(rig, "v1/messages", messages(user(TASK)))).status_code == 200
+    assert rig.session.total_usage.cost_usd == pytest.approx((6 * 3.0 + 4 * 0.3 + 1 * 15.0) / 1000)
+    assert rig.session.total_usage.input_tokens == 10_000
+
+
+async def test_tokens_are_counted_by_the_models_tokenizer():
+    """Without a network."""
+    rig = Rig(LitellmUpstream("anthropic/claude-sonnet-4-5"), gateway=Gateway())
+    counted = await post(rig, "v1/messages/count_tokens", messages(user("boat " * 100)))
+    assert 90 < counted.json()["input_tokens"] < 200
