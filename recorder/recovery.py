@@ -90,7 +90,7 @@ def _recover_one(
         return None
     if name in at_rest(store, lambda: list_segments(store)).covered:
         return _drop(store, path, "removed: its segment is complete", is_dry_run=is_dry_run)
-    closings = [] if content.footer else at_rest(store, lambda: _closing_records(store, content))
+    closings = [] if content.footer else at_rest(store, lambda: _closing_records(store, name, content))
     if not is_dry_run:
         if content.footer is None:
             journal = JournalFile.reopen(store, path, descriptor, content)
@@ -114,14 +114,29 @@ def _drop(store: Store, path: Path, action: str, *, is_dry_run: bool) -> Recover
     return Recovered(journal=path.name, records=0, torn_bytes=0, closed_streams=(), action=action)
 
 
-def _closing_records(store: Store, content: JournalContent) -> list[Envelope]:
-    """The closing events that the dead writer owes, one for each stream it left open, in order of their beginning."""
+def _closing_records(store: Store, name: JournalName, content: JournalContent) -> list[Envelope]:
+    """The closing events that the dead writer owes, one for each stream it left open, in order of their beginning.
+
+    They belong into its last journal. A death while journals rotate leaves two without a footer, and whoever finds the
+    first one still locked recovers the second before it.
+    """
+    if _has_later(store, name):
+        return []
     streams: dict[str, list[Envelope]] = {}
     for envelope in (*_earlier_envelopes(store, content.header), *content.envelopes()):
         streams.setdefault(envelope.stream_id, []).append(envelope)
     in_order = [sorted(records, key=lambda each: each.sequence) for records in streams.values()]
     now_us = time.time_ns() // 1000
     return [_closing_record(records, now_us) for records in in_order if not isinstance(records[-1].event, CLOSING)]
+
+
+def _has_later(store: Store, name: JournalName) -> bool:
+    """Say whether the writer began another journal after this one, sealed or not."""
+    for other, path in store.journals().items():
+        if other.writer_id == name.writer_id and other.number > name.number and read_journal(path, path.read_bytes()):
+            return True
+    covered_names = list_segments(store).covered
+    return any(other.writer_id == name.writer_id and other.number > name.number for other in covered_names)
 
 
 def _earlier_envelopes(store: Store, header: JournalHeader) -> list[Envelope]:

@@ -1,5 +1,6 @@
 """What a death leaves behind: nothing acknowledged lost, nothing half-written seen, recovering twice equals once."""
 
+import fcntl
 import os
 import random
 import shutil
@@ -106,6 +107,51 @@ async def test_open_streams_are_closed_as_interrupted(tmp_path):
     assert (last.sequence, last.trial_id, last.attempt) == (2, "t-open", 4)
     assert isinstance(last.event, TrialFailed)
     assert (last.event.boundary, last.event.is_retry_owed) == ("recorder", True)
+    assert verify(root).findings == ()
+
+
+DIES_IN_ROTATION = """
+    import os
+    import sys
+    from pathlib import Path
+    import anyio
+    from recorder import recorder as recorder_module
+    from recorder.recorder import Recorder
+    from recorder.store import Store
+    from tests.recorder.stores import record_streams
+
+    async def main():
+        recorder_module.JournalFile.write_footer = lambda journal: os._exit(9)
+        async with Recorder(Store.create(Path(sys.argv[1])), "exp", rotate_bytes=20000) as recorder:
+            await record_streams(recorder, 8, 100, lambda stream: None)
+
+    anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("held", [None, 0, 1], ids=["nothing held", "the first held", "the second held"])
+def test_two_unfinished_journals_of_one_writer_close_a_stream_once(tmp_path, held):
+    """A death in rotation leaves two journals without a footer; in whatever order they are recovered, one closing."""
+    root = tmp_path / "store"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", textwrap.dedent(DIES_IN_ROTATION), str(root)]
+    assert subprocess.run(command, env=environment, check=False).returncode == 9
+    store = Store.create(root)
+    paths = list(store.journals().values())
+    assert [read_journal(path, path.read_bytes()).footer for path in paths] == [None, None]
+    if held is not None:
+        with paths[held].open("rb") as busy:
+            fcntl.flock(busy, fcntl.LOCK_EX)
+            assert [report.journal for report in recover(store)] == [paths[1 - held].name]
+    recover(store)
+    assert not store.journals()
+    streams = {}
+    for envelope in read_envelopes(root):
+        streams.setdefault(envelope.stream_id, []).append(envelope)
+    for envelopes in streams.values():
+        in_order = sorted(envelopes, key=lambda each: each.sequence)
+        assert [each.sequence for each in in_order] == list(range(len(in_order)))
+        assert [isinstance(each.event, TrialFailed) for each in in_order] == [False] * (len(in_order) - 1) + [True]
     assert verify(root).findings == ()
 
 

@@ -40,10 +40,13 @@ def read(body: Body) -> WireRequest:
     """Read a request.
 
     Raises:
-        Refusal: The input is neither text nor a list of items, or the request asks for what is not here.
+        Refusal: The input is neither text nor a list of items, there is none and nothing before it, or the request asks
+            for what is not here.
     """
     if body.get("conversation") is not None:
         raise Refusal("'conversation' is not kept here; send 'previous_response_id' or the whole input")
+    if body.get("input") is None and body.get("previous_response_id") is None:
+        raise Refusal("the request has neither 'input' nor 'previous_response_id'")
     return WireRequest(
         body=body,
         model=str(body.get("model") or ""),
