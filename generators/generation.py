@@ -22,8 +22,8 @@ from recorder.redaction import Redactor
 from recorder.store import Store
 from recorder.stream import Stream
 from recorder.values import Usage, Variant
+from runners.afterwards import Counts, held, recorded_run
 from runners.errors import ModelBoundaryError
-from runners.judging.afterwards import Counts, held, recorded_run
 from runners.models.calls import ModelCaller
 from runners.paid_work import PaidWork
 

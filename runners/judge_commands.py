@@ -62,7 +62,7 @@ def judge_command(options: argparse.Namespace) -> int:
 
     from recorder.reader import read_snapshot
     from recorder.store import Store
-    from runners.judging.afterwards import experiments_of
+    from runners.afterwards import experiments_of
     from runners.judging.stored import load_stored
     from runners.judging.tally import TALLY_COLUMNS, Tally, of_agents
 

@@ -13,10 +13,10 @@ from recorder.reader import Snapshot, read_snapshot
 from recorder.redaction import Redactor
 from recorder.store import Store
 from recorder.stream import Stream
+from runners.afterwards import Counts, experiments_of, held, recorded_run
 from runners.benchmarks.desk import DeskBenchmark
 from runners.benchmarks.desk.registry import desk_tasks
 from runners.interrupts import interruptibly
-from runners.judging.afterwards import Counts, experiments_of, held, recorded_run
 from runners.judging.stored import StoredTrial, load_stored
 from runners.judging.streams import StreamReader
 from runners.regrading import NotGradable, Regraded, Regrader

@@ -1,25 +1,20 @@
 """What a run records of itself: its configuration and the machine, what it uses for the first time, how it ended."""
 
-import importlib.metadata
-import os
-import platform
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from recorder.canonical import digest
-from recorder.events import Package, RunFinished, RunStarted, TaskRegistered, VariantGenerated
+from recorder.events import RunFinished, TaskRegistered, VariantGenerated
 from recorder.stream import Stream
 from recorder.trial_index import TrialIndex
+from runners.run_started import run_started
 from runners.scheduler import RunSummary
 from runners.variants_from import has_its_classes
 
 if TYPE_CHECKING:
     from runners.run import Prepared
-
-_RECORDED_PACKAGES = ("lhaw-record", "litellm", "mcp", "anyio", "msgspec", "duckdb", "pyarrow")
 
 
 async def record_start(stream: Stream, prepared: "Prepared", root: Path, index: TrialIndex, run_id: str) -> None:
@@ -53,22 +48,6 @@ async def record_start(stream: Stream, prepared: "Prepared", root: Path, index: 
     )
 
 
-def run_started(run_id: str, config_json: str, planned_trials: int, finished_before: int) -> RunStarted:
-    """Return the first event of a run on this machine, with this program."""
-    return RunStarted(
-        run_id=run_id,
-        config_json=config_json,
-        config_digest=digest(config_json),
-        code_version=importlib.metadata.version("lhaw-record"),
-        packages=tuple(_packages()),
-        python_version=platform.python_version(),
-        platform=platform.platform(),
-        cpu_count=os.cpu_count() or 0,
-        planned_trials=planned_trials,
-        finished_before=finished_before,
-    )
-
-
 def run_finished(run_id: str, summary: RunSummary) -> RunFinished:
     """Return the last event of a run."""
     return RunFinished(
@@ -79,11 +58,3 @@ def run_finished(run_id: str, summary: RunSummary) -> RunFinished:
         trials_blocked=summary.blocked,
         trials_left=summary.left,
     )
-
-
-def _packages() -> Iterator[Package]:
-    for name in _RECORDED_PACKAGES:
-        try:
-            yield Package(name=name, version=importlib.metadata.version(name))
-        except importlib.metadata.PackageNotFoundError:
-            continue

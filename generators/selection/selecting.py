@@ -17,7 +17,7 @@ from recorder.reader import Snapshot, read_snapshot
 from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store, check_experiment_id
 from recorder.typed_rows import events_of_types, in_recorded_order
-from runners.judging.afterwards import Counts, held, recorded_run
+from runners.afterwards import Counts, held, recorded_run
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

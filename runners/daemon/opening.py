@@ -20,7 +20,7 @@ from runners.daemon.daemon import Daemon
 from runners.daemon.messages import DaemonFacts
 from runners.daemon.queue import stored_queue
 from runners.models.litellm_library import close_clients
-from runners.run_record import run_started
+from runners.run_started import run_started
 
 
 @asynccontextmanager

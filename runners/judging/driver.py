@@ -10,9 +10,9 @@ import msgspec
 from recorder.redaction import Redactor
 from recorder.store import Store
 from recorder.stream import Stream
+from runners.afterwards import Counts, experiments_of, held, recorded_run
 from runners.asking import ask
 from runners.errors import ModelBoundaryError
-from runners.judging.afterwards import Counts, experiments_of, held, recorded_run
 from runners.judging.protocol import Judging, Subject
 from runners.judging.stored import Stored, load_stored
 from runners.judging.streams import StreamReader

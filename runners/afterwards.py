@@ -3,9 +3,6 @@
 Its configuration names its ``command``; by that the views tell it from a run of an experiment file, which plans trials.
 """
 
-import importlib.metadata
-import os
-import platform
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
@@ -14,10 +11,10 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from recorder.canonical import canonical_json, digest
+from recorder.canonical import canonical_json
 from recorder.compaction import compact
 from recorder.errors import StoreError
-from recorder.events import CONTROL_EXPERIMENT, Package, RunFinished, RunStarted
+from recorder.events import CONTROL_EXPERIMENT, RunFinished
 from recorder.reader import Snapshot, read_snapshot
 from recorder.recorder import Recorder
 from recorder.recovery import recover
@@ -26,8 +23,7 @@ from recorder.segments import list_segments
 from recorder.store import Store
 from recorder.stream import Stream
 from runners.errors import ExperimentError
-
-_RECORDED_PACKAGES = ("lhaw-record", "litellm")
+from runners.run_started import run_started
 
 
 class Counts:
@@ -89,7 +85,7 @@ async def recorded_run(
     async with Recorder(store, experiment_id, redactor=redactor) as recorder:
         run_id = f"{experiment_id}-{config['command']}-{secrets.token_hex(6)}"
         stream = recorder.stream(run_id)
-        await stream.append(_started(run_id, config))
+        await stream.append(run_started(run_id, canonical_json(dict(config)).decode()))
         try:
             yield stream
         finally:
@@ -97,22 +93,6 @@ async def recorded_run(
                 await stream.append(_finished(run_id, counts))
     with suppress(OSError, StoreError):  # small segments stay whole and readable; the next run merges them
         await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment_id))
-
-
-def _started(run_id: str, config: Mapping[str, Any]) -> RunStarted:
-    config_json = canonical_json(dict(config)).decode()
-    return RunStarted(
-        run_id=run_id,
-        config_json=config_json,
-        config_digest=digest(config_json),
-        code_version=importlib.metadata.version("lhaw-record"),
-        packages=tuple(Package(name=name, version=importlib.metadata.version(name)) for name in _RECORDED_PACKAGES),
-        python_version=platform.python_version(),
-        platform=platform.platform(),
-        cpu_count=os.cpu_count() or 0,
-        planned_trials=0,
-        finished_before=0,
-    )
 
 
 def _finished(run_id: str, counts: Counts) -> RunFinished:
