@@ -15,15 +15,13 @@ from recorder.values import Usage
 from runners.conversation import Message, to_wire
 from runners.gateway.upstream import Answer, ModelUpstream, Outgoing, tools_left_out
 from runners.gateway.wires.protocol import Body, Wire, WireRequest
-from runners.models.litellm_errors import to_model_error
 from runners.models.litellm_library import load_litellm, provider_of
 from runners.models.litellm_model import LitellmModel
-from runners.models.litellm_names import OPENAI_COMPATIBLE, qualified_name, unsupported_parameters
-from runners.models.prices import Price, cost_usd
+from runners.models.litellm_names import OPENAI_COMPATIBLE, unsupported_parameters
+from runners.models.prices import cost_usd
 from runners.models.protocol import ModelError
 from runners.models.wire import tool_to_wire
 
-_NO_KEY = "no-key"  # litellm would send OPENAI_API_KEY to whatever address it is given
 _TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # what their servers do not know, they refuse
 _NOT_SENT = frozenset({"model", "stream", "stream_options"})
 
@@ -38,36 +36,24 @@ class LitellmUpstream:
     """A model behind litellm, for agents of every wire; nothing is retried here, because agents retry themselves.
 
     Args:
-        name: A litellm name such as ``anthropic/claude-sonnet-4-5``; with ``api_base`` also a model's bare name.
-        api_base: The address of the server, up to and including ``/v1`` where it has that.
-        api_key: The key, else the provider's environment variable.
-        price: What tokens cost, else litellm's bundled price.
+        model: What to ask.
         parameters: Generation parameters by their OpenAI names; they go before those of the agent.
         timeout_s: Seconds that one request may take.
     """
 
     def __init__(
-        self,
-        name: str,
-        api_base: str | None = None,
-        api_key: str | None = None,
-        price: Price | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        timeout_s: float = 600.0,
+        self, model: LitellmModel, parameters: Mapping[str, Any] | None = None, timeout_s: float = 600.0
     ) -> None:
-        self.name = name
-        self._api_base = api_base
-        self._api_key = api_key
-        self._price = price
+        self.name = model.name
+        self._model = model
         self._parameters = dict(parameters or {})
         self._timeout_s = timeout_s
-        model = LitellmModel(name, api_base, api_key, price)
         self._canonical = ModelUpstream(model, self._parameters, timeout_s)
 
     async def prepare(self, wire: Wire, request: WireRequest, messages: Sequence[Message]) -> Outgoing:
         """Return the body for litellm's call of the wire, or the canonical conversation."""
         await load_litellm()
-        qualified = qualified_name(self.name, self._api_base)
+        qualified = self._model.qualified_name
         provider, model = provider_of(qualified) or ("", qualified)
         if not _speaks(wire, provider, model):
             return await self._canonical.prepare(wire, request, messages)
@@ -88,7 +74,7 @@ class LitellmUpstream:
             **tools_left_out(request.tools, has_provider_tools=has_provider_tools),
         }
         is_extra = wire.name == "responses" or provider in _TAKES_ALL
-        arguments = {**body, **({"extra_body": sent} if is_extra else sent), **self._access(qualified)}
+        arguments = {**body, **({"extra_body": sent} if is_extra else sent), **self._model.access(self._timeout_s)}
         if request.headers:
             arguments["extra_headers"] = request.headers
         return Outgoing(
@@ -114,9 +100,9 @@ class LitellmUpstream:
             raise
         except TimeoutError as error:
             late = TimeoutError(f"the request took longer than {self._timeout_s:g} s")
-            raise to_model_error(late, model=self.name) from error
+            raise self._model.readable(late) from error
         except Exception as error:
-            raise to_model_error(error, model=self.name, secrets=[self._api_key or ""]) from error
+            raise self._model.readable(error) from error
 
     async def count_tokens(self, request: WireRequest) -> int:
         """Return the tokens of a request by the tokenizer that litellm has for the model, without a network."""
@@ -129,15 +115,6 @@ class LitellmUpstream:
 
         return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True)
 
-    def _access(self, qualified: str) -> dict[str, Any]:
-        """Where the model is, and how long to wait for it."""
-        access: dict[str, Any] = {"model": qualified, "timeout": self._timeout_s, "num_retries": 0, "max_retries": 0}
-        if self._api_base is not None:
-            access["api_base"] = self._api_base
-        is_own_server = self._api_base is not None and qualified.startswith(f"{OPENAI_COMPATIBLE}/")
-        api_key = self._api_key or (_NO_KEY if is_own_server else None)
-        return {**access, **({"api_key": api_key} if api_key is not None else {})}
-
     def _answer(self, wire: Wire, response: Any) -> Answer:
         """Return a reply with its price."""
         body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
@@ -147,9 +124,9 @@ class LitellmUpstream:
         return Answer(reply=msgspec.structs.replace(reply, usage=usage), body=body)
 
     def _cost_usd(self, usage: Usage, body: Body, from_litellm: float | None) -> float | None:
-        if self._price is not None:
+        if self._model.price is not None:
             return cost_usd(
-                self._price,
+                self._model.price,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
                 cached_input_tokens=usage.cached_input_tokens,

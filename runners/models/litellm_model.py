@@ -38,9 +38,9 @@ class LitellmModel:
         price: Price | None = None,
     ) -> None:
         self.name = name
+        self.price = price
         self._api_base = api_base
         self._api_key = api_key
-        self._price = price
         self._dropped: dict[bytes, tuple[str, ...]] = {}
 
     async def respond(self, request: ModelRequest) -> ModelReply:
@@ -55,47 +55,55 @@ class LitellmModel:
             # litellm's own limit is one of silence between two bytes; ours is one of the whole request.
             with anyio.fail_after(request.timeout_s):
                 response = await litellm.acompletion(**arguments)
-            return to_reply(response, model=self.name, conversation=request.messages, price=self._price)
+            return to_reply(response, model=self.name, conversation=request.messages, price=self.price)
         except ModelError:
             raise
         except TimeoutError as error:
-            late = TimeoutError(f"the request took longer than {request.timeout_s:g} s")
-            raise to_model_error(late, model=self.name) from error
+            raise self.readable(TimeoutError(f"the request took longer than {request.timeout_s:g} s")) from error
         except Exception as error:
-            raise to_model_error(error, model=self.name, secrets=[self._api_key or ""]) from error
+            raise self.readable(error) from error
+
+    def readable(self, error: Exception) -> ModelError:
+        """Return an exception of litellm as ours, without the key."""
+        return to_model_error(error, model=self.name, secrets=[self._api_key or ""])
+
+    @property
+    def qualified_name(self) -> str:
+        """The name with its provider, as litellm wants it."""
+        return qualified_name(self.name, self._api_base)
+
+    def access(self, timeout_s: float) -> dict[str, Any]:
+        """Return the arguments of litellm's calls that say where the model is and how long to wait for it."""
+        qualified = self.qualified_name
+        access: dict[str, Any] = {"model": qualified, "timeout": timeout_s, "num_retries": 0, "max_retries": 0}
+        if self._api_base is not None:
+            access["api_base"] = self._api_base
+        is_own_server = self._api_base is not None and qualified.startswith(f"{OPENAI_COMPATIBLE}/")
+        api_key = self._api_key or (_NO_KEY if is_own_server else None)
+        return {**access, **({"api_key": api_key} if api_key is not None else {})}
 
     async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the names of the parameters that are not sent because the provider does not accept them."""
         key = canonical_json(dict(parameters))
         if key not in self._dropped:
             await load_litellm()
-            self._dropped[key] = unsupported_parameters(qualified_name(self.name, self._api_base), parameters)
+            self._dropped[key] = unsupported_parameters(self.qualified_name, parameters)
         return self._dropped[key]
 
     async def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         """Return the arguments of litellm's call."""
-        qualified = qualified_name(self.name, self._api_base)
         dropped = await self.dropped_parameters(request.parameters)
         sent = {name: value for name, value in request.parameters.items() if name not in dropped}
-        parameters, body = split_parameters(qualified, sent)
+        parameters, body = split_parameters(self.qualified_name, sent)
         arguments: dict[str, Any] = {
             **parameters,
-            "model": qualified,
+            **self.access(request.timeout_s),
             "messages": wire_messages(request.messages),
-            "timeout": request.timeout_s,
-            "num_retries": 0,
-            "max_retries": 0,
         }
         if request.tools:
             arguments["tools"] = [tool_to_wire(tool) for tool in request.tools]
         if body:
             arguments["extra_body"] = body
-        if self._api_base is not None:
-            arguments["api_base"] = self._api_base
-        is_compatible_server = self._api_base is not None and qualified.startswith(f"{OPENAI_COMPATIBLE}/")
-        api_key = self._api_key or (_NO_KEY if is_compatible_server else None)
-        if api_key is not None:
-            arguments["api_key"] = api_key
         return arguments
 
 

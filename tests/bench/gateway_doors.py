@@ -168,7 +168,7 @@ def main(role: str, *arguments: str) -> None:
     elif role == "proxy":
         asyncio.run(serve(proxy_app(*arguments)))
     elif role == "gateway":
-        upstream = LitellmUpstream("bench", api_base=f"{arguments[1]}/v1", price=FREE)
+        upstream = LitellmUpstream(LitellmModel("bench", f"{arguments[1]}/v1", price=FREE))
         asyncio.run(serve_gateway(Path(arguments[0]), upstream))
     elif role == "own":
         asyncio.run(serve_gateway(Path(arguments[0]), ModelUpstream(AtOnce())))

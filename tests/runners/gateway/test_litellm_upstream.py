@@ -12,6 +12,7 @@ from starlette.routing import Route
 from recorder.events import ModelCalled, ModelFailed, ModelResponded
 from runners.gateway.app import Gateway
 from runners.gateway.litellm_upstream import LitellmUpstream
+from runners.models.litellm_model import LitellmModel
 from runners.models.prices import Price
 from runners.models.protocol import ModelError
 from tests.runners.gateway.rigs import KEY, Rig, canned, injection_after, tool
@@ -31,12 +32,12 @@ NATIVE = {"chat": ("own", "/v1"), "responses": ("openai/own", "/v1"), "messages"
 
 
 @contextlib.asynccontextmanager
-async def behind(name, base, provider, *, injection=None, **options):
+async def behind(name, base, provider, *, injection=None, price=None, **options):
     """A rig whose provider is another rig's gateway, or a Provider."""
     is_rig = isinstance(provider, Rig)
     async with serving(provider.gateway.app() if is_rig else provider.app) as url:
         prefix = f"/t/{KEY}" if is_rig else ""
-        upstream = LitellmUpstream(name, api_base=f"{url}{prefix}{base}", api_key="key", **options)
+        upstream = LitellmUpstream(LitellmModel(name, f"{url}{prefix}{base}", "key", price), **options)
         yield Rig(upstream, injection=injection)
 
 
@@ -268,7 +269,7 @@ async def test_what_is_wrong_with_a_server_is_known_by_its_kind(fault, status, k
     """Nonsense and a cut connection are 502, so that agents ask again; a conversation that is too long is 400."""
     make = {"chat": chat(user(TASK)), "messages": messages(user(TASK))}
     async with ChatServer(CannedModel([text_reply("Hi")]), [Fault(kind=fault)]) as server:
-        rig = Rig(LitellmUpstream("own", api_base=server.url))
+        rig = Rig(LitellmUpstream(LitellmModel("own", server.url)))
         response = await post(rig, PATHS[wire], make[wire])
         assert response.status_code == status
         assert rig.of(ModelFailed)[0].error_kind == kind
@@ -295,7 +296,7 @@ async def test_a_reply_cut_in_the_middle_is_a_failure(wire):
     async with server:
         name, base = NATIVE[wire]
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{base}"
-        rig = Rig(LitellmUpstream(name, api_base=url, api_key="key"))
+        rig = Rig(LitellmUpstream(LitellmModel(name, url, "key")))
         response = await post(rig, PATHS[wire], {**make[wire], "stream": True})
     assert response.status_code == 502
     assert [event.error_kind for event in rig.of(ModelFailed)] == ["connection"]
@@ -341,6 +342,6 @@ async def test_known_models_have_their_price_on_every_wire():
 
 async def test_tokens_are_counted_by_the_models_tokenizer():
     """Without a network."""
-    rig = Rig(LitellmUpstream("anthropic/claude-sonnet-4-5"), gateway=Gateway())
+    rig = Rig(LitellmUpstream(LitellmModel("anthropic/claude-sonnet-4-5")), gateway=Gateway())
     counted = await post(rig, "v1/messages/count_tokens", messages(user("boat " * 100)))
     assert 90 < counted.json()["input_tokens"] < 200
