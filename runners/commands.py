@@ -74,11 +74,16 @@ def run_command(options: argparse.Namespace) -> int:
     import anyio
     import msgspec
 
+    from runners.designs import DesignedBenchmark
     from runners.plan_table import PLAN_COLUMNS, plan_rows
     from runners.progress import Progress
-    from runners.run import prepare, run_experiment, stored_index
+    from runners.run import check_runnable, prepare, run_experiment, stored_index
 
     prepared = prepare(options.experiment)
+    if not options.dry_run:
+        check_runnable(prepared)
+    elif isinstance(prepared.benchmark, DesignedBenchmark):
+        _say(f"{prepared.benchmark.missing}\nIt is of the counts of {prepared.benchmark.source}.")
     if options.concurrency is not None:
         experiment = msgspec.structs.replace(prepared.experiment, concurrency=max(1, options.concurrency))
         prepared = msgspec.structs.replace(prepared, experiment=experiment)

@@ -16,7 +16,7 @@ from recorder.values import CONDITIONS
 from runners.errors import ExperimentError
 from runners.models.prices import Price
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,13 +34,16 @@ class StoreSpec(_Table, frozen=True):
 class BenchmarkSpec(_Table, frozen=True):
     """Which tasks and variants; None means all that there are. ``options`` are the benchmark's own keys.
 
-    ``variants_from`` names a dataset file or a store with other variants than the benchmark's own.
+    ``variants_from`` names a dataset file or a store with other variants than the benchmark's own, and ``design``
+    which of them, by counts and ``design_seed``.
     """
 
     name: str
     tasks: tuple[str, ...] | None = None
     variants: tuple[str, ...] | None = None
     variants_from: str | StoreSpec | None = None
+    design: str | None = None
+    design_seed: int = 0
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -126,13 +129,15 @@ class PromptsSpec(_Table, frozen=True):
 
 
 class Experiment(_Table, frozen=True):
-    """A whole experiment file."""
+    """A whole experiment file. ``sessions`` of each agent and condition, dealt over tasks, stand in place of trials."""
 
     name: str
     benchmark: BenchmarkSpec
     agents: tuple[AgentSpec, ...]
     conditions: tuple[str, ...]
     trials: int = 3
+    sessions: int | None = None
+    deal_seed: int = 0
     seeds: tuple[int, ...] | None = None
     concurrency: int = 4
     oracle_scope: Literal["task", "variant"] = "task"
@@ -218,7 +223,9 @@ def _substitute(value: Any, key: str, path: Path, environment: Mapping[str, str]
         return value
 
     def replace(match: re.Match[str]) -> str:
-        name = match[1]
+        name, default = match.groups()
+        if default is not None:
+            return environment.get(name) or default
         if name not in environment:
             raise ExperimentError(f"{path}: key '{key}' needs the environment variable {name}; run: export {name}=...")
         return environment[name]
@@ -232,7 +239,7 @@ def _split_benchmark_options(filled: dict[str, Any]) -> None:
     if isinstance(benchmark, str):
         filled["benchmark"] = {"name": benchmark}
     elif isinstance(benchmark, dict):
-        own = ("name", "tasks", "variants", "variants_from")
+        own = ("name", "tasks", "variants", "variants_from", "design", "design_seed")
         options = {key: value for key, value in benchmark.items() if key not in own}
         filled["benchmark"] = {key: benchmark[key] for key in own if key in benchmark} | {"options": options}
 
@@ -268,6 +275,7 @@ def _problems(experiment: Experiment) -> Iterator[str]:
     for key, value in (("trials", experiment.trials), ("concurrency", experiment.concurrency)):
         if value < 1:
             yield f"key '{key}': at least 1"
+    yield from _session_problems(experiment)
     if experiment.seeds is not None and len(experiment.seeds) < experiment.trials:
         yield f"key 'seeds': {experiment.trials} trials need as many seeds, {len(experiment.seeds)} are given"
     if experiment.user_simulator.kind == "llm" and experiment.user_simulator.llm is None:
@@ -288,6 +296,19 @@ def _agent_problems(experiment: Experiment) -> Iterator[str]:
         injected = [condition for condition in conditions if condition.startswith("inject_")]
         if injected and "full" not in conditions:
             yield f"key 'conditions': {injected[0]} needs the action budget of 'full' trials; add \"full\""
+
+
+def _session_problems(experiment: Experiment) -> Iterator[str]:
+    if experiment.sessions is None:
+        return
+    if experiment.sessions < 1:
+        yield "key 'sessions': at least 1"
+    if experiment.seeds is not None:
+        yield "key 'seeds': sessions are seeded by their turn; remove one of 'seeds' and 'sessions'"
+    if any(each.startswith("inject_") for agent in experiment.agents for each in agent.conditions or ()) or any(
+        each.startswith("inject_") for each in experiment.conditions
+    ):
+        yield "key 'sessions': an injection needs the 'full' trials of its own cell; use 'trials' instead"
 
 
 def _condition_problems(key: str, conditions: tuple[str, ...]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from recorder.events import OracleBudgetSet
 from recorder.trial_index import FinishedTrial, TrialIndex
 from recorder.values import CONDITIONS, CONTROL_CONDITIONS, Task, Variant, prompt_state_and_channel
 from runners.benchmarks.protocol import Benchmark
+from runners.dealing import Dealt, deal
 from runners.errors import ExperimentError
 from runners.experiment import AgentSpec, Experiment
 from runners.injection import oracle_budget
@@ -219,27 +220,37 @@ def _trials_of(
         "limits": _measured_limits(experiment),
         "oracle_scope": experiment.oracle_scope,
     }
-    for task, variant in _cells(condition, experiment.oracle_scope, tasks, variants):
-        for trial_index in range(experiment.trials):
-            key = TrialKey(
-                **common,
-                task_digest=task.task_digest,
-                variant_digest=variant.variant_digest if variant else None,
-                trial_index=trial_index,
-                seed=experiment.seed_of(trial_index),
-            )
-            unit_id = variant.variant_id if variant and experiment.oracle_scope == "variant" else task.task_id
-            yield PlannedTrial(
-                trial_id=short_digest(key),
-                key=key,
-                agent=agent,
-                task=task,
-                variant=variant,
-                condition=condition,
-                trial_index=trial_index,
-                seed=key.seed,
-                unit=Unit(identity, experiment.oracle_scope, unit_id),
-            )
+    for task, variant, trial_index in _dealt(experiment, condition, tasks, variants):
+        key = TrialKey(
+            **common,
+            task_digest=task.task_digest,
+            variant_digest=variant.variant_digest if variant else None,
+            trial_index=trial_index,
+            seed=experiment.seed_of(trial_index),
+        )
+        unit_id = variant.variant_id if variant and experiment.oracle_scope == "variant" else task.task_id
+        yield PlannedTrial(
+            trial_id=short_digest(key),
+            key=key,
+            agent=agent,
+            task=task,
+            variant=variant,
+            condition=condition,
+            trial_index=trial_index,
+            seed=key.seed,
+            unit=Unit(identity, experiment.oracle_scope, unit_id),
+        )
+
+
+def _dealt(
+    experiment: Experiment, condition: str, tasks: Mapping[str, Task], variants: Mapping[str, Variant]
+) -> Iterator[Dealt]:
+    """What is run under a condition: every cell as often as the file says, or so many sessions dealt over them."""
+    cells = list(_cells(condition, experiment.oracle_scope, tasks, variants))
+    if experiment.sessions is not None:
+        yield from deal(cells, experiment.sessions, experiment.deal_seed)
+        return
+    yield from ((task, variant, index) for task, variant in cells for index in range(experiment.trials))
 
 
 def _cells(

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from recorder.recovery import Recovered, recover
 from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store
 from recorder.trial_index import TrialIndex, load_trial_index
+from recorder.values import Variant
 from runners.benchmarks import open_benchmark
 from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
+from runners.designs import DesignedBenchmark, chosen, load_design
 from runners.errors import ExperimentError
 from runners.experiment import Experiment, load_experiment
 from runners.interrupts import interruptibly
@@ -35,7 +37,7 @@ from runners.sandboxes.select import bubblewrap_problem, provider
 from runners.scheduler import Before, RunsTrials, RunSummary, Scheduler
 from runners.services import SCRIPTED, Services, check_scripted_names, keys_of, missing_keys, simulator_identity
 from runners.trial import TrialRunner
-from runners.variants_from import load_variants
+from runners.variants_from import load_variants, not_here
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,12 +72,23 @@ def prepare_experiment(experiment: Experiment, path: Path) -> Prepared:
     base = path.resolve().parent
     with _naming(path):
         check_scripted_names(experiment)
-        options = dict(experiment.benchmark.options)
-        benchmark = open_benchmark(experiment.benchmark.name, options, base, experiment.grader)
+        benchmark, variants = _offered(experiment, base)
         prompts = Prompts(experiment, base, benchmark.system_prompt())
-        variants = load_variants(experiment.benchmark, benchmark, base)
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
     return Prepared(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
+
+
+def _offered(experiment: Experiment, base: Path) -> tuple[Benchmark, Sequence[Variant]]:
+    """The benchmark and the variants to choose from; those of a design where its variants are not here."""
+    spec = experiment.benchmark
+    design = load_design(spec.design, base, spec.name) if spec.design else None
+    missing = not_here(spec, base)
+    if design and missing:
+        designed = DesignedBenchmark(spec.name, design, missing)
+        return designed, designed.variants()
+    benchmark = open_benchmark(spec.name, dict(spec.options), base, experiment.grader)
+    variants = load_variants(spec, benchmark, base)
+    return benchmark, chosen(design, variants, spec.design_seed) if design else variants
 
 
 @contextmanager
@@ -85,6 +98,16 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except ExperimentError as error:
         raise ExperimentError(f"{path}: {error}") from error
+
+
+def check_runnable(prepared: Prepared) -> None:
+    """Refuse a plan that only a design stands behind.
+
+    Raises:
+        ExperimentError: Its variants are not here; the message has the command that brings them.
+    """
+    if isinstance(prepared.benchmark, DesignedBenchmark):
+        raise ExperimentError(f"{prepared.path}: {prepared.benchmark.missing}")
 
 
 def stored_index(prepared: Prepared, root: Path) -> TrialIndex:
@@ -159,6 +182,7 @@ async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, con
         RecordingFailed: An event could not be made durable.
     """
     experiment = prepared.experiment
+    check_runnable(prepared)
     with _naming(prepared.path):
         sandbox = await _checked_sandbox(experiment)
     store = await anyio.to_thread.run_sync(Store.create, root)

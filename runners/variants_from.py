@@ -5,12 +5,15 @@ not what would be asked about, so it is refused.
 """
 
 import argparse
+import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from recorder.address import open_address, store_address
 from recorder.errors import StoreError
+from recorder.pull import has_store
 from recorder.reader import read_snapshot
 from recorder.values import Task, Variant
 from runners.benchmarks.protocol import Benchmark
@@ -48,6 +51,27 @@ def load_variants(spec: BenchmarkSpec, benchmark: Benchmark, base: Path) -> Sequ
         raise ExperimentError(f"key '{_KEY}': {place} has no variants of {benchmark.name}; it has {there}")
     _check_tasks([each for each in own if _is_wanted(each.variant, spec)], benchmark, place)
     return [each.variant for each in own]
+
+
+def not_here(spec: BenchmarkSpec, base: Path) -> str | None:
+    """Return why there are no variants to take yet, with the command that brings them; None where something is there.
+
+    Raises:
+        ExperimentError: The place is no address.
+    """
+    origin = spec.variants_from
+    if origin is None:
+        return None
+    place = base / origin if isinstance(origin, str) else _root(origin.store, base)
+    if place.is_file() if isinstance(origin, str) else has_store(place):
+        return None
+    shown = os.path.relpath(place)
+    remedy = (
+        "get the dataset and put it there"
+        if isinstance(origin, str)
+        else f"get the dataset, then run: lhaw-record import lhaw-dataset FILE --store {shlex.quote(shown)}"
+    )
+    return f"key '{_KEY}': there is nothing at {shown} yet, so only the plan can be shown; {remedy}"
 
 
 def has_its_classes(root: Path, spec: BenchmarkSpec, base: Path) -> bool:

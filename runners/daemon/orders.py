@@ -22,7 +22,7 @@ from runners.daemon.messages import Detail, Requeued, Submission
 from runners.daemon.queue import Entry
 from runners.errors import ExperimentError
 from runners.experiment import Experiment, read_experiment
-from runners.run import prepare_experiment
+from runners.run import check_runnable, prepare_experiment
 from runners.services import keys_of, missing_keys
 
 _LIVE_STATES = ("running", "pausing", "cancelling")
@@ -171,7 +171,7 @@ def _checked(text: str, path: Path) -> Experiment:
     lacking = missing_keys(experiment)
     if lacking:
         raise ExperimentError(f"{path}: {lacking[0]}; set it where the daemon is started, and start it again")
-    prepare_experiment(experiment, path)
+    check_runnable(prepare_experiment(experiment, path))
     return experiment
 
 

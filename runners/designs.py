@@ -1,0 +1,187 @@
+"""Designs: how many variants of which kind a published experiment has, to choose by and to plan without the data.
+
+A paper prints counts by dimension and class, not always which variants they are. Where the variants are there, the
+design chooses among them, the same ones for the same seed; where they are not, it stands in for them in a plan.
+"""
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from recorder.canonical import digest
+from recorder.resources import data_path
+from recorder.values import Checkpoint, Segment, Severity, Task, Variant
+from runners.benchmarks.protocol import EnvironmentSettings
+from runners.errors import ExperimentError
+
+_KEY = "benchmark.design"
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Variants of one kind in a design: ``classes`` counts them by ambiguity class, or ``variants`` whatever the class.
+
+    ``dimensions`` lists the sets of dimensions that count as this kind; all do if it is empty.
+    """
+
+    benchmark: str
+    dimensions: tuple[tuple[str, ...], ...] = ()
+    severity: Severity | None = None
+    classes: dict[str, int] = {}
+    variants: int = 0
+
+    def wanted(self) -> dict[str | None, int]:
+        """Return the numbers of variants by class; None stands for any class."""
+        wanted: dict[str | None, int] = dict(self.classes)
+        return {**wanted, None: self.variants} if self.variants else wanted
+
+    def fits(self, variant: Variant, ambiguity_class: str | None) -> bool:
+        """Return whether a variant is of this kind and of the class."""
+        own = {segment.dimension for segment in variant.segments}
+        is_kind = not self.dimensions or any(own == set(each) for each in self.dimensions)
+        is_severity = self.severity in (None, variant.severity)
+        return is_kind and is_severity and ambiguity_class in (None, variant.ambiguity_class)
+
+    def __str__(self) -> str:
+        kinds = " or ".join("+".join(each) for each in self.dimensions)
+        return ", ".join(part for part in (self.benchmark, self.severity, kinds) if part)
+
+
+class Design(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A design file: its source, of how many base tasks of a benchmark its variants may be, and the cells."""
+
+    source: str
+    tasks: dict[str, int]
+    cells: tuple[Cell, ...]
+
+
+def load_design(name: str, base: Path, benchmark: str) -> Design:
+    """Return the part of a design that is about one benchmark.
+
+    Args:
+        name: A bundled design, or the path of a TOML file.
+        base: The folder that a relative path starts from.
+        benchmark: Whose cells are wanted.
+
+    Raises:
+        ExperimentError: There is no such design, it is malformed, or it has nothing about the benchmark.
+    """
+    bundled = {path.stem: path for path in data_path("designs").glob("*.toml")}
+    path = bundled.get(name, base / name)
+    try:
+        design = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Design)
+    except FileNotFoundError:
+        there = ", ".join(sorted(bundled))
+        raise ExperimentError(
+            f"key '{_KEY}': there is no design {name!r}; the bundled ones are {there}, others are named by their path"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ExperimentError(f"key '{_KEY}': {path} is no design: {error}; see docs/papers.md") from error
+    cells = tuple(cell for cell in design.cells if cell.benchmark == benchmark)
+    if not cells or design.tasks.get(benchmark, 0) < 1:
+        has = ", ".join(sorted({cell.benchmark for cell in design.cells})) or "nothing"
+        raise ExperimentError(f"key '{_KEY}': {path} has no cells and tasks of {benchmark!r}; it is about {has}")
+    return msgspec.structs.replace(design, cells=cells)
+
+
+def chosen(design: Design, offered: Sequence[Variant], seed: int) -> list[Variant]:
+    """Return the variants that a design asks for: by seed, spread over the design's number of tasks.
+
+    Raises:
+        ExperimentError: A cell cannot be filled; the message says how far it could be.
+    """
+    order = sorted(offered, key=lambda variant: digest([seed, variant.task_id, variant.variant_id]))
+    taken: dict[str, Variant] = {}
+    for cell in design.cells:
+        for ambiguity_class, count in cell.wanted().items():
+            fitting = [each for each in order if cell.fits(each, ambiguity_class)]
+            for found in range(count):
+                picked = _next(fitting, taken, design.tasks[cell.benchmark])
+                if picked is None:
+                    raise ExperimentError(
+                        f"key '{_KEY}': the cell ({cell}, {ambiguity_class or 'any class'}) of {design.source} needs "
+                        f"{count} variants and gets {found} from {len(fitting)} that fit it; offer more variants, or "
+                        "take a smaller design"
+                    )
+                taken[picked.variant_id] = picked
+    return [variant for variant in offered if variant.variant_id in taken]
+
+
+def _next(fitting: Sequence[Variant], taken: Mapping[str, Variant], max_tasks: int) -> Variant | None:
+    """The first free variant of a task that has the fewest so far; of no new task once there are enough."""
+    used = Counter(variant.task_id for variant in taken.values())
+    is_full = len(used) >= max_tasks
+    free = [each for each in fitting if each.variant_id not in taken and not (is_full and each.task_id not in used)]
+    return min(free, key=lambda variant: used[variant.task_id], default=None)  # min keeps the order among equals
+
+
+class DesignedBenchmark:
+    """What stands in a plan for a benchmark whose variants are not here: tasks and variants by number only.
+
+    Args:
+        name: The benchmark's name.
+        design: Its part of a design.
+        missing: Why nothing can run, and the command that changes it.
+    """
+
+    grader = "none"
+    ends_on_text = False
+
+    def __init__(self, name: str, design: Design, missing: str) -> None:
+        self.name = name
+        self.version = f"design:{digest(design)[:12]}"
+        self.missing = missing
+        self.source = design.source
+        self._design = design
+        self._tasks = [self._task(number) for number in range(1, design.tasks[name] + 1)]
+
+    def tasks(self) -> Sequence[Task]:
+        """Return as many tasks as the design has."""
+        return self._tasks
+
+    def variants(self) -> Sequence[Variant]:
+        """Return the variants of every cell, dealt over the tasks in turn."""
+        kinds = [(cell, kind) for cell in self._design.cells for kind, n in cell.wanted().items() for _ in range(n)]
+        return [self._variant(number, *kind) for number, kind in enumerate(kinds)]
+
+    def system_prompt(self) -> str:
+        """Return nothing: no agent meets it."""
+        return ""
+
+    def open(self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None) -> NoReturn:
+        """Refuse; a design has nothing to work on.
+
+        Raises:
+            ExperimentError: Always.
+        """
+        del task, settings, variant
+        raise ExperimentError(self.missing)
+
+    def _task(self, number: int) -> Task:
+        return Task(
+            benchmark=self.name,
+            benchmark_version=self.version,
+            task_id=f"task-{number}",
+            prompt=f"task {number} of {self._design.source}",
+            checkpoints=(Checkpoint(checkpoint_id="c1", label="as published"),),
+            environment_digest="",
+        )
+
+    def _variant(self, number: int, cell: Cell, ambiguity_class: str | None) -> Variant:
+        task = self._tasks[number % len(self._tasks)]
+        return Variant(
+            benchmark=self.name,
+            task_id=task.task_id,
+            variant_id=f"variant-{number + 1}",
+            prompt=f"variant {number + 1} of {self._design.source}",
+            segments=tuple(
+                Segment(segment_id=f"S{at}", value=dimension, dimension=dimension, subdimension="")
+                for at, dimension in enumerate(cell.dimensions[0] if cell.dimensions else (), start=1)
+            ),
+            origin="imported",
+            severity=cell.severity,
+            ambiguity_class=ambiguity_class,
+        )
