@@ -21,6 +21,7 @@ import generators.task_commands
 import generators.variants_commands
 import recorder.commands
 import recorder.synthetic.commands
+import runners.benchmarks.new
 import runners.commands
 import runners.daemon.commands
 import runners.import_commands
@@ -41,6 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     runners.commands.add_commands(commands)
     runners.daemon.commands.add_commands(commands, _report)
+    runners.benchmarks.new.add_commands(commands)
     runners.import_commands.add_commands(commands)
     runners.judge_commands.add_commands(commands)
     generators.task_commands.add_commands(commands)

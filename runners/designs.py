@@ -35,7 +35,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def wanted(self) -> dict[str | None, int]:
         """Return the numbers of variants by class; None stands for any class."""
-        wanted: dict[str | None, int] = dict(self.classes)
+        wanted = dict[str | None, int](self.classes.items())
         return {**wanted, None: self.variants} if self.variants else wanted
 
     def fits(self, variant: Variant, ambiguity_class: str | None) -> bool:

@@ -8,13 +8,22 @@ from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
 
 BENCHMARKS = ("desk", "mcp_atlas")
+ENTRY_POINTS = "lhaw_record.benchmarks"
+"""Installed packages offer benchmarks of their own in this group; docs/own-benchmarks.md has an example."""
+
+
+def known_benchmarks() -> tuple[str, ...]:
+    """Return the names that experiment files may use here: ours, and those of installed packages."""
+    from importlib.metadata import entry_points
+
+    return (*BENCHMARKS, *sorted({point.name for point in entry_points(group=ENTRY_POINTS)} - {*BENCHMARKS}))
 
 
 def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: GraderSpec) -> Benchmark:
     """Return a benchmark by its name.
 
     Args:
-        name: One of ``BENCHMARKS``.
+        name: One of ``known_benchmarks()``.
         options: The benchmark's own keys of the ``[benchmark]`` table.
         base: The folder that relative paths in them start from.
         grader: The ``[grader]`` table, for benchmarks that leave the choice.
@@ -32,4 +41,30 @@ def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: Grade
         from runners.benchmarks.mcp_atlas import open_mcp_atlas
 
         return open_mcp_atlas(options, base, grader)
-    raise ExperimentError(f"key 'benchmark.name': unknown benchmark {name!r}; known: {', '.join(BENCHMARKS)}")
+    return _installed(name, options, base, grader)
+
+
+def _installed(name: str, options: dict[str, Any], base: Path, grader: GraderSpec) -> Benchmark:
+    """The benchmark of an installed package."""
+    from importlib.metadata import entry_points
+
+    points = list(entry_points(group=ENTRY_POINTS, name=name))
+    if not points:
+        known = ", ".join(known_benchmarks())
+        raise ExperimentError(
+            f"key 'benchmark.name': unknown benchmark {name!r}; known: {known}; "
+            "one of your own is found once its package is installed (docs/own-benchmarks.md)"
+        )
+    if len({point.value for point in points}) > 1:
+        raise ExperimentError(f"key 'benchmark.name': several packages offer {name!r}: {', '.join(map(str, points))}")
+    try:
+        opened: Benchmark = points[0].load()(options, base, grader)
+    except ExperimentError:
+        raise
+    except Exception as error:
+        raise ExperimentError(
+            f"key 'benchmark.name': {name} ({points[0].value}) cannot be opened: {type(error).__name__}: {error}"
+        ) from error
+    if opened.name != name:
+        raise ExperimentError(f"key 'benchmark.name': {points[0].value} opens {opened.name!r} under the name {name!r}")
+    return opened

@@ -1,0 +1,88 @@
+"""The benchmark: lists its tasks, opens a work directory with tools for one of them, and grades what is left in it."""
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from my_benchmark.tasks import NAME, TASKS, VERSION, CountingTask
+from recorder.values import Task, Variant
+from runners.benchmarks.protocol import AskJudge, CheckpointResult, EnvironmentSettings, Grade, ToolResult
+from runners.models.replay import Reference
+from runners.sandboxes.protocol import Sandbox
+from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
+
+
+class MyBenchmark:
+    """Counting words in files."""
+
+    name = NAME
+    version = VERSION
+    grader = "count-1"
+    ends_on_text = True  # a reply without tool calls ends the trial; with False the agent must call `submit`
+
+    def __init__(self) -> None:
+        self._tasks = {task.task_id: task for task in TASKS}
+
+    def tasks(self) -> Sequence[Task]:
+        """Return every task, always in the same order."""
+        return [task.task() for task in self._tasks.values()]
+
+    def variants(self) -> Sequence[Variant]:
+        """Return the variants that come with the benchmark; there may be none."""
+        return [task.variant() for task in self._tasks.values()]
+
+    def system_prompt(self) -> str:
+        """Return what the agent is told about its tools, the same under every condition."""
+        return "You work in a directory of your own, with the tools given. When you are done, say so in a sentence."
+
+    def reference(self, task_id: str) -> Reference:
+        """Return what scripted/replay_masked replays."""
+        return self._tasks[task_id].reference()
+
+    @asynccontextmanager
+    async def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AsyncIterator["CountingEnvironment"]:
+        """Open a sandbox that holds the task's files and nothing of the grader."""
+        del variant  # these variants change the prompt only
+        own = self._tasks[task.task_id]
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "notes.txt").write_text(own.text + "\n", encoding="utf-8")
+            async with settings.sandbox.open(Path(folder), settings.limits) as sandbox:
+                yield CountingEnvironment(own, sandbox)
+
+
+class CountingEnvironment:
+    """One open work directory of one trial."""
+
+    tools = WORKSPACE_TOOLS  # bash, python, read_file, write_file; add your own definitions and execute them in `call`
+
+    def __init__(self, task: CountingTask, sandbox: Sandbox) -> None:
+        self._task = task
+        self._sandbox = sandbox
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Execute a tool; what the agent does wrong is an error result, never an exception."""
+        return await call_workspace_tool(self._sandbox, name, arguments)
+
+    async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
+        """Grade what the agent left behind: one result for every checkpoint, whatever it did."""
+        del final_answer, ask_judge
+        found = await self._count()
+        scores = (float(found is not None), float(found == self._task.right_count))
+        details = f"count.txt holds {'no number' if found is None else found}"
+        return Grade(
+            results=tuple(
+                CheckpointResult(checkpoint_id=f"c{at}", score=score, details=details)
+                for at, score in enumerate(scores, start=1)
+            ),
+            is_success=all(scores),
+        )
+
+    async def _count(self) -> int | None:
+        try:
+            return int((await self._sandbox.read_file("count.txt")).decode())
+        except (OSError, ValueError):
+            return None

@@ -1,0 +1,90 @@
+"""The tasks: what the agent is asked, the files that it finds, and what its variants leave out."""
+
+import re
+
+import msgspec
+
+from recorder.canonical import digest
+from recorder.values import Checkpoint, ExpectedQuestions, Segment, Task, Variant
+from runners.models.replay import Parameter, Reference, ReferenceCall
+
+NAME = "my_benchmark"
+VERSION = "1"  # change it whenever a task, a file or the grader changes: it is part of every trial's identity
+
+CHECKPOINTS = (
+    Checkpoint(checkpoint_id="c1", label="count.txt holds a number"),
+    Checkpoint(checkpoint_id="c2", label="the number is right"),
+)
+
+
+class CountingTask(msgspec.Struct, frozen=True):
+    """Count the words of some length in a text."""
+
+    task_id: str
+    text: str
+    minimum: int
+    spelled: str
+
+    @property
+    def phrase(self) -> str:
+        """What the variant leaves out, to the letter as it stands in the prompt."""
+        return f"of at least {self.spelled} letters"
+
+    @property
+    def right_count(self) -> int:
+        """What the grader expects."""
+        return len(re.findall(rf"[A-Za-z]{{{self.minimum},}}", self.text))
+
+    def task(self) -> Task:
+        """Return the task as it is recorded."""
+        return Task(
+            benchmark=NAME,
+            benchmark_version=VERSION,
+            task_id=self.task_id,
+            prompt=f"Count the words {self.phrase} in notes.txt and write the number into count.txt.",
+            checkpoints=CHECKPOINTS,
+            environment_digest=digest(self.text),
+        )
+
+    def variant(self) -> Variant:
+        """Return the underspecified variant. `lhaw-record generate` makes more of them."""
+        return Variant(
+            benchmark=NAME,
+            task_id=self.task_id,
+            variant_id=f"{self.task_id}/length",
+            prompt="Count the words in notes.txt and write the number into count.txt.",
+            segments=(
+                Segment(segment_id="S1", value=self.phrase, dimension="constraint", subdimension="numeric_bound"),
+            ),
+            expected_questions=(ExpectedQuestions(segment_id="S1", questions=("Which words count?",)),),
+            origin="hand_written",
+            severity="delete",
+        )
+
+    def reference(self) -> Reference:
+        """Return how the task is done, for the scripted models that replay it; a benchmark may leave this out."""
+        count = f"grep -oE '[A-Za-z]{{{self.minimum},}}' notes.txt | wc -l > count.txt"
+        return Reference(
+            task_id=self.task_id,
+            origin="own",
+            calls=(
+                ReferenceCall(name="read_file", arguments={"path": "notes.txt"}),
+                ReferenceCall(name="bash", arguments={"command": count}),
+                ReferenceCall(name="read_file", arguments={"path": "count.txt"}),
+            ),
+            parameters=(
+                Parameter(
+                    name="minimum",
+                    value=self.phrase,
+                    written=str(self.minimum),
+                    question="How many letters must a word have to be counted?",
+                    guesses=("1",),
+                ),
+            ),
+        )
+
+
+TASKS = (
+    CountingTask("ships", "A ship in harbour is safe, but that is not what ships are for.", 4, "four"),
+    CountingTask("rain", "Into each life some rain must fall; some days are dark and dreary.", 5, "five"),
+)

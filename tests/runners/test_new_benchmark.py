@@ -1,0 +1,194 @@
+"""A benchmark of one's own: the template's tests pass as written, and the contract names every broken promise."""
+
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lhaw_record import main
+from recorder.values import Checkpoint
+from runners.benchmarks import known_benchmarks, open_benchmark
+from runners.benchmarks.contract import problems_of
+from runners.benchmarks.desk import DeskBenchmark
+from runners.benchmarks.new import write_benchmark
+from runners.benchmarks.protocol import Grade, ToolResult
+from runners.errors import ExperimentError
+from runners.experiment import GraderSpec
+
+ROOT = Path(__file__).parents[2]
+DESK = "from runners.benchmarks.desk import DeskBenchmark\ndef open_benchmark(*_): return DeskBenchmark()"
+PICKY = "from runners.errors import ExperimentError\ndef open_benchmark(*_):\n    raise ExperimentError('key x')"
+
+
+def installed(folder, name):
+    """Make a package found as `pip install -e` would, without a network."""
+    info = folder / f"{name}-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(f"[lhaw_record.benchmarks]\n{name} = {name}:open_benchmark\n")
+
+
+def test_the_template_passes_its_own_tests(tmp_path, capsys):
+    """What the command writes is whole under its new name: the contract holds and every condition runs."""
+    folder = tmp_path / "shop"
+    assert main(["new-benchmark", "web_shop", "--to", str(folder)]) == 0
+    assert f"pip install -e {folder}" in capsys.readouterr().err
+    assert not [path for path in folder.rglob("*") if path.is_file() and "my_benchmark" in path.read_text().lower()]
+    installed(folder, "web_shop")
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests")]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_the_template_lies_in_the_bundle_as_it_is_linted():
+    """The template is real code under its own name, so that ruff and the reader see what users get."""
+    assert {path.name for path in (ROOT / "data" / "new_benchmark").iterdir()} >= {
+        "my_benchmark",
+        "tests",
+        "pyproject.toml",
+    }
+
+
+@pytest.mark.parametrize("name", ["Web", "web-shop", "1shop", "class", "tests", "web__shop", "desk", ""])
+def test_names_that_cannot_be(tmp_path, name):
+    """A name that no package can have, or that is taken, is refused before anything is written."""
+    with pytest.raises(ExperimentError, match=r"cannot name a benchmark|there is a benchmark"):
+        write_benchmark(name, tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_nothing_is_overwritten(tmp_path):
+    """A folder with something in it is left alone."""
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ExperimentError, match="is there already"):
+        write_benchmark("web_shop", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.fixture
+def offering(tmp_path, monkeypatch):
+    """Write a package that offers a benchmark by some code."""
+
+    def offer(name, code):
+        (tmp_path / f"{name}.py").write_text(code)
+        installed(tmp_path, name)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return open_benchmark(name, {}, tmp_path, GraderSpec())
+
+    return offer
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("broken_one", "raise RuntimeError('no luck')", "broken_one .* cannot be opened: RuntimeError: no luck"),
+        ("renamed", DESK, "opens 'desk' under the name 'renamed'"),
+        ("picky", PICKY, "^key x$"),
+    ],
+)  # fmt: skip
+def test_a_package_that_cannot_be_opened_is_named(offering, name, code, message):
+    """Whatever a plug-in does, the message has its name and what it raised."""
+    with pytest.raises(ExperimentError, match=message):
+        offering(name, code)
+    assert name in known_benchmarks()
+
+
+def test_an_unknown_benchmark_says_what_there_is(tmp_path):
+    """The message lists the known names and where to read on."""
+    with pytest.raises(ExperimentError, match=r"known: desk, mcp_atlas.*docs/own-benchmarks\.md"):
+        open_benchmark("web_shop", {}, tmp_path, GraderSpec())
+
+
+async def test_desk_keeps_the_contract():
+    """Our own benchmark makes the same promises."""
+    assert await problems_of(DeskBenchmark()) == []
+
+
+class _Environment:
+    """A desk environment of which some answers are replaced."""
+
+    def __init__(self, real, changes):
+        self._real = real
+        self._changes = changes
+        self.tools = changes.get("tools", real.tools)
+
+    async def call(self, name, arguments):
+        return self._changes.get("call") or await self._real.call(name, arguments)
+
+    async def grade(self, final_answer, ask_judge):
+        grade = await self._real.grade(final_answer, ask_judge)
+        return self._changes["grade"](grade) if "grade" in self._changes else grade
+
+
+class _Benchmark(DeskBenchmark):
+    """Desk with one task and something wrong."""
+
+    def __init__(self, **changes):
+        super().__init__()
+        self._changes = changes
+        self.grader = changes.get("grader", self.grader)
+
+    def tasks(self):
+        return self._changes.get("tasks", list)(super().tasks()[:1])
+
+    def variants(self):
+        return self._changes.get("variants", list)(super().variants()[:1])
+
+    @asynccontextmanager
+    async def open(self, task, settings, variant=None):
+        async with super().open(DeskBenchmark.tasks(self)[0], settings, variant) as environment:
+            yield _Environment(environment, self._changes)
+
+
+def changing(**fields):
+    """Replace fields of the first of several values."""
+    return lambda values: [msgspec.structs.replace(values[0], **fields), *values[1:]]
+
+
+def keeping_the_value(variants):
+    """Leave the value in the prompt of the first variant."""
+    return changing(prompt=f"x {variants[0].segments[0].value}")(variants)
+
+
+def first_result(**fields):
+    """Replace fields of a grade's first result."""
+
+    def change(grade):
+        return msgspec.structs.replace(grade, results=tuple(changing(**fields)(grade.results)))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"grader": ""}, "grader is empty"),
+        ({"tasks": lambda tasks: []}, "there is no task"),
+        ({"tasks": lambda tasks: [*tasks, *tasks]}, "2 tasks are called"),
+        ({"tasks": changing(prompt=" ")}, "the prompt is empty"),
+        ({"tasks": changing(checkpoints=())}, "it needs checkpoints"),
+        ({"tasks": changing(checkpoints=(Checkpoint(checkpoint_id="c1", label="l", total=0),))}, "worth no point"),
+        ({"variants": lambda variants: [*variants, *variants]}, "2 variants are called"),
+        ({"variants": changing(task_id="elsewhere")}, "is no task of desk"),
+        ({"variants": changing(segments=())}, "it removes nothing"),
+        ({"variants": keeping_the_value}, "still in the prompt"),
+        ({"variants": changing(severity="environment")}, "with severity environment"),
+        ({"tools": ()}, "needs tools"),
+        ({"call": ToolResult(text="fine")}, "is no error result"),
+        ({"grade": lambda grade: Grade(results=(), is_success=False)}, "does not have one result"),
+        ({"grade": first_result(score=99.0)}, "has 99.0 of"),
+        ({"grade": lambda grade: msgspec.structs.replace(grade, is_success=True)}, "before anything was done"),
+    ],
+)  # fmt: skip
+async def test_a_broken_promise_is_named(changes, problem):
+    """Each promise is checked: breaking it alone gives its sentence."""
+    problems = await problems_of(_Benchmark(**changes))
+    assert any(problem in each for each in problems), problems
