@@ -55,6 +55,6 @@ async def open_toolbox(
         yield TrialToolbox(environment, None)
         return
     simulator, knowledge = asking
-    handler = AskUser(simulator, knowledge, recording, current_action)
-    async with AskUserClient(handler) as user:
+    handler = AskUser(simulator, knowledge, recording)
+    async with AskUserClient(handler, current_action) as user:
         yield TrialToolbox(environment, user)

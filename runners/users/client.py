@@ -1,5 +1,6 @@
 """The native agent's way to ``ask_user``: a client of the real MCP server, connected in memory."""
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self, cast
@@ -7,6 +8,7 @@ from typing import Any, Self, cast
 from runners.benchmarks.protocol import ToolResult
 from runners.conversation import ToolDefinition
 from runners.errors import UserSimulatorError
+from runners.users.asked import Asked
 from runners.users.asking import AskUser
 from runners.users.server import CALL_ID_KEY, build_server
 
@@ -18,18 +20,20 @@ class AskUserClient:
 
     Args:
         handler: Answers and records; its failure ends the trial.
+        current_action: The number of the action that is being executed, from 1.
     """
 
     tool: ToolDefinition
 
-    def __init__(self, handler: AskUser) -> None:
+    def __init__(self, handler: AskUser, current_action: Callable[[], int]) -> None:
         self._handler = handler
+        self._current_action = current_action
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         from mcp import Client
 
-        self._client = await self._stack.enter_async_context(Client(build_server(self._handler)))
+        self._client = await self._stack.enter_async_context(Client(build_server(self._answer)))
         (listed,) = (await self._client.list_tools()).tools
         self.tool = ToolDefinition(
             name=listed.name, description=listed.description or "", input_schema=listed.input_schema
@@ -60,3 +64,6 @@ class AskUserClient:
             raise self._handler.failure
         texts = [part.text for part in result.content if isinstance(part, TextContent)]
         return ToolResult(text="\n".join(texts), is_error=bool(result.is_error), server="lhaw-record-ask-user")
+
+    async def _answer(self, asked: Asked) -> str:
+        return await self._handler(asked.question, asked.context, asked.call_id, self._current_action())

@@ -1,20 +1,21 @@
 """An MCP server over streamable HTTP on the loopback interface, behind one bearer token."""
 
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from runners.users.streamable import Receive, Scope, Send, StreamableHttp
+
 if TYPE_CHECKING:
-    from mcp.server import MCPServer
+    from mcp.server import Server
 
 LOOPBACK = "127.0.0.1"
-_Scope = MutableMapping[str, Any]
-_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-_App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 
-async def serve_http(server: "MCPServer[Any]", port: int, token: str, announce: Callable[[str], None]) -> None:
+async def serve_http(server: "Server[Any]", port: int, token: str, announce: Callable[[str], None]) -> None:
     """Serve until cancelled or interrupted.
 
     Args:
@@ -30,26 +31,37 @@ async def serve_http(server: "MCPServer[Any]", port: int, token: str, announce: 
 
     import uvicorn
 
-    app = guarded(server.streamable_http_app(host=LOOPBACK), token)
     listener = socket.create_server((LOOPBACK, port))
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
     with listener:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; else each small reply takes 40 ms
         announce(f"ask_user is served at http://{LOOPBACK}:{listener.getsockname()[1]}/mcp")
         announce(f"Authorization: Bearer {token}")
-        await uvicorn.Server(config).serve(sockets=[listener])
+        async with StreamableHttp(server) as endpoint:
+            app = _Guarded(endpoint, token)
+            config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+            await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def guarded(app: _App, token: str) -> _App:
-    """Return the application behind a bearer token that is compared in constant time."""
-    expected = f"Bearer {token}".encode()
+def has_token(scope: Scope, token: str) -> bool:
+    """Return whether a request brings a bearer token, compared in constant time."""
+    scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+    is_bearer = scheme.lower() == "bearer"
+    return secrets.compare_digest(given.strip().encode(), token.encode()) and is_bearer
 
-    async def guard(scope: _Scope, receive: _Receive, send: _Send) -> None:
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] != "http" or secrets.compare_digest(given, expected):
-            await app(scope, receive, send)
-            return
-        await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
-        await send({"type": "http.response.body", "body": b"send the bearer token that the server printed\n"})
 
-    return guard
+class _Guarded:
+    """The application at ``/mcp``, for requests with the token."""
+
+    def __init__(self, app: StreamableHttp, token: str) -> None:
+        self._app = app
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not has_token(scope, self._token):
+            wanted = "send the bearer token that the server printed\n"
+            refusal = PlainTextResponse(wanted, status_code=401, headers={"www-authenticate": "Bearer"})
+            await refusal(scope, receive, send)
+        elif scope["path"].rstrip("/") != "/mcp":
+            await PlainTextResponse("it is served at /mcp\n", status_code=404)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

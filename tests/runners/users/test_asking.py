@@ -2,6 +2,7 @@
 
 import itertools
 
+import anyio
 import pytest
 
 from recorder.errors import RecordingFailed
@@ -11,7 +12,16 @@ from runners.users.asking import AskUser
 from runners.users.exact import ExactSimulator
 from runners.users.llm import LlmSimulator
 from runners.users.replies import answer_with, deferral
-from tests.runners.users.people import NAME, NAME_QUESTION, OTHER_QUESTION, MemoryStream, ToldModel, knowing
+from tests.runners.users.people import (
+    BOUND,
+    BOUND_QUESTION,
+    NAME,
+    NAME_QUESTION,
+    OTHER_QUESTION,
+    MemoryStream,
+    ToldModel,
+    knowing,
+)
 
 
 class BrokenSimulator:
@@ -28,9 +38,9 @@ async def test_question_and_answer_are_two_facts():
     """A question is recorded with its call and action, its answer with latency and what it revealed."""
     stream = MemoryStream()
     ticks = itertools.count()
-    ask_user = AskUser(ExactSimulator(), knowing(NAME), stream, lambda: 7, clock=lambda: next(ticks))
-    assert await ask_user(NAME_QUESTION, "Nearly done.", "call-1") == answer_with([NAME])
-    assert await ask_user(OTHER_QUESTION, "", None) == deferral()
+    ask_user = AskUser(ExactSimulator(), knowing(NAME), stream, clock=lambda: next(ticks))
+    assert await ask_user(NAME_QUESTION, "Nearly done.", "call-1", 7) == answer_with([NAME])
+    assert await ask_user(OTHER_QUESTION, "", None, 8) == deferral()
     assert stream.events == [
         QuestionAsked(
             question_id="q1", question=NAME_QUESTION, context="Nearly done.", call_id="call-1", action_index=7
@@ -42,7 +52,7 @@ async def test_question_and_answer_are_two_facts():
             latency_ms=1000.0,
             revealed=(RevealedSegment(segment_id="S1", is_requested=True),),
         ),
-        QuestionAsked(question_id="q2", question=OTHER_QUESTION, action_index=7),
+        QuestionAsked(question_id="q2", question=OTHER_QUESTION, action_index=8),
         QuestionAnswered(question_id="q2", answer=deferral(), simulator="exact", latency_ms=1000.0),
     ]
 
@@ -56,7 +66,7 @@ async def test_the_question_is_durable_before_it_is_answered():
         seen.append([type(event) for event in stream.events])
         return "Well."
 
-    await AskUser(LlmSimulator(look), knowing(NAME), stream, lambda: None)(NAME_QUESTION, "", None)
+    await AskUser(LlmSimulator(look), knowing(NAME), stream)(NAME_QUESTION, "", None, None)
     assert seen == [[QuestionAsked]]
 
 
@@ -64,20 +74,45 @@ async def test_a_simulator_error_is_kept_and_leaves_the_question_unanswered():
     """The first failure stays; a lone question is what a failed answer looks like."""
     stream = MemoryStream()
     first, second = (UserSimulatorError(text, kind="connection") for text in ("first", "second"))
-    ask_user = AskUser(LlmSimulator(ToldModel(first, second)), knowing(NAME), stream, lambda: 1)
+    ask_user = AskUser(LlmSimulator(ToldModel(first, second)), knowing(NAME), stream)
     for expected in (first, second):
         with pytest.raises(UserSimulatorError) as caught:
-            await ask_user(NAME_QUESTION, "", None)
+            await ask_user(NAME_QUESTION, "", None, 1)
         assert caught.value is expected
     assert ask_user.failure is first
+    assert ask_user.failed.is_set()
     assert [type(event) for event in stream.events] == [QuestionAsked, QuestionAsked]
+
+
+async def test_questions_at_the_same_time_are_answered_one_after_another():
+    """Each is recorded at once; the next is answered with the knowledge of what the last one gave away."""
+    stream = MemoryStream()
+    may_speak = anyio.Event()
+    told = []
+
+    class SlowSimulator(ExactSimulator):
+        async def answer(self, question, context, knowledge):
+            told.append((question, sorted(knowledge.revealed)))
+            await may_speak.wait()
+            return await super().answer(question, context, knowledge)
+
+    ask_user = AskUser(SlowSimulator(), knowing(NAME, BOUND), stream)
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask_user, NAME_QUESTION, "", None, 1)
+        group.start_soon(ask_user, BOUND_QUESTION, "", None, 2)
+        await anyio.wait_all_tasks_blocked()
+        assert [event.question_id for event in stream.events] == ["q1", "q2"]
+        assert told == [(NAME_QUESTION, [])]
+        may_speak.set()
+    assert told[1] == (BOUND_QUESTION, ["S1"])
+    assert [event.question_id for event in stream.events] == ["q1", "q2", "q1", "q2"]
 
 
 async def test_a_bug_in_a_simulator_is_its_own_boundary():
     """Whatever a simulator raises is attributed to it."""
-    ask_user = AskUser(BrokenSimulator(), knowing(NAME), MemoryStream(), lambda: 1)
+    ask_user = AskUser(BrokenSimulator(), knowing(NAME), MemoryStream())
     with pytest.raises(UserSimulatorError, match="broken broke: ZeroDivisionError"):
-        await ask_user(NAME_QUESTION, "", None)
+        await ask_user(NAME_QUESTION, "", None, 1)
     assert isinstance(ask_user.failure, UserSimulatorError)
 
 
@@ -88,8 +123,8 @@ async def test_a_failing_recorder_is_kept_too():
         raise RecordingFailed("disk full")
 
     model = ToldModel("never given")
-    ask_user = AskUser(LlmSimulator(model), knowing(NAME), MemoryStream(fail), lambda: 1)
+    ask_user = AskUser(LlmSimulator(model), knowing(NAME), MemoryStream(fail))
     with pytest.raises(RecordingFailed):
-        await ask_user(NAME_QUESTION, "", None)
+        await ask_user(NAME_QUESTION, "", None, 1)
     assert isinstance(ask_user.failure, RecordingFailed)
     assert model.prompts == []

@@ -15,8 +15,8 @@ REVEALED = "revealed"
 async def test_a_chained_segment_is_deferred_until_its_parent_was_revealed():
     """The same question gets the deferral before the parent's answer and the value after it; nobody else's state."""
     stream = MemoryStream()
-    ask_user = AskUser(ExactSimulator(), knowing(NAME, CHAINED), stream, lambda: 1)
-    replies = [await ask_user(question, "", None) for question in (BOUND_QUESTION, NAME_QUESTION, BOUND_QUESTION)]
+    ask_user = AskUser(ExactSimulator(), knowing(NAME, CHAINED), stream)
+    replies = [await ask_user(question, "", None, None) for question in (BOUND_QUESTION, NAME_QUESTION, BOUND_QUESTION)]
     assert replies == [deferral(), answer_with([NAME]), answer_with([CHAINED])]
     revealed = [[each.segment_id for each in event.revealed] for event in stream.events if hasattr(event, REVEALED)]
     assert revealed == [[], ["S1"], ["S2"]]
@@ -46,8 +46,8 @@ async def test_the_model_is_not_told_too_early():
     """The prompt of the llm simulator lacks a chained value until its parent is revealed; then it is asked anew."""
     model = ToldModel("Please decide.", f"Call it {NAME.value}.", f"Below {BOUND.value}.")
     simulator = LlmSimulator(model)
-    ask_user = AskUser(simulator, knowing(NAME, CHAINED), MemoryStream(), lambda: 1)
+    ask_user = AskUser(simulator, knowing(NAME, CHAINED), MemoryStream())
     for question in (BOUND_QUESTION, NAME_QUESTION, BOUND_QUESTION):
-        await ask_user(question, "", None)
+        await ask_user(question, "", None, None)
     listed = [f"- {CHAINED.value} (in:" in user for _, user in model.prompts]
     assert listed == [False, False, True]

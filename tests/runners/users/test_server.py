@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from recorder.errors import RecordingFailed
 from recorder.events import QuestionAsked
 from runners.errors import UserSimulatorError
+from runners.users.asked import Asked
 from runners.users.asking import AskUser
 from runners.users.client import AskUserClient
 from runners.users.exact import ExactSimulator
@@ -35,9 +36,19 @@ def texts(result):
     return [part.text for part in result.content]
 
 
+def recorded(simulator, stream=None):
+    """Return the questions of one trial in which the file name was left out."""
+    return AskUser(simulator, knowing(NAME), stream or MemoryStream())
+
+
 def asking(simulator, stream=None):
-    """Return the handler of one trial in which the file name was left out."""
-    return AskUser(simulator, knowing(NAME), stream or MemoryStream(), lambda: 1)
+    """Return the handler of a server that asks in that trial."""
+    ask_user = recorded(simulator, stream)
+
+    async def handler(asked: Asked):
+        return await ask_user(asked.question, asked.context, asked.call_id, 1)
+
+    return handler
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -74,6 +85,66 @@ async def test_an_empty_question_says_what_to_do(question):
     assert stream.events == []
 
 
+@pytest.mark.parametrize("arguments", [{"question": "?" * 20_001}, {"question": "Why?", "context": "x" * 20_000}])
+async def test_a_question_that_nobody_would_read_says_what_to_do(arguments):
+    """A whole file pasted into a question is an error result, not a question of the trial."""
+    stream = MemoryStream()
+    async with Client(build_server(asking(ExactSimulator(), stream))) as client:
+        result = await client.call_tool("ask_user", arguments)
+    assert result.is_error
+    assert "one short question" in texts(result)[0]
+    assert stream.events == []
+
+
+@pytest.mark.parametrize("arguments", [{}, {"question": 5}, {"question": "Why?", "context": ["x"]}])
+async def test_wrong_arguments_say_what_to_do(arguments):
+    """They are an error result that names the two texts."""
+    stream = MemoryStream()
+    async with Client(build_server(asking(ExactSimulator(), stream))) as client:
+        result = await client.call_tool("ask_user", arguments)
+    assert result.is_error
+    assert "'question', a text" in texts(result)[0]
+    assert stream.events == []
+
+
+async def test_a_context_of_null_is_none():
+    """Models that must fill in every argument write null."""
+    async with Client(build_server(asking(ExactSimulator()))) as client:
+        result = await client.call_tool("ask_user", {"question": NAME_QUESTION, "context": None})
+    assert texts(result) == [answer_with([NAME])]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_server_offers_one_tool_and_nothing_else(mode):
+    """No prompts and no resources, for which some clients would offer tools of their own."""
+    async with Client(build_server(asking(ExactSimulator())), mode=mode) as client:
+        offered = client.server_capabilities.model_dump(exclude_none=True)
+    assert set(offered) == {"tools"}
+
+
+async def test_an_alias_is_listed_alone_and_both_names_are_answered():
+    """A client that keeps ask_user to itself sees the other name; a model that knows ask_user is understood."""
+    async with Client(build_server(asking(ExactSimulator()), "consult")) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["consult"]
+        for name in ("consult", "ask_user"):
+            assert texts(await client.call_tool(name, {"question": NAME_QUESTION})) == [answer_with([NAME])]
+        unknown = await client.call_tool("ask", {"question": NAME_QUESTION})
+    assert unknown.is_error
+    assert "consult" in texts(unknown)[0]
+
+
+async def test_a_failed_recorder_is_no_secret_of_the_agent():
+    """A client is told that there is no answer, and nothing of files and disks."""
+
+    def fail(events):
+        raise RecordingFailed("no space left on /srv/store")
+
+    async with Client(build_server(asking(ExactSimulator(), MemoryStream(fail)))) as client:
+        result = await client.call_tool("ask_user", {"question": NAME_QUESTION})
+    assert result.is_error
+    assert texts(result) == ["The user cannot be reached."]
+
+
 async def test_a_foreign_client_sees_that_the_user_cannot_be_reached():
     """A simulator error is an error result with its reason, never an answer."""
     simulator = LlmSimulator(ToldModel(UserSimulatorError("rate limited", kind="rate_limit")))
@@ -87,7 +158,7 @@ async def test_a_long_wait_shows_signs_of_life():
     """Progress is reported while an answer is under way, so that clients do not hang up."""
     is_alive = anyio.Event()
 
-    async def slow(question, context, call_id):
+    async def slow(asked):
         await is_alive.wait()
         return "Here I am."
 
@@ -118,7 +189,7 @@ def test_the_call_id_is_found_under_the_keys_of_known_clients(meta, call_id):
 async def test_the_native_client_lists_asks_and_records():
     """The agent's tool definition is what the server lists; an answer is a tool result."""
     stream = MemoryStream()
-    async with AskUserClient(asking(ExactSimulator(), stream)) as user:
+    async with AskUserClient(recorded(ExactSimulator(), stream), lambda: 3) as user:
         assert user.tool.name == "ask_user"
         assert user.tool.input_schema["required"] == ["question"]
         result = await user.ask({"question": NAME_QUESTION, "context": "Nearly done."}, "call-1")
@@ -126,13 +197,14 @@ async def test_the_native_client_lists_asks_and_records():
     assert result.text == answer_with([NAME])
     assert not result.is_error
     assert wrong.is_error
-    assert [event.call_id for event in stream.events if isinstance(event, QuestionAsked)] == ["call-1"]
+    asked = [(event.call_id, event.action_index) for event in stream.events if isinstance(event, QuestionAsked)]
+    assert asked == [("call-1", 3)]
 
 
 async def test_the_native_client_raises_the_simulators_own_error():
     """The server turns an exception into a result; the trial gets the exception itself."""
     error = UserSimulatorError("no connection", kind="connection")
-    async with AskUserClient(asking(LlmSimulator(ToldModel(error)))) as user:
+    async with AskUserClient(recorded(LlmSimulator(ToldModel(error))), lambda: 1) as user:
         with pytest.raises(UserSimulatorError) as caught:
             await user.ask({"question": NAME_QUESTION}, "call-1")
     assert caught.value is error
@@ -144,7 +216,7 @@ async def test_the_native_client_raises_a_failing_recorder():
     def fail(events):
         raise RecordingFailed("disk full")
 
-    async with AskUserClient(asking(ExactSimulator(), MemoryStream(fail))) as user:
+    async with AskUserClient(recorded(ExactSimulator(), MemoryStream(fail)), lambda: 1) as user:
         with pytest.raises(RecordingFailed):
             await user.ask({"question": NAME_QUESTION}, "call-1")
 
