@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import anyio
 import msgspec
 
 from recorder.canonical import canonical_json
@@ -172,12 +173,25 @@ class NativeAgent:
             result = ToolResult(text="Submitted.")
             ending = Ending(ended_by="submitted", final_answer=str(arguments.get("answer", "")))
         else:
-            result = await self._toolbox.call(call.name, arguments, call.call_id)
-        await self._recording.append(_finished(index, result, round((self._clock_ns() - began_ns) / 1e6, 3)))
+            result = await self._executed(call, arguments, index, began_ns)
+        await self._recording.append(_finished(index, result, self._took_ms(began_ns)))
         self._messages.append(
             Message(role="tool", content=result.text, tool_call_id=call.call_id, result_of_action=index)
         )
         return ending
+
+    async def _executed(self, call: ToolCall, arguments: dict[str, Any], index: int, began_ns: int) -> ToolResult:
+        """Execute a call; one that is cut off, by the time limit above all, is recorded as finished with an error."""
+        try:
+            return await self._toolbox.call(call.name, arguments, call.call_id)
+        except anyio.get_cancelled_exc_class():
+            cut_off = ToolResult(text="Not finished: the trial ended first.", is_error=True)
+            with anyio.CancelScope(shield=True):
+                await self._recording.append(_finished(index, cut_off, self._took_ms(began_ns)))
+            raise
+
+    def _took_ms(self, began_ns: int) -> float:
+        return round((self._clock_ns() - began_ns) / 1e6, 3)
 
     async def _inject_if_due(self) -> bool:
         planned = self._injection

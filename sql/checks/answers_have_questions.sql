@@ -7,7 +7,7 @@
 --   is_asked boolean: has a question
 --   is_answered boolean: has an answer
 -- equation: every answer has its question; in a finished attempt every question its
---     answer
+--     answer, except where time ran out while the user was thinking
 -- source: docs/log-format.md: a simulator error is a failed trial, never an invented
 --     answer
 -- notes: returns the questions and answers that break it.
@@ -37,4 +37,5 @@ where
     or (
         not paired.is_answered
         and attempts.attempt_state in ('valid', 'ungraded')
+        and attempts.ended_by is distinct from 'time_limit'
     )

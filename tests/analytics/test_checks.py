@@ -123,6 +123,19 @@ def test_a_sound_store_breaks_nothing():
     assert broken_by(sound_store()) == set()
 
 
+@pytest.mark.parametrize(("ended_by", "expected"), [("submitted", {"answers_have_questions"}), ("time_limit", set())])
+def test_a_question_may_wait_for_its_answer_when_time_runs_out(ended_by, expected):
+    """In a finished attempt every question has its answer, unless the limit struck while the user was thinking."""
+    store = sound_store()
+    asker = next(one.stream_id for one in store.envelopes if isinstance(one.event, QuestionAsked))
+    for place, one in enumerate(store.envelopes):
+        if one.stream_id == asker and isinstance(one.event, TrialFinished):
+            event = msgspec.structs.replace(one.event, ended_by=ended_by)
+            store.envelopes[place] = msgspec.structs.replace(one, event=event)
+    dropped(QuestionAnswered)(store)
+    assert broken_by(store) == expected
+
+
 UNKNOWN = [
     (changed(TrialStarted, seed=None), "keys"),
     (changed(TrialStarted, prompts_digest=None), "keys"),

@@ -3,9 +3,11 @@
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 
 from recorder.events import (
+    ActionFinished,
     CheckpointScored,
     QuestionAnswered,
     QuestionAsked,
@@ -221,6 +223,27 @@ async def test_a_hanging_agent_meets_the_time_limit_and_is_graded(tmp_path):
         tmp_path, forever._answers, changes={"limits": LimitsSpec(max_seconds=0.2, max_turns=10**9)}
     )
     assert (events[-1].ended_by, events[-1].is_success) == ("time_limit", True)
+
+
+async def test_an_action_that_the_time_limit_cuts_off_is_finished(tmp_path):
+    """A command that runs into the limit is an action with an error result; a question stays without an answer."""
+    from runners.experiment import LimitsSpec
+
+    class Thinking(CertainSimulator):
+        async def answer(self, question, context, knowledge):
+            await anyio.sleep_forever()
+
+    events, _ = await attempt(
+        tmp_path,
+        [WORK, ASK],
+        condition="ask_user",
+        simulator=Thinking(),
+        changes={"limits": LimitsSpec(max_seconds=0.5)},
+    )
+    finished = [event for event in events if isinstance(event, ActionFinished)]
+    assert [(event.action_index, event.is_error) for event in finished] == [(1, False), (2, True)]
+    assert [type(event) for event in events if isinstance(event, QuestionAsked | QuestionAnswered)] == [QuestionAsked]
+    assert (events[-1].ended_by, events[-1].action_count) == ("time_limit", 2)
 
 
 async def test_the_condition_decides_prompt_and_tools(tmp_path):
