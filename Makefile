@@ -9,8 +9,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= stores/demo
+AGENTS ?= all
 
-.PHONY: demo test setup lint types contracts bench bench-daemon bench-peers bench-scale mcp-servers clean help
+.PHONY: demo test test-agents setup lint types contracts bench bench-daemon bench-peers bench-scale mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -25,6 +26,9 @@ demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, 
 
 test: $(VENV)/.dev-ready  ## set up and run the tests
 	@"$(BIN)/python" -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents and run them (AGENTS=codex,opencode: only these)
+	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" "$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/agents
 
 setup: $(VENV)/.dev-ready  ## set up for development
 

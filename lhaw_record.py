@@ -24,10 +24,13 @@ import recorder.synthetic.commands
 import runners.benchmarks.new
 import runners.commands
 import runners.daemon.commands
+import runners.external.commands
+import runners.grade_commands
 import runners.import_commands
 import runners.judge_commands
 from recorder.address import opened
 from recorder.errors import DamagedStore, RecorderError
+from recorder.no_pandas import refuse_pandas
 from runners.errors import ExperimentError, RunnerError
 
 
@@ -41,10 +44,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     runners.commands.add_commands(commands)
+    runners.external.commands.add_commands(commands)
     runners.daemon.commands.add_commands(commands, _report)
     runners.benchmarks.new.add_commands(commands)
     runners.import_commands.add_commands(commands)
     runners.judge_commands.add_commands(commands)
+    runners.grade_commands.add_commands(commands)
     generators.task_commands.add_commands(commands)
     generators.generate_commands.add_commands(commands)
     generators.variants_commands.add_commands(commands)
@@ -66,7 +71,9 @@ def _report(store: Path) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit code."""
+    """Run the program and return its exit code; without arguments the process is the program's own."""
+    if arguments is None:
+        refuse_pandas()
     options = build_parser().parse_args(arguments)
     try:
         return int(options.function(opened(options)))

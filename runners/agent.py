@@ -69,6 +69,7 @@ class NativeAgent:
         ends_on_text: A reply without tool calls is the final answer; else the agent must call ``submit``.
         nudge: The user turn after a text that is not an ending.
         max_turns: Model replies at most.
+        max_actions: Actions at most; what a reply calls beyond that is neither executed nor counted. None is no limit.
         max_cost_usd: The agent's own calls may cost this much; None is no limit.
         injection: The message to inject, if the condition has one.
     """
@@ -83,6 +84,7 @@ class NativeAgent:
         ends_on_text: bool,
         nudge: str,
         max_turns: int,
+        max_actions: int | None = None,
         max_cost_usd: float | None = None,
         injection: PlannedInjection | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
@@ -95,6 +97,7 @@ class NativeAgent:
         self._ends_on_text = ends_on_text
         self._nudge = nudge
         self._max_turns = max_turns
+        self._max_actions = max_actions
         self._max_cost_usd = max_cost_usd
         self._injection = injection
         self._clock_ns = clock_ns
@@ -126,10 +129,15 @@ class NativeAgent:
     def _limit_reached(self, turns: int) -> Ending | None:
         if turns >= self._max_turns:
             return Ending(ended_by="turn_limit", final_answer="")
+        if self._has_no_action_left():
+            return Ending(ended_by="action_limit", final_answer="")
         cost = self._caller.total_usage.cost_usd
         if self._max_cost_usd is not None and cost is not None and cost >= self._max_cost_usd:
             return Ending(ended_by="cost_limit", final_answer="")
         return None
+
+    def _has_no_action_left(self) -> bool:
+        return self._max_actions is not None and self.action_count >= self._max_actions
 
     async def _turn(self) -> Ending | None:
         """One reply and its actions; then, at the clean boundary, the injection if it is due."""
@@ -142,6 +150,8 @@ class NativeAgent:
         self._idle_turns = 0
         ending = None
         for call in reply.tool_calls:
+            if self._has_no_action_left():
+                return ending or Ending(ended_by="action_limit", final_answer="")
             ending = await self._act(call, ending)
         if ending is None:
             await self._inject_if_due()

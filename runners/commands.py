@@ -75,7 +75,7 @@ def run_command(options: argparse.Namespace) -> int:
     import msgspec
 
     from runners.designs import DesignedBenchmark
-    from runners.plan_table import PLAN_COLUMNS, plan_rows
+    from runners.plan_table import plan_columns, plan_rows
     from runners.progress import Progress
     from runners.run import check_runnable, prepare, run_experiment, stored_index
 
@@ -91,7 +91,7 @@ def run_command(options: argparse.Namespace) -> int:
     index = stored_index(prepared, root)
     rows = plan_rows(prepared.experiment, prepared.plan, index)
     out = sys.stdout if options.dry_run else sys.stderr
-    print_rows([msgspec.to_builtins(row) for row in rows], PLAN_COLUMNS, options.format, out)
+    print_rows([msgspec.to_builtins(row) for row in rows], plan_columns(rows), options.format, out)
     if options.dry_run:
         return 0
     if all(trial.trial_id in index.finished for trial in prepared.plan.trials):

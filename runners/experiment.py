@@ -14,6 +14,7 @@ from recorder.errors import StoreError
 from recorder.store import check_experiment_id
 from recorder.values import CONDITIONS
 from runners.errors import ExperimentError
+from runners.external.program import ProgramSpec, problems_of
 from runners.models.prices import Price
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -48,7 +49,10 @@ class BenchmarkSpec(_Table, frozen=True):
 
 
 class AgentSpec(_Table, frozen=True):
-    """One agent. ``price`` is for models that litellm's table lacks, or where yours differs from it."""
+    """One agent. ``price`` is for models that litellm's table lacks, or where yours differs from it.
+
+    ``program`` is a ready-made entry's name, the path of an entry's file, or an entry; None for the native agent.
+    """
 
     name: str
     model: str
@@ -60,12 +64,20 @@ class AgentSpec(_Table, frozen=True):
     api_base: str | None = None
     api_key_env: str | None = None
     price: Price | None = None
+    program: str | ProgramSpec | None = None
+
+    @property
+    def external(self) -> ProgramSpec | None:
+        """The program, once the experiment is planned; None for the native agent."""
+        assert not isinstance(self.program, str), "a plan replaces the names of programs by their entries"
+        return self.program
 
 
 class LimitsSpec(_Table, frozen=True):
-    """What a trial may use: turns, seconds in all and per command, megabytes, processes."""
+    """What a trial may use: turns, actions (None is no limit), seconds in all and per command, megabytes, processes."""
 
     max_turns: int = 60
+    max_actions: int | None = None
     max_seconds: float = 1800.0
     command_seconds: float = 60.0
     memory_mb: int = 1024
@@ -88,9 +100,14 @@ class RetrySpec(_Table, frozen=True):
 
 
 class SandboxSpec(_Table, frozen=True):
-    """Where agents work. ``process`` isolates nothing: only scripted models may use it without the flag."""
+    """Where agents work. ``process`` isolates nothing: only scripted models may use it without the flag.
 
-    kind: Literal["auto", "bubblewrap", "process"] = "auto"
+    ``image`` and ``cpus`` (processors for each container; None for all) are docker's.
+    """
+
+    kind: Literal["auto", "bubblewrap", "docker", "process"] = "auto"
+    image: str | None = None
+    cpus: float | None = None
     allow_unisolated: bool = False
 
 
@@ -122,6 +139,7 @@ class PromptsSpec(_Table, frozen=True):
     """Files that replace bundled wordings; paths are relative to the experiment file."""
 
     system: str | None = None
+    program: str | None = None
     injection: str | None = None
     user_simulator: str | None = None
     strategies: dict[str, str] = msgspec.field(default_factory=dict)
@@ -275,9 +293,12 @@ def _problems(experiment: Experiment) -> Iterator[str]:
     for key, value in (("trials", experiment.trials), ("concurrency", experiment.concurrency)):
         if value < 1:
             yield f"key '{key}': at least 1"
+    if experiment.limits.max_actions is not None and experiment.limits.max_actions < 1:
+        yield "key 'limits.max_actions': at least 1; leave it out for no limit"
     yield from _session_problems(experiment)
     if experiment.seeds is not None and len(experiment.seeds) < experiment.trials:
         yield f"key 'seeds': {experiment.trials} trials need as many seeds, {len(experiment.seeds)} are given"
+    yield from _sandbox_problems(experiment.sandbox)
     if experiment.user_simulator.kind == "llm" and experiment.user_simulator.llm is None:
         yield "key 'user_simulator.llm': the llm simulator needs a model; add [user_simulator.llm] with model = ..."
     if experiment.grader.kind == "judge" and experiment.grader.judge is None:
@@ -291,7 +312,9 @@ def _agent_problems(experiment: Experiment) -> Iterator[str]:
     for name in names:
         if names.count(name) > 1:
             yield f"key 'agents': two agents are named {name!r}; give each its own name"
-    for agent in experiment.agents:
+    for index, agent in enumerate(experiment.agents):
+        if isinstance(agent.program, ProgramSpec):
+            yield from (f"agents[{index}].program, {problem}" for problem in problems_of(agent.program))
         conditions = agent.conditions or experiment.conditions
         injected = [condition for condition in conditions if condition.startswith("inject_")]
         if injected and "full" not in conditions:
@@ -309,6 +332,16 @@ def _session_problems(experiment: Experiment) -> Iterator[str]:
         each.startswith("inject_") for each in experiment.conditions
     ):
         yield "key 'sessions': an injection needs the 'full' trials of its own cell; use 'trials' instead"
+
+
+def _sandbox_problems(sandbox: SandboxSpec) -> Iterator[str]:
+    if sandbox.kind == "docker" and not sandbox.image:
+        yield "key 'sandbox.image': docker needs an image with python3 and bash; docs/sandboxes.md says how to make one"
+    for key in ("image", "cpus"):
+        if sandbox.kind != "docker" and getattr(sandbox, key) is not None:
+            yield f"key 'sandbox.{key}': it is for docker only; remove it, or set sandbox.kind = \"docker\""
+    if sandbox.cpus is not None and not 0.01 <= sandbox.cpus <= 1024:
+        yield f"key 'sandbox.cpus': {sandbox.cpus:g} is no number of processors; from 0.01 on"
 
 
 def _condition_problems(key: str, conditions: tuple[str, ...]) -> Iterator[str]:

@@ -180,7 +180,12 @@ def settle_budget(
 
 
 def agent_digest(agent: AgentSpec) -> str:
-    """Return the digest of what an agent is: its model, parameters, strategy and persona; not its name or address."""
+    """Return the digest of what an agent is: its model, parameters, strategy and persona; not its name or address.
+
+    A program sets its own parameters; what it is started with and its version count instead.
+    """
+    if agent.external is not None:
+        return digest([agent.model, agent.parameters, agent.strategy, agent.persona, agent.external.identity()])
     return digest([agent.model, {**DEFAULT_PARAMETERS, **agent.parameters}, agent.strategy, agent.persona])
 
 
@@ -276,10 +281,11 @@ def _check_replays(trials: Sequence[PlannedTrial]) -> None:
 
 
 def _measured_limits(experiment: Experiment) -> dict[str, float]:
-    """The limits that can change what an agent achieves; cost limits are not among them."""
+    """The limits that can change what an agent achieves; cost limits are not among them, nor is one that is not set."""
     limits = experiment.limits
     return {
         "max_turns": limits.max_turns,
+        **({} if limits.max_actions is None else {"max_actions": limits.max_actions}),
         "max_seconds": limits.max_seconds,
         "command_seconds": limits.command_seconds,
         "memory_mb": limits.memory_mb,

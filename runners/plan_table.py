@@ -8,13 +8,13 @@ from recorder.trial_index import TrialIndex
 from runners.experiment import AgentSpec, Experiment
 from runners.plan import Plan, PlannedTrial
 
-PLAN_COLUMNS = ("agent", "model", "condition", "trials", "finished", "to_run", "failed_before", "expected_cost_usd")
+_COLUMNS = ("agent", "model", "condition", "trials", "finished", "to_run", "failed_before", "expected_cost_usd")
 ASSUMED_INPUT_TOKENS = 150_000
 ASSUMED_OUTPUT_TOKENS = 6_000
 
 
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the plan.
+    """One line of the plan. ``program`` is the name and version of a program that is the agent.
 
     ``expected_cost_usd`` is what ``to_run`` trials may cost: at the mean of the agent's finished trials in this store,
     else at the model's list price for 150,000 input and 6,000 output tokens a trial; None when no price is known.
@@ -22,6 +22,7 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str
     model: str
+    program: str | None
     condition: str
     trials: int
     finished: int
@@ -42,12 +43,18 @@ def plan_rows(experiment: Experiment, plan: Plan, index: TrialIndex) -> list[Pla
     return [*rows, _total(rows)]
 
 
+def plan_columns(rows: Sequence[PlanRow]) -> tuple[str, ...]:
+    """Return the columns to show: ``program`` only where some agent is one."""
+    return (*_COLUMNS[:2], "program", *_COLUMNS[2:]) if any(row.program for row in rows) else _COLUMNS
+
+
 def _row(trials: Sequence[PlannedTrial], index: TrialIndex, each_usd: float | None) -> PlanRow:
     finished = sum(trial.trial_id in index.finished for trial in trials)
     to_run = len(trials) - finished
     return PlanRow(
         agent=trials[0].agent.name,
         model=trials[0].agent.model,
+        program=trials[0].agent.external.title if trials[0].agent.external else None,
         condition=trials[0].condition,
         trials=len(trials),
         finished=finished,
@@ -62,6 +69,7 @@ def _total(rows: Sequence[PlanRow]) -> PlanRow:
     return PlanRow(
         agent="all",
         model="",
+        program=None,
         condition="",
         trials=sum(row.trials for row in rows),
         finished=sum(row.finished for row in rows),

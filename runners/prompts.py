@@ -35,6 +35,7 @@ class Prompts:
             for name in {agent.persona for agent in experiment.agents} - {"none"}
         }
         self._ask_notice = _bundled("ask_notice_paper.md") if experiment.ask_notice == "paper" else ""
+        self._program = self._own_text("prompts.program", own.program) if own.program else _bundled("program.md")
         self.nudge = _bundled("nudge.md")
         self.templates = InjectionTemplates(self._path("prompts.injection", own.injection) if own.injection else None)
         self.user_simulator_path = (
@@ -47,10 +48,14 @@ class Prompts:
         task = Message(role="user", content=task_prompt)
         return (Message(role="system", content=system), task) if system else (task,)
 
+    def program_prompt(self, agent: AgentSpec, task_prompt: str, *, has_ask_user: bool) -> str:
+        """Return what a program is told in one arm: it has a system prompt of its own, so all goes before the task."""
+        return f"{self.system_text(agent, has_ask_user=has_ask_user)}\n\n{task_prompt}".strip()
+
     def system_text(self, agent: AgentSpec, *, has_ask_user: bool) -> str:
-        """Return the system prompt of one arm; may be empty."""
+        """Return the system prompt of one arm, or what a program is told before the task; may be empty."""
         parts = (
-            self._system,
+            self._system if agent.external is None else self._program,
             self._strategies.get(agent.strategy, ""),
             self._personas.get(agent.persona, ""),
             self._ask_notice if has_ask_user else "",
@@ -60,7 +65,8 @@ class Prompts:
     def prompts_digest(self, agent: AgentSpec, channel: str) -> str:
         """Return the digest of every wording that a trial of this arm can see."""
         injected = self.templates.source if channel.startswith("inject_") else ""
-        return digest([self.system_text(agent, has_ask_user=channel == "ask_user"), self.nudge, injected])
+        nudge = self.nudge if agent.external is None else ""
+        return digest([self.system_text(agent, has_ask_user=channel == "ask_user"), nudge, injected])
 
     def _wording(self, kind: str, own: dict[str, str], name: str) -> str:
         if name in own:

@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -26,15 +26,18 @@ from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
 from runners.designs import DesignedBenchmark, chosen, load_design
 from runners.errors import ExperimentError
 from runners.experiment import Experiment, load_experiment
+from runners.external.planning import check_programs, check_versions, with_programs
 from runners.interrupts import interruptibly
 from runners.models.litellm_library import close_clients
 from runners.plan import Plan, make_plan
 from runners.plan_table import unpriced_agent
 from runners.prompts import Prompts
 from runners.run_record import record_start, run_finished
+from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 from runners.sandboxes.select import bubblewrap_problem, provider
 from runners.scheduler import Before, RunsTrials, RunSummary, Scheduler
+from runners.scratch import sweep_scratch_folders
 from runners.services import SCRIPTED, Services, check_scripted_names, keys_of, missing_keys, simulator_identity
 from runners.trial import TrialRunner
 from runners.variants_from import load_variants, not_here
@@ -71,8 +74,10 @@ def prepare_experiment(experiment: Experiment, path: Path) -> Prepared:
     """
     base = path.resolve().parent
     with _naming(path):
+        experiment = with_programs(experiment, base)
         check_scripted_names(experiment)
         benchmark, variants = _offered(experiment, base)
+        check_programs(experiment, benchmark)
         prompts = Prompts(experiment, base, benchmark.system_prompt())
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
     return Prepared(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
@@ -120,7 +125,8 @@ def stored_index(prepared: Prepared, root: Path) -> TrialIndex:
 class Reporter(msgspec.Struct, frozen=True):
     """How a run shows itself.
 
-    What was recovered, who else may be at it, the sandbox, every change, and that it waits for running trials.
+    What was recovered, who else may be at it, the sandbox and what is done to have it, every change, and that it waits
+    for running trials.
     """
 
     others: Callable[[list[OpenRun]], None] = lambda _: None
@@ -184,7 +190,9 @@ async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, con
     experiment = prepared.experiment
     check_runnable(prepared)
     with _naming(prepared.path):
-        sandbox = await _checked_sandbox(experiment)
+        sandbox = await _checked_sandbox(experiment, reporter.sandbox)
+        await anyio.to_thread.run_sync(check_versions, experiment)
+    await anyio.to_thread.run_sync(sweep_scratch_folders)
     store = await anyio.to_thread.run_sync(Store.create, root)
     with store.hold_experiment(experiment.name):
         reporter.recovered(await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=experiment.name)))
@@ -192,11 +200,17 @@ async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, con
         index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
         if store.address is not None:  # the lock is this host's; who runs it elsewhere can only be warned of
             reporter.others(open_runs(snapshot, experiment.name))
-        redactor = Redactor(secrets_of(os.environ) | keys_of(experiment))
-        async with Recorder(store, experiment.name, redactor=redactor) as recorder:
+        redactor = Redactor(secrets_of(os.environ) | keys_of(experiment) | _secrets_of(prepared.benchmark))
+        async with AsyncExitStack() as stack:
+            recorder = await stack.enter_async_context(Recorder(store, experiment.name, redactor=redactor))
             run_id = f"{experiment.name}-{secrets.token_hex(6)}"
             stream = recorder.stream(run_id)
             await record_start(stream, prepared, root, index, run_id)
+            listener = None
+            if any(agent.external for agent in experiment.agents):
+                from runners.external.listener import open_listener
+
+                listener = await stack.enter_async_context(open_listener(has_port=sandbox.kind == "process"))
             services = Services(experiment, prepared.benchmark, prepared.prompts)
             runner = TrialRunner(
                 experiment=experiment,
@@ -206,6 +220,7 @@ async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, con
                 services=services,
                 recorder=recorder,
                 run_id=run_id,
+                listener=listener,
             )
             reporter.sandbox(sandbox.kind)
             scheduler = Scheduler(
@@ -226,7 +241,7 @@ async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, con
     return summary
 
 
-async def _checked_sandbox(experiment: Experiment) -> SandboxProvider:
+async def _checked_sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
     """Return where the agents work, after everything that could stop the run before it begins.
 
     Raises:
@@ -241,17 +256,21 @@ async def _checked_sandbox(experiment: Experiment) -> SandboxProvider:
             f"[budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
             "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
         )
-    return await _sandbox(experiment)
+    return await _sandbox(experiment, report)
 
 
-async def _sandbox(experiment: Experiment) -> SandboxProvider:
+async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
     """Where the agents work. Without bubblewrap, ``auto`` takes a plain process for scripted models only.
 
     Raises:
-        ExperimentError: A real model would run commands on this machine without isolation.
+        ExperimentError: A real model or a program would run commands on this machine without isolation.
     """
     kind = experiment.sandbox.kind
-    real = [agent.model for agent in experiment.agents if not agent.model.startswith(SCRIPTED)]
+    real = [
+        f"program {agent.external.title}" if agent.external else agent.model
+        for agent in experiment.agents
+        if agent.external or not agent.model.startswith(SCRIPTED)
+    ]
     if kind == "auto" and await bubblewrap_problem() is not None and not real:
         kind = "process"
     if kind == "process" and real and not experiment.sandbox.allow_unisolated:
@@ -259,7 +278,8 @@ async def _sandbox(experiment: Experiment) -> SandboxProvider:
             f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take bubblewrap "
             "(apt-get install bubblewrap), or set sandbox.allow_unisolated = true if this machine may be harmed"
         )
-    return await provider(kind)
+    image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None
+    return await provider(kind, image, report)
 
 
 def _sandbox_limits(experiment: Experiment) -> SandboxLimits:

@@ -1,7 +1,7 @@
 """The models behind a trial: the agent's own, the simulated user's and the judge's, chosen by the experiment file."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recorder.canonical import digest
 from recorder.resources import data_path
@@ -16,6 +16,10 @@ from runners.plan import DEFAULT_PARAMETERS, PlannedTrial
 from runners.prompts import Prompts
 from runners.recording import Recording
 from runners.users.protocol import AskModel, UserKnowledge, UserSimulator
+
+if TYPE_CHECKING:
+    from runners.gateway.upstream import Upstream
+    from runners.models.litellm_model import LitellmModel
 
 SCRIPTED = "scripted/"
 REPLAY = "scripted/replay"
@@ -34,13 +38,18 @@ class Services:
         self._experiment = experiment
         self._benchmark = benchmark
         self._prompts = prompts
-        self._shared: dict[str, Model] = {}
+        self._shared: dict[str, LitellmModel] = {}
         retry = experiment.retry
         self._retry = RetryPolicy(max_attempts=retry.request_attempts)
         self._timeout_s = retry.request_timeout_s
 
     def parameters_of(self, trial: PlannedTrial) -> dict[str, Any]:
-        """Return the generation parameters of a trial; its seed is sent beside them and recorded apart."""
+        """Return the generation parameters of a trial; its seed is sent beside them and recorded apart.
+
+        A program sets its own, so only those of the experiment file are given.
+        """
+        if trial.agent.external is not None:
+            return dict(trial.agent.parameters)
         return {**DEFAULT_PARAMETERS, **trial.agent.parameters}
 
     def agent_caller(self, trial: PlannedTrial, recording: Recording) -> ModelCaller:
@@ -48,6 +57,17 @@ class Services:
         model = self._agent_model(trial)
         parameters = {"seed": trial.seed, **self.parameters_of(trial)}
         return self._caller(model, recording, "agent", "main", parameters)
+
+    def agent_upstream(self, trial: PlannedTrial) -> "Upstream":
+        """Return what answers a trial's program."""
+        from runners.gateway.litellm_upstream import LitellmUpstream
+        from runners.gateway.upstream import ModelUpstream
+
+        spec = trial.agent
+        parameters = {"seed": trial.seed, **self.parameters_of(trial)}
+        if spec.model.startswith(SCRIPTED):
+            return ModelUpstream(self._agent_model(trial), parameters, self._timeout_s)
+        return LitellmUpstream(self._litellm_model(f"agent {spec.name}", spec), parameters, self._timeout_s)
 
     def user_simulator(self, trial: PlannedTrial, recording: Recording) -> tuple[UserSimulator, ModelCaller | None]:
         """Return a trial's simulated user, and the recorded model behind it if it has one."""
@@ -115,7 +135,7 @@ class Services:
             request_timeout_s=self._timeout_s,
         )
 
-    def _litellm_model(self, owner: str, spec: AgentSpec | ModelSpec) -> Model:
+    def _litellm_model(self, owner: str, spec: AgentSpec | ModelSpec) -> "LitellmModel":
         """One model object for each owner, so that its connections are shared by all trials."""
         if owner not in self._shared:
             from runners.models.litellm_model import LitellmModel

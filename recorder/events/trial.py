@@ -5,14 +5,15 @@ from typing import Literal
 from recorder.events._base import Event
 
 Boundary = Literal["model", "tool", "sandbox", "user_simulator", "grader", "recorder"]
-EndedBy = Literal["submitted", "turn_limit", "cost_limit", "time_limit", "gave_up"]
+EndedBy = Literal["submitted", "turn_limit", "action_limit", "cost_limit", "time_limit", "gave_up"]
 
 
 class TrialStarted(Event, frozen=True, tag="trial_started"):
     """First event of an attempt: every key of the trial, as planned. Limits and parameters are canonical JSON.
 
     ``origin`` is ``recorded``, or the format that the trial was imported from. Seed, limits, parameters and the digest
-    of the prompts are None where that does not tell them.
+    of the prompts are None where that does not tell them. ``program`` is the name and version of a program that was the
+    agent, None for the native one.
     """
 
     run_id: str
@@ -45,6 +46,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     inject_percent: int | None = None
     budget_actions: int | None = None
     inject_after_action: int | None = None
+    program: str | None = None
     origin: str = "recorded"
 
 

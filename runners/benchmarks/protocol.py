@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from recorder.values import Task, Variant
 from runners.conversation import ToolDefinition
-from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
+from runners.sandboxes.protocol import Sandbox, SandboxLimits, SandboxProvider, Way
 
 AskJudge = Callable[[str, str], Awaitable[str]]
 """Send (system prompt, user prompt) to the judge model, recorded, and return its text. Raises GraderError."""
@@ -77,11 +77,39 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
+class HasSandbox(Protocol):
+    """An environment whose tools are a sandbox, so that a program can work there in place of the native agent.
+
+    A benchmark of such environments says so with ``takes_programs = True``.
+    """
+
+    sandbox: Sandbox
+
+
+@runtime_checkable
+class HasFacts(Protocol):
+    """An environment that tells what it is made of; recorded as artifacts before the agent begins."""
+
+    facts: tuple[Artifact, ...]
+
+
+@runtime_checkable
+class HasSecrets(Protocol):
+    """A benchmark that is given secrets."""
+
+    def secrets(self) -> frozenset[str]:
+        """Return values that must never be recorded."""
+        ...
+
+
 class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the environments of an experiment are opened."""
 
     sandbox: SandboxProvider
     limits: SandboxLimits
+    way: Way | None = None
+    """What a program that is the agent needs; None for the native agent."""
 
 
 class Benchmark(Protocol):

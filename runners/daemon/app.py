@@ -1,4 +1,4 @@
-"""The application: control API, live events and page behind the guard, and beside them the trials' addresses."""
+"""The application: control API, live events and page behind the guard."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from runners.daemon.daemon import Daemon
 from runners.daemon.endpoints import ENDPOINTS, decoded
@@ -16,24 +16,19 @@ from runners.daemon.messages import SignIn
 from runners.daemon.openapi import description
 from runners.daemon.replies import on_missing, on_wrong_method, refused
 
-TRIALS = "/t/"
 MOST_READERS = 200
 _MOST_TOKEN_BYTES = 4096
 
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def application(
-    daemon: Daemon, token: str | None, pages: Sequence[BaseRoute] = (), trials: ASGIApp | None = None
-) -> ASGIApp:
+def application(daemon: Daemon, token: str | None, pages: Sequence[BaseRoute] = ()) -> ASGIApp:
     """Return the whole application.
 
     Args:
         daemon: What it controls.
         token: What requests to the control API and the page must carry; None on loopback.
         pages: The routes of the web page.
-        trials: What answers below ``/t/``, by the tokens of the trials; nothing of it leads to the control API. Give
-            sandboxes a listener with this alone.
     """
     routes: list[BaseRoute] = [endpoint.route(daemon) for endpoint in ENDPOINTS]
     routes += [
@@ -42,14 +37,7 @@ def application(
         Route("/openapi.json", _openapi(daemon), methods=["GET"]),
         *pages,
     ]
-    control = Guard(Starlette(routes=routes, exception_handlers={404: on_missing, 405: on_wrong_method}), token)
-    beside = trials or Starlette(exception_handlers={404: on_missing})
-
-    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-        is_trial = scope["type"] in ("http", "websocket") and scope["path"].startswith(TRIALS)
-        await (beside if is_trial else control)(scope, receive, send)
-
-    return dispatch
+    return Guard(Starlette(routes=routes, exception_handlers={404: on_missing, 405: on_wrong_method}), token)
 
 
 def _events(daemon: Daemon) -> Answer:

@@ -9,8 +9,6 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import msgspec
-import uvicorn
-from starlette.types import ASGIApp
 
 from recorder.store import Store
 from runners.daemon.address import Address, host_name, remove_address, url_of, write_address
@@ -22,6 +20,7 @@ from runners.daemon.pages import page_routes
 from runners.daemon.reports import MakeReport, Reports
 from runners.errors import ExperimentError, RunnerError, ungrouped
 from runners.interrupts import interruptibly
+from runners.serving import QuietServer, without_delay
 
 _SECONDS_FOR_READERS = 2
 
@@ -51,7 +50,9 @@ async def serve(root: Path, settings: Settings, make_report: MakeReport, say: Ca
             url = url_of(settings.host, listener.getsockname()[1])
             daemon_id = daemon.facts().daemon_id
             pages = page_routes(daemon, Reports(store, make_report), has_token=settings.token is not None)
-            server = _server(application(daemon, settings.token, pages))
+            server = QuietServer(
+                application(daemon, settings.token, pages), timeout_graceful_shutdown=_SECONDS_FOR_READERS
+            )
             write_address(store, Address(url=url, process=os.getpid(), host=host_name(), daemon_id=daemon_id))
 
             def stop() -> bool:
@@ -112,26 +113,4 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
             "choose another with --port, or --port 0 for a free one"
         ) from error
     with listener:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; else each small reply takes 40 ms
-        yield listener
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves signals to the daemon."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Take no signal."""
-        yield
-
-
-def _server(app: ASGIApp) -> _Server:
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        lifespan="off",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_SECONDS_FOR_READERS,
-    )
-    return _Server(config)
+        yield without_delay(listener)

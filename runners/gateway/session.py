@@ -6,6 +6,7 @@ they become events, and what has been decided counts only once it is durable.
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 import anyio
 import msgspec
@@ -38,6 +39,17 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     action_index: int
 
 
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trial may use: replies to its main thread, its actions, and USD for all of its calls; None is no limit.
+
+    The agent executes the actions of a reply itself, so that a batch can pass the limit before a request shows it.
+    """
+
+    max_turns: int | None = None
+    max_actions: int | None = None
+    max_cost_usd: float | None = None
+
+
 class Served(msgspec.Struct, frozen=True, kw_only=True):
     """A reply on its way to the agent, and the call that it answers."""
 
@@ -62,6 +74,8 @@ class TrialSession:
         upstream: What answers.
         prompt: The task as the agent was given it; it helps to know a conversation that begins anew.
         injection: The message to inject, if the condition has one.
+        limits: What the agent may use; a request beyond that is refused for good and not recorded.
+        on_over: Called when the trial cannot go on: a limit is reached, or we have failed.
         clock_ns: Monotonic nanoseconds.
         wall_s: Seconds since the epoch.
     """
@@ -73,6 +87,8 @@ class TrialSession:
         upstream: Upstream,
         prompt: str | None = None,
         injection: PlannedInjection | None = None,
+        limits: SessionLimits | None = None,
+        on_over: Callable[[], None] = lambda: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
@@ -82,9 +98,18 @@ class TrialSession:
         self.failure: Exception | None = None
         """The first error of ours, of the recorder above all: the trial cannot go on."""
         self.last_failure: ModelFailed | None = None
-        """The failure of the main thread's last call; None once a call of it was answered."""
+        """The failure of the main thread's last call, of any call as long as there is no main thread; None once one was
+        answered."""
+        self.limit_reached: Literal["turn_limit", "action_limit", "cost_limit"] | None = None
+        """The limit for which a request was refused."""
+        self.reply_count = 0
+        """The replies served so far, to all threads."""
+        self.wires: set[str] = set()
+        """The names of the wires on which replies were served."""
         self._recording = recording
         self._state = TrialState(prompt, Injection(planned=injection) if injection else None)
+        self._limits = limits or SessionLimits()
+        self._on_over = on_over
         self._clock_ns = clock_ns
         self._wall_s = wall_s
         self._lock = anyio.Lock()
@@ -136,6 +161,7 @@ class TrialSession:
                 raise
             except Exception as error:
                 self.failure = self.failure or error
+                self._on_over()
                 raise
             finally:
                 self._scopes.discard(scope)
@@ -174,7 +200,9 @@ class TrialSession:
             if self._is_closed:
                 raise _over()
             with anyio.CancelScope(shield=True):  # what is appended must also be taken over
-                call = await self._begun(wire, request, headers)
+                decision = self._decided(wire, request, headers)
+                await self._check_limits(decision)
+                call = await self._begun(wire, decision)
         try:
             answer = await self.upstream.send(call.outgoing)
         except ModelError as error:
@@ -189,16 +217,34 @@ class TrialSession:
                 body = await self._record_reply(call, answer)
         return Served(body=body, thread_id=call.decision.thread.thread_id, call_id=call.decision.call_id)
 
-    async def _begun(self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]]) -> _Call:
-        """Decide what a request means and record it."""
-        whole = wire.requests.whole(request, self._state.memory)
-        decision = decide(self._state, wire, whole, markers_of(headers, whole.body), self._clock_ns())
-        to_send = msgspec.structs.replace(whole, body=decision.body)
+    async def _check_limits(self, decision: Decision) -> None:
+        """Refuse a request beyond a limit, with a status after which agents do not ask again; what it tells counts."""
+        main, limits, cost_usd = self._state.threads.main, self._limits, self.total_usage.cost_usd
+        action_count = self.action_count + len(decision.counted.started)
+        if limits.max_turns is not None and main is not None and len(main.replies) >= limits.max_turns:
+            self.limit_reached, what = "turn_limit", f"its {limits.max_turns} replies"
+        elif limits.max_actions is not None and action_count >= limits.max_actions:
+            self.limit_reached, what = "action_limit", f"its {limits.max_actions} actions"
+        elif limits.max_cost_usd is not None and cost_usd is not None and cost_usd >= limits.max_cost_usd:
+            self.limit_reached, what = "cost_limit", f"what it may cost, {limits.max_cost_usd:g} USD"
+        if self.limit_reached is not None:
+            await self._record_counted(decision.counted)
+            self._on_over()
+            raise Refusal(f"the trial has used {what}; it takes no more requests", status=403, kind="limit_reached")
+
+    async def _begun(self, wire: Wire, decision: Decision) -> _Call:
+        """Record what a request means."""
+        to_send = msgspec.structs.replace(decision.request, body=decision.body)
         outgoing = await self.upstream.prepare(wire, to_send, decision.messages)
         events, history = events_of(self._state, decision, outgoing, self.upstream.name)
         await self._recording.append(*events)
         self._state.call_begun(decision, history)
         return _Call(decision=decision, outgoing=outgoing, began_ns=self._clock_ns())
+
+    def _decided(self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]]) -> Decision:
+        """Decide what a request means."""
+        whole = wire.requests.whole(request, self._state.memory)
+        return decide(self._state, wire, whole, markers_of(headers, whole.body), self._clock_ns())
 
     async def _record_failure(self, call: _Call, error: ModelError) -> None:
         decision = call.decision
@@ -207,7 +253,7 @@ class TrialSession:
             async with self._lock:
                 await self._recording.append(event)
                 self._state.call_failed(decision)
-                if decision.thread.kind == "main":
+                if decision.thread.kind == "main" or self._state.threads.main is None:
                     self.last_failure = event
 
     async def _record_reply(self, call: _Call, answer: Answer) -> Body:
@@ -226,7 +272,9 @@ class TrialSession:
         self._state.call_answered(decision, reply, self._clock_ns())
         outgoing.wire.requests.keep(decision.request, body, self._state.memory)
         self.total_usage = add_usage(self.total_usage, reply.usage)
-        if decision.thread.kind == "main":
+        self.reply_count += 1
+        self.wires.add(outgoing.wire.name)
+        if decision.thread.kind == "main" or self._state.threads.main is None:
             self.last_failure = None
         return body
 

@@ -14,6 +14,8 @@ from runners.conversation import Message, to_wire
 from runners.gateway.wires.protocol import Body, OfferedTool, Wire, WireRequest
 from runners.models.calls import DropsParameters
 from runners.models.protocol import Model, ModelReply, ModelRequest
+from runners.models.scripted import ScriptedModel
+from runners.models.scripted.foreign import ForeignModel
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -77,7 +79,7 @@ class ModelUpstream:
 
     def __init__(self, model: Model, parameters: Mapping[str, Any] | None = None, timeout_s: float = 600.0) -> None:
         self.name = model.name
-        self._model = model
+        self._model = ForeignModel(model) if isinstance(model, ScriptedModel) else model
         self._parameters = dict(parameters or {})
         self._timeout_s = timeout_s
 

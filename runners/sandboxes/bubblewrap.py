@@ -12,13 +12,16 @@ import anyio
 
 from runners.sandboxes.cgroups import Cgroup, open_cgroup
 from runners.sandboxes.driven import DrivenSandbox
+from runners.sandboxes.inside.forwarder import PORT
 from runners.sandboxes.launch import INFO_DESCRIPTOR, driver_command, start_driver
-from runners.sandboxes.protocol import Sandbox, SandboxLimits
+from runners.sandboxes.protocol import Sandbox, SandboxLimits, Way
 from runners.sandboxes.python_home import PythonHome, current_python_home
-from runners.sandboxes.settings import address_space_bytes, driver_config
+from runners.sandboxes.settings import driver_config, each_process_bytes, program_environment
 
 WORK_DIR = "/workspace"
 _PYTHON_DIR = "/opt/agent/python"
+_HOME = "/home/agent"
+_WAY_SOCKET = "/opt/agent/listener.sock"
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _USR_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share")
 _ETC_ENTRIES = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic", "mime.types")
@@ -40,7 +43,7 @@ class BubblewrapSandboxProvider:
         self._executable = executable or shutil.which("bwrap") or "bwrap"
 
     @asynccontextmanager
-    async def open(self, files: Path | None, limits: SandboxLimits) -> AsyncIterator[Sandbox]:
+    async def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> AsyncIterator[Sandbox]:
         """Open a sandbox whose work directory starts as a copy of ``files``.
 
         Raises:
@@ -55,9 +58,11 @@ class BubblewrapSandboxProvider:
             python_dir=_PYTHON_DIR,
             temporary_dir="/tmp",  # noqa: S108  inside the sandbox, private to it
             members_path="",
-            address_space_bytes=address_space_bytes(limits, cgroup),
+            address_space_bytes=None if way else each_process_bytes(limits, cgroup),
+            data_bytes=each_process_bytes(limits, cgroup) if way else None,
             own_processes=limits.processes + 1 if is_counted_by_user else None,
             user_id=_USER_ID if is_root else None,
+            way_socket=_WAY_SOCKET if way else "",
         )
         home = current_python_home()
         async with AsyncExitStack() as stack:
@@ -65,12 +70,15 @@ class BubblewrapSandboxProvider:
             contents = {**_ETC_FILES, f"{_PYTHON_DIR}/pyvenv.cfg": home.config_text}
             copies = {target: _memory_file(stack, text) for target, text in contents.items()}
             options = _supported_options(self._executable)
-            arguments = _arguments(home, limits, options, copies, is_root=is_root)
+            arguments = _arguments(home, limits, options, copies, way, is_root=is_root)
             command = [self._executable, *arguments, "--", *driver_command(home.executable)]
             driver = await start_driver(command, tuple(copies.values()), config, cgroup.add)
             try:
                 weak_limits = _weak_limits(cgroup, options, is_counted_by_user=is_counted_by_user)
                 sandbox = DrivenSandbox(self.kind, WORK_DIR, weak_limits, limits, driver.channel)
+                if way is not None:
+                    environment = program_environment(config["environment"], _HOME, way)
+                    sandbox.offer_programs(f"http://127.0.0.1:{PORT}", environment)
                 if files is not None:
                     await sandbox.load(files)
                 yield sandbox
@@ -94,7 +102,13 @@ def _counts_users_by_namespace() -> bool:
 
 
 def _arguments(
-    home: PythonHome, limits: SandboxLimits, options: frozenset[str], copies: dict[str, int], *, is_root: bool
+    home: PythonHome,
+    limits: SandboxLimits,
+    options: frozenset[str],
+    copies: dict[str, int],
+    way: Way | None,
+    *,
+    is_root: bool,
 ) -> list[str]:
     """Return bubblewrap's options; later mounts lie on top of earlier ones."""
     arguments = [*_user_arguments(options, is_root=is_root), "--hostname", "sandbox"]
@@ -107,6 +121,8 @@ def _arguments(
     arguments += _memory_folder(WORK_DIR, "0755", memory_bytes // 2, options)
     arguments += _system_arguments()
     arguments += _python_arguments(home)
+    if way is not None:
+        arguments += _way_arguments(way, home, memory_bytes, options, is_root=is_root)
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     arguments += _memory_folder("/dev/shm", "1777", memory_bytes // 16, options)  # noqa: S108
     for target, descriptor in copies.items():
@@ -131,9 +147,13 @@ def _user_arguments(options: frozenset[str], *, is_root: bool) -> list[str]:
 def _open_parents(targets: list[str]) -> list[str]:
     """Return the folders above the targets, for all to pass through: bubblewrap would make them for root only."""
     parents = {str(parent) for target in targets for parent in Path(target).parents} | {"/usr", f"{_PYTHON_DIR}/bin"}
+    return _open_folders(parents)
+
+
+def _open_folders(folders: set[str]) -> list[str]:
     arguments = []
-    for parent in sorted(parents - {"/"}):
-        arguments += ["--perms", "0755", "--dir", parent]
+    for folder in sorted(folders - {"/"}):
+        arguments += ["--perms", "0755", "--dir", folder]
     return arguments
 
 
@@ -164,14 +184,38 @@ def _python_arguments(home: PythonHome) -> list[str]:
         if Path(path).exists() and not _is_below(path, bound):
             arguments += ["--ro-bind", path, path]
             bound.append(path)
-    for folder in home.masked:
-        if _is_below(folder, bound):
-            arguments += ["--tmpfs", folder, "--remount-ro", folder]
+    arguments += _masks(home, bound)
     arguments += ["--symlink", home.executable, f"{_PYTHON_DIR}/bin/python3"]
     arguments += ["--symlink", "python3", f"{_PYTHON_DIR}/bin/python"]
     for name, path in home.packages:
         arguments += ["--ro-bind", path, f"{_PYTHON_DIR}/{home.site_packages}/{name}"]
     return arguments
+
+
+def _masks(home: PythonHome, bound: list[str]) -> list[str]:
+    """Return empty folders in place of those with our own files that lie below something that is bound."""
+    masked = [folder for folder in home.masked if _is_below(folder, bound)]
+    return [word for folder in masked for word in ("--tmpfs", folder, "--remount-ro", folder)]
+
+
+def _way_arguments(
+    way: Way, home: PythonHome, memory_bytes: int, options: frozenset[str], *, is_root: bool
+) -> list[str]:
+    """Return the mounts of a program: its HOME in memory, the listener's socket, and what it reads of this machine.
+
+    Our own files stay hidden, graders and answers among them, also where an entry shows a folder above them.
+    """
+    arguments = []
+    if is_root:
+        bound = (*_SYSTEM_FOLDERS, *(f"/usr/{name}" for name in _USR_FOLDERS))
+        parents = {parent for target in (*way.mounts, _HOME) for parent in Path(target).parents}
+        new = {str(each) for each in parents if not any(map(each.is_relative_to, bound))}
+        arguments += _open_folders(new - {"/tmp", "/usr"})  # noqa: S108  it has its own mode
+    arguments += _memory_folder(_HOME, "0777" if is_root else "0755", memory_bytes // 4, options)
+    arguments += ["--bind", way.socket, _WAY_SOCKET]
+    for mount in sorted(way.mounts):  # an outer one before what lies in it
+        arguments += ["--ro-bind", mount, mount]
+    return arguments + _masks(home, [*way.mounts])
 
 
 def _is_below(path: str, folders: list[str]) -> bool:

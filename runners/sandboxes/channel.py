@@ -39,7 +39,7 @@ class ControlChannel(asyncio.Protocol):
         while len(self._buffer) >= 4:
             end = 4 + int.from_bytes(self._buffer[:4], "big")
             if end > FRAME_LIMIT_BYTES:
-                self._break("its driver sent a reply beyond every limit", "sandbox_protocol")
+                self.break_off("its driver sent a reply beyond every limit", "sandbox_protocol")
                 return
             if len(self._buffer) < end:
                 return
@@ -48,13 +48,13 @@ class ControlChannel(asyncio.Protocol):
             try:
                 self._replies.append(unpack(body))
             except ValueError:
-                self._break("its driver sent a broken reply", "sandbox_protocol")
+                self.break_off("its driver sent a broken reply", "sandbox_protocol")
                 return
             self._arrival.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake whoever waits: the driver has gone."""
-        self._break(self._describe_end(), "sandbox_died")
+        self.break_off(self._describe_end(), "sandbox_died")
 
     def close(self) -> None:
         """Close the socket, which ends the driver and everything under it."""
@@ -65,6 +65,10 @@ class ControlChannel(asyncio.Protocol):
         """Send the bytes that the waiting bootstrap reads."""
         assert self._transport is not None
         self._transport.write(len(program).to_bytes(4, "big") + program)
+
+    def interrupt(self) -> None:
+        """Tell the driver to end what it runs; the request that waits for it gets its reply."""
+        self._write((b"cancel",))
 
     async def ask(self, *fields: bytes, timeout_s: float) -> list[bytes]:
         """Send one request and return the fields of its reply.
@@ -81,7 +85,7 @@ class ControlChannel(asyncio.Protocol):
                     self._write(fields)
                     return await self._reply_or_cancel()
             except TimeoutError:
-                self._break(f"no answer from its driver in {timeout_s:.0f} s", "sandbox_hung")
+                self.break_off(f"no answer from its driver in {timeout_s:.0f} s", "sandbox_hung")
                 assert self._broken is not None
                 raise self._broken from None
 
@@ -105,7 +109,13 @@ class ControlChannel(asyncio.Protocol):
         if self._broken is None and self._transport is not None:
             self._transport.write(pack(*fields))
 
-    def _break(self, reason: str, kind: str) -> None:
+    def break_off(self, reason: str, kind: str) -> None:
+        """Fail whoever waits and every later request; the first reason stays.
+
+        Args:
+            reason: Why the sandbox is gone.
+            kind: The short word for it.
+        """
         if self._broken is None:
             self._broken = SandboxBoundaryError(f"the sandbox is gone: {reason}", kind=kind)
         self._arrival.set()

@@ -1,15 +1,16 @@
 """A sandbox whose work is done by a driver inside it: the host's half of every method, the same for all kinds."""
 
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from runners.errors import SandboxBoundaryError
+import anyio
+
+from runners.errors import SandboxBoundaryError, ungrouped
 from runners.sandboxes.channel import ControlChannel
 from runners.sandboxes.inside.wire import CHUNK_BYTES
-from runners.sandboxes.protocol import CommandResult, SandboxLimits
-from runners.sandboxes.text import command_result
+from runners.sandboxes.protocol import CommandResult, Launch, ProgramEnd, SandboxLimits
+from runners.sandboxes.text import command_result, program_end
 
 _ANSWER_S = 30.0
 _COMMAND_LIMIT_BYTES = 4 << 20
@@ -24,8 +25,15 @@ class DrivenSandbox:
         self.kind = kind
         self.work_dir = work_dir
         self.weak_limits = weak_limits
+        self.home = ""
+        self.listener_url = ""
+        self._environment: Mapping[str, str] = {}
         self._limits = limits
         self._channel = channel
+
+    def offer_programs(self, listener_url: str, environment: Mapping[str, str]) -> None:
+        """Make programs possible: the address of the listener as they reach it, and their environment with its HOME."""
+        self.home, self.listener_url, self._environment = environment["HOME"], listener_url, environment
 
     async def run_bash(self, command: str) -> CommandResult:
         """Run a command in the long-lived shell; see the protocol."""
@@ -77,6 +85,26 @@ class DrivenSandbox:
         left_bytes = limit_bytes
         for path, size, kind in _triples(reply[1:]):
             left_bytes -= await self._export_file(path, int(size), kind == b"x", destination, left_bytes)
+
+    async def run_program(self, launch: Launch, stop: anyio.Event) -> ProgramEnd:
+        """Run a program to its end; see the protocol."""
+        assert self.listener_url, "the sandbox was opened with a way"
+        environment = {**self._environment, **launch.environment}
+        words = [*(word for item in environment.items() for word in item), *launch.argv]
+        request = [b"%.3f" % launch.max_seconds, launch.stdin, b"%d" % len(environment), *map(os.fsencode, words)]
+
+        async def stop_when_told() -> None:
+            await stop.wait()
+            self._channel.interrupt()
+
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stop_when_told)
+                reply = await self._channel.ask(b"program", *request, timeout_s=launch.max_seconds + _ANSWER_S)
+                tasks.cancel_scope.cancel()
+        if reply[0] == b"error":
+            return ProgramEnd(exit_code=None, start_error=os.strerror(int(reply[1])))
+        return program_end(reply)
 
     async def load(self, files: Path) -> None:
         """Copy a host folder into the work directory, then set every time in it to one fixed instant."""
@@ -176,13 +204,3 @@ def _folder_entries(folder: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
         elif path.is_file():
             is_executable = bool(path.stat().st_mode & 0o100)
             yield from _file_entries(b"x" if is_executable else b"f", name, path.read_bytes())
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder and all in it, also what an agent has made unreadable."""
-    for inner, folder_names, _ in os.walk(folder):
-        for name in folder_names:
-            path = Path(inner, name)
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)

@@ -20,10 +20,12 @@ from runners.sandboxes.inside.worker import REQUEST_DESCRIPTOR, STATUS_DESCRIPTO
 _OPEN_S = 30.0
 _CLOSE_S = 5.0
 INFO_DESCRIPTOR = "INFO_DESCRIPTOR"
-_INSIDE = "runners.sandboxes.inside"
+INSIDE = "runners.sandboxes.inside"
+INSIDE_MODULES = ("wire", "output", "memory", "survivors", "worker", "files", "forwarder", "program", "driver")
+"""What is sent in, each after those that it imports."""
 
 # Both programs come as compiled code through a descriptor: nothing of ours is bound into the sandbox or compiled there.
-_READ_PROGRAM = """\
+READ_PROGRAM = """\
 import marshal, os, sys
 def take(size):
     data = b""
@@ -35,7 +37,7 @@ def take(size):
     return data
 """
 _DRIVER_BOOT = (
-    _READ_PROGRAM.format(0)
+    READ_PROGRAM.format(0)
     + """\
 modules, config, cell = marshal.loads(take(int.from_bytes(take(4), "big")))
 for name, code in modules:
@@ -45,7 +47,7 @@ module.main(config, cell)
 """
 )
 CELL_BOOT = (
-    _READ_PROGRAM.format(REQUEST_DESCRIPTOR)
+    READ_PROGRAM.format(REQUEST_DESCRIPTOR)
     + f"""\
 cell = {{"__name__": "cell"}}
 exec(marshal.loads(take(int.from_bytes(take(4), "big"))), cell)
@@ -164,7 +166,7 @@ def _spawn(command: list[str], control: socket.socket, descriptors: tuple[int, .
     process = subprocess.Popen(
         command,
         stdin=control.fileno(),
-        stdout=subprocess.DEVNULL,
+        stdout=control.fileno(),
         stderr=subprocess.PIPE,
         env={},
         pass_fds=descriptors,
@@ -195,8 +197,7 @@ async def _reported_process_id(info: int, driver: DriverProcess) -> int:
 
 @lru_cache(maxsize=1)
 def _inside_programs() -> tuple[tuple[str, Any], ...]:
-    names = ("wire", "output", "survivors", "worker", "files", "driver")
-    return tuple((f"{_INSIDE}.{name}", _compiled(name)) for name in names)
+    return tuple((f"{INSIDE}.{name}", _compiled(name)) for name in INSIDE_MODULES)
 
 
 @lru_cache(maxsize=1)

@@ -1,25 +1,39 @@
 """Choose a kind of sandbox by name, after trying that it works on this machine."""
 
 import shutil
+from collections.abc import Callable
 
 from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
+from runners.sandboxes.docker.config import DockerImage
+from runners.sandboxes.docker.opening import docker_provider
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 
-KINDS = ("auto", "bubblewrap", "process")
+KINDS = ("auto", "bubblewrap", "docker", "process")
 
 
-async def provider(kind: str) -> SandboxProvider:
+async def provider(
+    kind: str, image: DockerImage | None = None, report: Callable[[str], None] = lambda _: None
+) -> SandboxProvider:
     """Return the provider of a kind; ``auto`` is bubblewrap.
 
     ``process`` isolates nothing, so ``auto`` never falls back to it: the caller decides who may run without isolation.
+
+    Args:
+        kind: One of ``KINDS``.
+        image: The image of docker's sandboxes.
+        report: Takes lines of progress, as while an image is pulled.
 
     Raises:
         ExperimentError: The kind is unknown or does not work here, with the remedy.
     """
     if kind == "process":
         return ProcessSandboxProvider()
+    if kind == "docker":
+        if image is None:
+            raise ExperimentError("the sandbox docker needs an image; name one in sandbox.image")
+        return await docker_provider(image, report)
     if kind not in KINDS:
         raise ExperimentError(f"unknown sandbox {kind!r}; known: {', '.join(KINDS)}")
     problem = await bubblewrap_problem()

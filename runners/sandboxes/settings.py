@@ -1,10 +1,11 @@
 """What every kind of sandbox gives an agent: a fixed environment, and the configuration of the driver."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from runners.sandboxes.cgroups import Cgroup
 from runners.sandboxes.launch import CELL_BOOT
-from runners.sandboxes.protocol import SandboxLimits
+from runners.sandboxes.protocol import SandboxLimits, Way
 
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
@@ -28,6 +29,11 @@ def agent_environment(work_dir: str, python_dir: str, temporary_dir: str) -> dic
     }
 
 
+def program_environment(environment: Mapping[str, str], home: str, way: Way) -> dict[str, str]:
+    """Return what a program gets before its own variables: the same as the agent's processes, with a HOME apart."""
+    return {**environment, "HOME": home, "PATH": ":".join((environment["PATH"], *way.path))}
+
+
 def driver_config(
     limits: SandboxLimits,
     *,
@@ -38,6 +44,10 @@ def driver_config(
     address_space_bytes: int | None,
     own_processes: int | None,
     user_id: int | None,
+    memory_events: tuple[str, ...] = (),
+    keeps_capabilities: bool = False,
+    data_bytes: int | None = None,
+    way_socket: str = "",
 ) -> dict[str, Any]:
     """Return the driver's configuration.
 
@@ -50,6 +60,10 @@ def driver_config(
         address_space_bytes: Limit of each single process, where the memory of all cannot be limited.
         own_processes: Limit per user, where it counts this sandbox's processes only.
         user_id: The user to become before anything of the agent runs, or None to stay who we are.
+        memory_events: Files inside that count the processes which ended for want of memory; the first there is.
+        keeps_capabilities: The agent is root of a machine of its own, with what its container leaves it.
+        data_bytes: Instead of address space what each process writes to, for programs that reserve much and use little.
+        way_socket: The listener's socket as the driver sees it, for a forwarder beside programs; else empty.
     """
     return {
         "environment": agent_environment(work_dir, python_dir, temporary_dir),
@@ -63,11 +77,15 @@ def driver_config(
         "command_seconds": limits.command_seconds,
         "processes": limits.processes,
         "address_space_bytes": address_space_bytes,
+        "data_bytes": data_bytes,
         "own_processes": own_processes,
         "user_id": user_id,
+        "memory_events": list(memory_events),
+        "keeps_capabilities": keeps_capabilities,
+        "way_socket": way_socket,
     }
 
 
-def address_space_bytes(limits: SandboxLimits, cgroup: Cgroup) -> int | None:
+def each_process_bytes(limits: SandboxLimits, cgroup: Cgroup) -> int | None:
     """Return the limit for each single process, or None where the group limits the memory of all."""
     return None if cgroup.has_memory else limits.memory_mb << 20

@@ -1,6 +1,6 @@
 """Turn what the driver reports about a command into the text that the agent sees."""
 
-from runners.sandboxes.protocol import CommandResult, SandboxLimits
+from runners.sandboxes.protocol import CommandResult, ProgramEnd, SandboxLimits
 
 _PYTHON_TOO = "; the shell and the Python interpreter start anew, without their variables"
 _SHELL_ONLY = "; the shell starts anew, without its variables"
@@ -8,9 +8,8 @@ _SHELL_ONLY = "; the shell starts anew, without its variables"
 
 def command_result(reply: list[bytes], limits: SandboxLimits) -> CommandResult:
     """Return the result of a ``done`` reply: exit code, notes, total bytes, head and tail of the output."""
-    _, exit_code, notes, total, head, tail = reply
-    is_truncated = int(total) > len(head) + len(tail)
-    text = cut_text(head, tail, int(total)) if is_truncated else decode_output(head + tail)
+    _, exit_code, notes, *output = reply
+    text, is_truncated = _output_text(*output)
     for note in filter(None, notes.decode().split(",")):
         text = _with_line(text, f"[{_note_text(note, limits)}]")
     return CommandResult(
@@ -18,7 +17,24 @@ def command_result(reply: list[bytes], limits: SandboxLimits) -> CommandResult:
         exit_code=int(exit_code) if exit_code else None,
         is_timeout=not exit_code,
         is_truncated=is_truncated,
+        is_out_of_memory=b"memory_limit" in notes.split(b","),
     )
+
+
+def program_end(reply: list[bytes]) -> ProgramEnd:
+    """Return the end of an ``ended`` reply: exit code, then total bytes, head and tail of each stream."""
+    _, exit_code, *streams = reply
+    return ProgramEnd(
+        exit_code=int(exit_code) if exit_code else None,
+        stdout=_output_text(*streams[:3])[0],
+        stderr=_output_text(*streams[3:])[0],
+    )
+
+
+def _output_text(total: bytes, head: bytes, tail: bytes) -> tuple[str, bool]:
+    """Return what was printed and whether some of it is left out."""
+    is_truncated = int(total) > len(head) + len(tail)
+    return (cut_text(head, tail, int(total)) if is_truncated else decode_output(head + tail)), is_truncated
 
 
 def decode_output(data: bytes) -> str:
@@ -65,6 +81,8 @@ def _note_text(note: str, limits: SandboxLimits) -> str:
             return f"cancelled: every process was ended{restart}"
         case "process_limit":
             return f"the limit of {limits.processes} processes was reached: every process was ended{_PYTHON_TOO}"
+        case "memory_limit":
+            return f"the limit of {limits.memory_mb} MB of memory was reached: the system ended a process"
         case "shell_ended":
             return f"the shell ended with exit code {code}{_SHELL_ONLY}"
         case _:

@@ -21,6 +21,8 @@
 --   model varchar: model name
 --   strategy varchar: strategy
 --   persona varchar: persona
+--   program varchar: name and version of the program that was the agent; null for the
+--       native one
 --   condition varchar: condition of the trials
 --   prompt_state varchar: full, underspecified or control
 --   channel varchar: none, ask_user or inject_p
@@ -35,7 +37,8 @@
 --   inject_percent bigint: p of inject_p
 --   budget_actions bigint: oracle budget B, actions
 --   inject_after_action bigint: target action as planned
---   ended_by varchar: submitted, turn_limit, cost_limit, time_limit or gave_up
+--   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit or
+--       gave_up
 --   is_success boolean: success as the benchmark defines it
 --   terminal_state double[]: checkpoint results in order
 --   scores double[]: raw points in order
@@ -74,6 +77,7 @@ select
     started.model,
     started.strategy,
     started.persona,
+    started.program,
     measured.condition,
     measured.prompt_state,
     measured.channel,

@@ -38,6 +38,8 @@
 --   inject_percent bigint: p of inject_p
 --   budget_actions bigint: oracle budget B, actions
 --   inject_after_action bigint: target action as planned
+--   program varchar: name and version of the program that was the agent; null for the
+--       native one
 --   origin varchar: recorded, or the format that it was imported from
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_started
@@ -78,6 +80,7 @@ select
     trial_started.inject_percent,
     trial_started.budget_actions,
     trial_started.inject_after_action,
+    trial_started.program,
     trial_started.origin
 from events
 where type = 'trial_started'

@@ -9,6 +9,7 @@ import pytest
 
 from lhaw_record import build_parser
 from runners import experiment
+from runners.external import program
 from runners.models.prices import Price
 from tests.docs.cli_reference import PAGE, page
 
@@ -61,9 +62,21 @@ def test_commands_parse(name):
 def test_every_key_of_an_experiment_file_is_described():
     """docs/experiments.md names each key that the program reads."""
     text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
-    tables = [each for each in vars(experiment).values() if isinstance(each, type) and issubclass(each, msgspec.Struct)]
-    names = {field.name for table in (*tables, Price) for field in msgspec.structs.fields(table)}
-    assert {name for name in names - {"options"} if name not in text} == set()
+    assert {name for name in _keys(experiment, Price) - {"options"} if name not in text} == set()
+
+
+def test_every_key_and_placeholder_of_an_entry_is_described():
+    """docs/external-agents.md names each key that an entry may have, and what may stand in its templates."""
+    text = (ROOT / "docs" / "external-agents.md").read_text(encoding="utf-8")
+    assert {name for name in _keys(program) - {"found_version"} if name not in text} == set()
+    assert {name for name in program.PLACEHOLDERS if f"{{{name}}}" not in text} == set()
+
+
+def _keys(module, *more):
+    """The keys of every table that a module declares."""
+    tables = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+    found = [each for each in (*tables, *more) if issubclass(each, msgspec.Struct) and each is not program.Start]
+    return {field.name for table in found for field in msgspec.structs.fields(table)}
 
 
 def test_the_bundled_experiments_decode(monkeypatch):

@@ -154,6 +154,30 @@ async def test_a_model_that_never_submits_meets_the_turn_limit():
     assert (ending.ended_by, ending.final_answer, len(model.requests)) == ("turn_limit", "", 4)
 
 
+async def test_the_action_limit_ends_a_trial_before_the_next_call_of_the_model():
+    """With all actions used nothing more is asked; the trial ends as action_limit with no answer."""
+    agent, _, model, toolbox = agent_of([tool_reply(echo(1), echo(2))], max_actions=4)
+    ending = await agent.run()
+    assert (ending.ended_by, ending.final_answer, agent.action_count) == ("action_limit", "", 4)
+    assert (len(model.requests), len(toolbox.seen_at_execution)) == (2, 4)
+
+
+async def test_calls_beyond_the_action_limit_are_neither_executed_nor_counted():
+    """The limit holds inside of a batch too; what the reply called beyond it stands in the reply only."""
+    agent, recording, model, toolbox = agent_of([tool_reply(echo(1), echo(2), echo(3))], max_actions=2)
+    assert (await agent.run()).ended_by == "action_limit"
+    assert (agent.action_count, len(toolbox.seen_at_execution), len(model.requests)) == (2, 2, 1)
+    assert [event.action_index for event in of(recording, ActionFinished)] == [1, 2]
+    assert len(of(recording, ModelResponded)[0].tool_calls) == 3
+
+
+async def test_the_last_action_may_be_the_answer():
+    """Submitting as the last action that there is, also in front of more calls, is a submission."""
+    agent, _, _, _ = agent_of([tool_reply(echo(1)), tool_reply(submit(2, "42"), echo(3))], max_actions=2)
+    ending = await agent.run()
+    assert (ending.ended_by, ending.final_answer, agent.action_count) == ("submitted", "42", 2)
+
+
 async def test_a_trial_that_costs_too_much_ends():
     """The next call is not made once the trial's own limit is reached."""
     priced = msgspec.structs.replace(tool_reply(echo(1)), usage=Usage(cost_usd=0.5))

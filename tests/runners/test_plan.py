@@ -60,6 +60,7 @@ def test_what_is_not_measured_is_not_in_the_identity(change):
     "change",
     [
         {"limits": LimitsSpec(max_turns=5)},
+        {"limits": LimitsSpec(max_actions=5)},
         {"ask_notice": "paper", "conditions": ("full_ask_user",)},
         {"oracle_scope": "variant"},
         {"seeds": (7, 8, 9)},
@@ -76,6 +77,12 @@ def test_what_is_measured_is_in_the_identity(change):
     """
     before = ids_of(experiment(conditions=change.get("conditions", experiment().conditions)))
     assert not ids_of(experiment(**change)) & before
+
+
+def test_a_limit_that_is_not_set_is_not_in_the_identity():
+    """Trials that were recorded before there was a limit of actions are still those of their file."""
+    (key, *_) = [trial.key for trial in plan_of(experiment()).trials]
+    assert set(key.limits) == {"max_turns", "max_seconds", "command_seconds", "memory_mb", "processes"}
 
 
 def test_a_changed_prompt_makes_new_trials():

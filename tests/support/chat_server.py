@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Self
 
 import msgspec
+from anyio.from_thread import start_blocking_portal
 
 from runners.conversation import from_wire, to_wire
 from runners.models.protocol import Model, ModelReply, ModelRequest
@@ -189,6 +190,13 @@ async def chat_server(
     """Serve a model while the block runs and give the address for ``api_base``."""
     async with ChatServer(model, faults, port) as server:
         yield server.url
+
+
+@contextlib.contextmanager
+def server_beside(model: Model | Callable[[int], Model], faults: Sequence[Fault] = ()) -> Iterator[ChatServer]:
+    """Serve a model from a thread while the block runs, for a program that has this one's loop."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(ChatServer(model, faults)) as server:
+        yield server
 
 
 def parse_fault(text: str) -> Fault:

@@ -1,9 +1,7 @@
 """The desk benchmark: lists its tasks and variants, opens a workspace in a sandbox, grades what is left in it."""
 
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -19,6 +17,7 @@ from runners.benchmarks.desk.variants import read_variants, variant_of
 from runners.benchmarks.protocol import AskJudge, EnvironmentSettings, Grade, ToolResult
 from runners.errors import GraderError
 from runners.sandboxes.protocol import Sandbox
+from runners.scratch import scratch_folder
 from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
 
 
@@ -39,6 +38,7 @@ class DeskBenchmark:
 
     name = "desk"
     ends_on_text = False
+    takes_programs = True
 
     def __init__(self, tasks: Sequence[DeskTask] | None = None) -> None:
         about = msgspec.toml.decode(data_path("desk", "benchmark.toml").read_bytes(), type=_About)
@@ -72,9 +72,9 @@ class DeskBenchmark:
         """
         desk_task = self._tasks[task.task_id]
         files = changed(desk_task.build(desk_task.parameters), variant.environment_change if variant else None)
-        with tempfile.TemporaryDirectory(prefix="lhaw-desk-") as folder:
-            await anyio.to_thread.run_sync(write_files, files, Path(folder))
-            async with settings.sandbox.open(Path(folder), settings.limits) as sandbox:
+        with scratch_folder() as folder:
+            await anyio.to_thread.run_sync(write_files, files, folder)
+            async with settings.sandbox.open(folder, settings.limits, settings.way) as sandbox:
                 yield DeskEnvironment(desk_task, sandbox)
 
     def _recorded(self, task: DeskTask) -> Task:
@@ -97,7 +97,7 @@ class DeskEnvironment:
 
     def __init__(self, task: DeskTask, sandbox: Sandbox) -> None:
         self._task = task
-        self._sandbox = sandbox
+        self.sandbox = sandbox
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a workspace tool in the sandbox.
@@ -105,7 +105,7 @@ class DeskEnvironment:
         Raises:
             SandboxBoundaryError: The sandbox broke.
         """
-        return await call_workspace_tool(self._sandbox, name, arguments)
+        return await call_workspace_tool(self.sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
         """Export the work directory and run the task's checks on it.
@@ -114,10 +114,10 @@ class DeskEnvironment:
             GraderError: A check crashed: a fault of ours, not of the agent.
             SandboxBoundaryError: The work directory cannot be exported.
         """
-        with tempfile.TemporaryDirectory(prefix="lhaw-grade-") as folder:
-            await self._sandbox.export(Path(folder))
+        with scratch_folder() as folder:
+            await self.sandbox.export(folder)
             try:
-                return await anyio.to_thread.run_sync(self._task.grade, Path(folder), final_answer)
+                return await anyio.to_thread.run_sync(self._task.grade, folder, final_answer)
             except Exception as error:
                 message = f"the checks of desk task {self._task.task_id} crashed: {type(error).__name__}: {error}"
                 raise GraderError(message, kind="check_crashed", is_retry_owed=False) from error

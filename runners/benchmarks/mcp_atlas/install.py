@@ -5,10 +5,7 @@ step looks at what is there first, so that a second call does nothing and a call
 """
 
 import argparse
-import shutil
-import subprocess
 import sys
-import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,6 +20,7 @@ from runners.benchmarks.mcp_atlas.specs import (
     servers_directory,
 )
 from runners.errors import ExperimentError
+from runners.packages import install_npm, install_python
 
 Say = Callable[[str], None]
 
@@ -63,54 +61,20 @@ def _install_python(environment: str, specs: list[ServerSpec], directory: Path, 
         *(f"{spec.package}=={spec.version}" for spec in specs if spec.kind == "pip"),
     ]
     say(f"{root.name}: {' '.join(requirements)}")
-    uv = shutil.which("uv")
     # An interrupted creation leaves a folder without a working pip; starting over is cheaper than judging it.
-    if distribution_version(python, "mcp") is None:
-        shutil.rmtree(root, ignore_errors=True)
-        venv.create(root, with_pip=uv is None)
-    if uv is not None:
-        _run([uv, "pip", "install", "--quiet", "--python", str(python), *requirements])
-    else:
-        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+    install_python(root, requirements, is_new=distribution_version(python, "mcp") is None)
     (root / COMPLETE_MARK).touch()
 
 
 def _install_npm(specs: list[ServerSpec], directory: Path, say: Say) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise ExperimentError("npm is not on PATH; install Node.js 18 or later, or leave the npm servers out")
     prefix = directory / "npm"
-    prefix.mkdir(exist_ok=True)
     # npm names every package of the prefix, or it would prune the ones installed before.
     present = [
         spec for spec in catalog().servers.values() if spec.kind == "npm" and npm_package(spec, directory).exists()
     ]
     wanted = {spec.package: spec.version for spec in (*present, *specs)}
     say(f"npm: {' '.join(f'{package}@{version}' for package, version in wanted.items())}")
-    packages = [f"{package}@{version}" for package, version in wanted.items()]
-    _run(
-        [
-            npm,
-            "install",
-            "--prefix",
-            str(prefix),
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-            "--save-exact",
-            *packages,
-        ]
-    )
-
-
-def _run(command: list[str]) -> None:
-    try:
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    except subprocess.CalledProcessError as error:
-        raise ExperimentError(
-            f"`{' '.join(command[:4])} …` ended with exit code {error.returncode}; its own message is above. "
-            "Run the same command again: what is installed already is kept"
-        ) from error
+    install_npm(prefix, [f"{package}@{version}" for package, version in wanted.items()])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -54,7 +54,7 @@ class ScriptedModel:
         return ModelReply(
             message=message,
             finish_reason="tool_calls" if turn.calls else "stop",
-            usage=_usage(request, message),
+            usage=estimated_usage(request, message),
             served_model=self.name,
         )
 
@@ -73,7 +73,8 @@ def _tool_calls(turn: Turn, transcript: Transcript) -> tuple[ToolCall, ...]:
     )
 
 
-def _usage(request: ModelRequest, reply: Message) -> Usage:
+def estimated_usage(request: ModelRequest, reply: Message) -> Usage:
+    """Return tokens of four characters each, and their invented price."""
     read = sum(len(canonical_json(to_wire(message))) for message in request.messages)
     read += sum(len(canonical_json(tool)) for tool in request.tools)
     input_tokens = read // _CHARACTERS_PER_TOKEN

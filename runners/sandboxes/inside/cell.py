@@ -71,7 +71,7 @@ def _print_traceback(error: BaseException, code: str, name: str) -> None:
         os.write(2, f"{type(error).__name__}\n".encode())
 
 
-def _without_us(frames: TracebackType | None) -> TracebackType | None:
+def _without_us(frames: "TracebackType | None") -> "TracebackType | None":  # Python 3.9 evaluates what is not quoted
     while frames is not None and frames.tb_frame.f_globals is globals():
         frames = frames.tb_next
     return frames

@@ -15,7 +15,9 @@ import sys
 import time
 
 from runners.sandboxes.inside.files import ExportTooLargeError, export_chunk, list_regular, put, read_chunk, settle
+from runners.sandboxes.inside.memory import MemoryKills
 from runners.sandboxes.inside.output import Output
+from runners.sandboxes.inside.program import run_program
 from runners.sandboxes.inside.survivors import Survivors
 from runners.sandboxes.inside.wire import pack, read_message, write_all
 from runners.sandboxes.inside.worker import Worker
@@ -32,9 +34,9 @@ _PIPE_BYTES = 1 << 20  # no pipe of the agent can hold more, so a drain of this 
 class Driver:
     """Serves one host over one control socket until it closes."""
 
-    def __init__(self, config: dict, control: int, oom_score: int, cell: bytes) -> None:  # type: ignore[type-arg]
+    def __init__(self, config: dict, ends: tuple[int, int], oom_score: int, cell: bytes) -> None:  # type: ignore[type-arg]
         self._config = config
-        self._control = control
+        self._control, self._replies = ends
         self._oom_score = oom_score
         self._own_oom_score = os.pread(oom_score, 16, 0)
         environment = config["environment"]
@@ -42,6 +44,7 @@ class Driver:
         self._shell = Worker([config["bash"], "--noprofile", "--norc"], environment, b"", is_shell=True)
         self._python = Worker([config["python"], "-u", "-c", config["cell_boot"]], environment, boot, is_shell=False)
         self._survivors = Survivors(is_init=os.getpid() == 1, members_path=config["members_path"])
+        self._memory_kills = MemoryKills(config["memory_events"])
         self._notes: list[bytes] = []
         self._wake, wake_write = os.pipe()
         for descriptor in (self._wake, wake_write):
@@ -56,7 +59,7 @@ class Driver:
                 self._wait_for_request()
                 operation, *fields = read_message(self._control)
                 if operation != b"cancel":  # else the command that it meant ended a moment ago
-                    write_all(self._control, pack(*self._answer(operation, fields)))
+                    write_all(self._replies, pack(*self._answer(operation, fields)))
         except (EOFError, ConnectionError):
             return
         finally:
@@ -75,30 +78,35 @@ class Driver:
                 return
 
     def _answer(self, operation: bytes, fields: list[bytes]) -> tuple[bytes, ...]:
-        work_dir = self._config["work_dir"]
         try:
             if operation in (b"bash", b"python"):
                 return self._run(self._shell if operation == b"bash" else self._python, fields[0])
-            if operation == b"put":
-                for index in range(0, len(fields), 3):
-                    put(work_dir, *fields[index : index + 3])
-                return (b"ok",)
-            if operation == b"settle":
-                settle(work_dir)
-                return (b"ok",)
-            if operation == b"read":
-                size, data = read_chunk(work_dir, fields[0], int(fields[1]), self._config["file_bytes"])
-                return (b"ok", b"%d" % size, data)
-            if operation == b"list":
-                return (b"ok", *list_regular(work_dir, int(fields[0])))
-            size, data = export_chunk(work_dir, fields[0], int(fields[1]))
-            return (b"ok", b"%d" % size, data)
+            if operation == b"program":
+                return self._run_program(fields)
+            return self._serve_files(operation, fields)
         except OSError as error:
             return (b"error", b"%d" % (error.errno or 0))
         except ValueError:  # a path with a NUL byte
             return (b"error", b"22")
         except ExportTooLargeError as error:
             return (b"too_large", str(error).encode())
+
+    def _serve_files(self, operation: bytes, fields: list[bytes]) -> tuple[bytes, ...]:
+        work_dir = self._config["work_dir"]
+        if operation == b"put":
+            for index in range(0, len(fields), 3):
+                put(work_dir, *fields[index : index + 3])
+            return (b"ok",)
+        if operation == b"settle":
+            settle(work_dir)
+            return (b"ok",)
+        if operation == b"read":
+            size, data = read_chunk(work_dir, fields[0], int(fields[1]), self._config["file_bytes"])
+            return (b"ok", b"%d" % size, data)
+        if operation == b"list":
+            return (b"ok", *list_regular(work_dir, int(fields[0])))
+        size, data = export_chunk(work_dir, fields[0], int(fields[1]))
+        return (b"ok", b"%d" % size, data)
 
     def _run(self, worker: Worker, request: bytes) -> tuple[bytes, ...]:
         self._collect_children()
@@ -108,14 +116,28 @@ class Driver:
         output = Output(self._config["output_bytes"])
         exit_code = self._watch(worker, output)
         self._end_a_runaway()
+        if self._memory_kills.has_grown():
+            self._notes.append(b"memory_limit")
         notes, self._notes = b",".join(self._notes), []
         return (b"done", exit_code, notes, *output.fields())
 
-    def _start(self, worker: Worker) -> None:
+    def _run_program(self, fields: list[bytes]) -> tuple[bytes, ...]:
+        self._end_everything(b"")
+        self._notes.clear()
+        self._prepare_start()
+        try:
+            return run_program(self._config, fields, (self._control, self._wake), self._survivors)
+        finally:
+            os.pwrite(self._oom_score, self._own_oom_score, 0)
+
+    def _prepare_start(self) -> None:
         os.makedirs(self._config["work_dir"], exist_ok=True)
         os.chdir(self._config["work_dir"])
         # Out of memory, the kernel shall choose the agent's processes, which inherit this, and spare the driver.
         os.pwrite(self._oom_score, b"1000", 0)
+
+    def _start(self, worker: Worker) -> None:
+        self._prepare_start()
         try:
             worker.start()
         except BlockingIOError:  # no process is left to start one
@@ -241,7 +263,8 @@ def _confine(config: dict) -> None:  # type: ignore[type-arg]
         os.setgid(config["user_id"])
         os.setuid(config["user_id"])
     library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
-    _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
+    if not config["keeps_capabilities"]:
+        _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
     prctl = _ctypes.dlsym(library, "prctl")
     options = {_PR_SET_DUMPABLE: 0, _PR_SET_CHILD_SUBREAPER: 1, _PR_SET_NO_NEW_PRIVS: 1}
     if os.getpid() == 1:
@@ -254,6 +277,7 @@ def _confine(config: dict) -> None:  # type: ignore[type-arg]
         resource.RLIMIT_FSIZE: config["file_bytes"],
         resource.RLIMIT_NOFILE: 1024,
         resource.RLIMIT_AS: config["address_space_bytes"],
+        resource.RLIMIT_DATA: config["data_bytes"],
         resource.RLIMIT_NPROC: config["own_processes"],
     }
     for limit, value in limits.items():
@@ -264,16 +288,18 @@ def _confine(config: dict) -> None:  # type: ignore[type-arg]
 
 
 def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
-    """Run the driver; its standard input is the control socket."""
+    """Run the driver; requests come on its standard input, replies go to its standard output."""
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    control = 3
+    control, replies = 3, 4
     os.dup2(0, control, inheritable=False)
-    os.closerange(control + 1, 65536)  # whatever the host left open
+    os.dup2(1, replies, inheritable=False)
+    os.closerange(replies + 1, 65536)  # whatever the host left open
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
+    os.dup2(null, 1)
     os.close(null)
     os.umask(0o022)
     oom_score = os.open("/proc/self/oom_score_adj", os.O_RDWR)  # not to be had any more once we are hidden
     _confine(config)
     os.chdir(config["work_dir"])
-    Driver(config, control, oom_score, cell_program).serve()
+    Driver(config, (control, replies), oom_score, cell_program).serve()

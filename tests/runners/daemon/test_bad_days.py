@@ -21,6 +21,7 @@ from tests.cli.experiments import ALL_KINDS, BALANCED, OVER_CLARIFIER, write_exp
 from tests.cli.program import (
     all_tables,
     assert_same_tables,
+    called,
     count_events,
     descendants,
     end,
@@ -71,7 +72,7 @@ def test_killed_in_mid_run_it_goes_on_where_it_was(tmp_path, serving):
     settings = {"conditions": ALL_KINDS, "trials": 3, "agents": (BALANCED, OVER_CLARIFIER), "concurrency": 4}
     experiment = write_experiment(tmp_path / "e.toml", **settings)
     whole, store = tmp_path / "whole", tmp_path / "store"
-    assert lhaw_record("run", experiment, "--store", whole).returncode == 0
+    assert called("run", experiment, "--store", whole).returncode == 0
 
     process, _ = serving(store)
     assert lhaw_record("submit", experiment, "--store", store).returncode == 0
@@ -81,7 +82,7 @@ def test_killed_in_mid_run_it_goes_on_where_it_was(tmp_path, serving):
         process.kill()
         end(process)
         wait_until(lambda left=children: not any(map(is_alive, left)), "the killed daemon's children ended")
-        assert "no daemon answers" in lhaw_record("status", "--store", store).stderr
+        assert "no daemon answers" in called("status", "--store", store).stderr
         process, client = serving(store)
     wait_until(lambda: client.status("small").overview.state == "finished", "all of it is finished")
     done = stopped(process)
@@ -119,8 +120,8 @@ def test_the_commands_of_the_client(tmp_path, serving):
     """Bad files exit 2 as for ``run``; unknown names, other states and absent daemons exit 1; each with a remedy."""
     store = tmp_path / "store"
     experiment = write_experiment(tmp_path / "e.toml", agents=[{**BALANCED, "strange": "x"}])
-    assert "no daemon serves" in lhaw_record("status", "--store", store).stderr
-    assert lhaw_record("status").returncode == 2
+    assert "no daemon serves" in called("status", "--store", store).stderr
+    assert called("status").returncode == 2
     process, _ = serving(store)
     bad = lhaw_record("submit", experiment, "--store", store)
     assert bad.returncode == 2, bad.stderr
@@ -128,12 +129,12 @@ def test_the_commands_of_the_client(tmp_path, serving):
     write_experiment(experiment, trials=6, concurrency=1)
     assert lhaw_record("submit", experiment, "--store", store).returncode == 0
     assert lhaw_record("retune", "small", "1", "--store", store).returncode == 0
-    assert lhaw_record("pause", "nothing", "--store", store).returncode == 1
+    assert called("pause", "nothing", "--store", store).returncode == 1
     for verb, state in (("pause", "paused"), ("resume", "finished")):
         assert lhaw_record(verb, "small", "--store", store).returncode == 0
 
         def is_so(wanted=state):
-            told = msgspec.json.decode(lhaw_record("status", "small", "--store", store, "--format", "json").stdout)
+            told = msgspec.json.decode(called("status", "small", "--store", store, "--format", "json").stdout)
             return told["overview"]["state"] == wanted
 
         wait_until(is_so, f"it is {state}")
@@ -149,7 +150,7 @@ def test_a_stale_address_is_tolerated(tmp_path, serving):
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     write_address(store, Address(url=f"http://127.0.0.1:{port}", process=1, host="gone", daemon_id="daemon-gone"))
-    told = lhaw_record("status", "--store", store.root)
+    told = called("status", "--store", store.root)
     assert (told.returncode, "no daemon answers" in told.stderr) == (1, True)
     process, client = serving(store.root)
     assert client.list().experiments == ()

@@ -193,7 +193,7 @@ def test_no_text_of_the_published_rows_is_kept(real_rows):
 
 def test_what_is_installed_is_not_installed_again(world, monkeypatch, capsys):
     """A second call starts no installer; an interrupted environment counts as absent; unknown names are refused."""
-    monkeypatch.setattr("runners.benchmarks.mcp_atlas.install.subprocess.run", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("runners.packages.subprocess.run", lambda *_, **__: pytest.fail("it ran"))
     said = []
     install_servers(["filesystem"], world / "servers", said.append)
     assert said == ["filesystem: @modelcontextprotocol/server-filesystem 2026.7.10 is installed"]
@@ -219,9 +219,9 @@ def test_what_is_installed_is_not_installed_again(world, monkeypatch, capsys):
 
 def test_a_failed_installer_is_explained(world, monkeypatch):
     """The message says which command failed and that a second call goes on."""
-    monkeypatch.setattr("runners.benchmarks.mcp_atlas.install.shutil.which", lambda name: f"/nowhere/{name}")
+    monkeypatch.setattr("runners.packages.shutil.which", lambda name: f"/nowhere/{name}")
     with pytest.raises((ExperimentError, FileNotFoundError)):
         install_servers(["memory"], world / "servers", lambda _: None)
-    monkeypatch.setattr("runners.benchmarks.mcp_atlas.install.shutil.which", lambda _: None)
+    monkeypatch.setattr("runners.packages.shutil.which", lambda _: None)
     with pytest.raises(ExperimentError, match="npm is not on PATH"):
         install_servers(["memory"], world / "servers", lambda _: None)

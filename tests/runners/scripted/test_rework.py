@@ -12,40 +12,53 @@ IDS = [variant.variant_id for _, variant in CASES]
 TASK, INPUT_VARIANT = next(case for case in CASES if case[1].variant_id == "expense-audit/which-ledger")
 
 
-async def _injected(task, variant, archetype, percent):
-    budget = len((await run_trial(task, archetype)).actions)
+@pytest.fixture(scope="module")
+def budgets():
+    """The actions that an archetype takes for a task when nothing is missing, counted once."""
+    return {}
+
+
+async def _budget(budgets, task, archetype):
+    key = task.task_id, archetype
+    if key not in budgets:
+        budgets[key] = len((await run_trial(task, archetype)).actions)
+    return budgets[key]
+
+
+async def _injected(budgets, task, variant, archetype, percent):
+    budget = await _budget(budgets, task, archetype)
     message = InjectionTemplates().message(variant.segments)
     place = injection_action(budget, percent)
     return await run_trial(task, archetype, prompt=variant.prompt, injection=(place, message)), budget
 
 
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
-async def test_early_injection_restores_the_oracle(task, variant):
+async def test_early_injection_restores_the_oracle(budgets, task, variant):
     """Told at 10 %, the model solves every variant."""
-    trial, _ = await _injected(task, variant, "balanced", 10)
+    trial, _ = await _injected(budgets, task, variant, "balanced", 10)
     assert trial.unmet == []
 
 
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
-async def test_patient_model_repairs_everything_at_half_time(task, variant):
+async def test_patient_model_repairs_everything_at_half_time(budgets, task, variant):
     """Told at 50 %, the patient over-clarifier still solves every variant, by redoing what used the value."""
-    trial, _ = await _injected(task, variant, "over_clarifier", 50)
+    trial, _ = await _injected(budgets, task, variant, "over_clarifier", 50)
     assert trial.unmet == []
 
 
-async def test_rework_costs_actions_and_more_the_later():
+async def test_rework_costs_actions_and_more_the_later(budgets):
     """A value that the first steps use costs more actions the later it comes."""
     lengths = []
     for percent in (10, 50, 90):
-        trial, budget = await _injected(TASK, INPUT_VARIANT, "over_clarifier", percent)
+        trial, budget = await _injected(budgets, TASK, INPUT_VARIANT, "over_clarifier", percent)
         assert trial.grade.is_success
         lengths.append(len(trial.actions) - budget)
     assert lengths == sorted(set(lengths))
 
 
-async def test_hasty_model_runs_out_of_patience():
+async def test_hasty_model_runs_out_of_patience(budgets):
     """Told at 90 % that it used the wrong input, the hasty model hands in before the repair is done."""
-    trial, _ = await _injected(TASK, INPUT_VARIANT, "never", 90)
+    trial, _ = await _injected(budgets, TASK, INPUT_VARIANT, "never", 90)
     assert not trial.grade.is_success
     assert trial.actions[-1][0] == "submit"
 

@@ -1,0 +1,228 @@
+"""A program as the agent of one trial: started in its sandbox, heard at the gateway, its end turned into an ending."""
+
+import json
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import anyio
+
+from recorder.values import Usage
+from runners.agent import Ending, PlannedInjection
+from runners.errors import SandboxBoundaryError, ungrouped
+from runners.external.ending import ProgramFacts, ending_of
+from runners.external.entries import bin_folder
+from runners.external.listener import Listener
+from runners.external.program import ProgramSpec, Start, filled
+from runners.gateway.session import SessionLimits, TrialSession
+from runners.gateway.upstream import Upstream
+from runners.recording import Recording
+from runners.sandboxes.protocol import Launch, ProgramEnd, Sandbox
+from runners.users import bridge
+from runners.users.asking import AskUser
+from runners.users.server import TOOL_NAME
+
+OUR_FOLDER = ".lhaw-record"
+"""Below HOME: the prompt as a file, the MCP configuration, the bridge."""
+
+_GRACE_S = 10.0  # for a program that is told of its limit, to end in order; for answers that are on their way
+
+Keep = Callable[[str, str], Awaitable[None]]
+"""Store a text of the trial under a name."""
+
+
+class ExternalAgent:
+    """One program in one trial.
+
+    Args:
+        program: Its entry.
+        sandbox: Where it works, opened with a way.
+        listener: Where it is heard.
+        recording: The trial's stream.
+        upstream: What answers it.
+        prompt: What it is told.
+        asking: The simulated user, if the condition has one.
+        injection: The message to inject, if the condition has one.
+        limits: Turns, actions and cost.
+        max_seconds: How long it may run.
+        keep: Stores what it printed.
+    """
+
+    def __init__(
+        self,
+        *,
+        program: ProgramSpec,
+        sandbox: Sandbox,
+        listener: Listener,
+        recording: Recording,
+        upstream: Upstream,
+        prompt: str,
+        asking: AskUser | None,
+        injection: PlannedInjection | None,
+        limits: SessionLimits,
+        max_seconds: float,
+        keep: Keep,
+    ) -> None:
+        self._program = program
+        self._sandbox = sandbox
+        self._listener = listener
+        self._upstream = upstream
+        self._prompt = prompt
+        self._asking = asking
+        self._max_seconds = max_seconds
+        self._keep = keep
+        self._over = anyio.Event()
+        self._key, self._token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._session = TrialSession(
+            recording=recording,
+            upstream=upstream,
+            prompt=prompt,
+            injection=injection,
+            limits=limits,
+            on_over=self._over.set,
+        )
+
+    @property
+    def action_count(self) -> int:
+        """Actions so far."""
+        return self._session.action_count
+
+    @property
+    def total_usage(self) -> Usage:
+        """Tokens and price of all its calls so far."""
+        return self._session.total_usage
+
+    async def run(self) -> Ending:
+        """Run the program to its end and return what became of it.
+
+        Raises:
+            BoundaryError: Infrastructure failed; the trial is missing data.
+            RecorderError: An event could not be recorded.
+        """
+        reason = "failed"
+        try:
+            async with AsyncExitStack() as stack:
+                self._listener.gateway.open(self._key, self._session, self._token)
+                stack.callback(self._listener.gateway.close, self._key)
+                if self._asking is not None:
+                    name = self._program.ask_user_tool or TOOL_NAME
+                    pending = self._session.pending_calls
+                    await self._listener.asking.open(self._key, self._token, self._asking, pending, name)
+                    stack.push_async_callback(self._close_asking)
+                end = await self._run_program()
+            await self._keep_output(end)
+            ending = await self._ending(end)
+            reason = ending.ended_by
+        finally:
+            with anyio.CancelScope(shield=True):  # nothing may be recorded after the trial's last event
+                await self._session.close(reason)
+        if self._session.failure is not None:
+            raise self._session.failure
+        return ending
+
+    async def _close_asking(self) -> None:
+        """Wait a moment for the answers to questions that were asked; what is cancelled then stays without one."""
+        with anyio.move_on_after(_GRACE_S, shield=True):
+            await self._listener.asking.close(self._key)
+
+    async def _run_program(self) -> ProgramEnd:
+        start = filled(self._program, self._values(), has_ask_user=self._asking is not None)
+        await self._write_files(start)
+        stdin = self._prompt.encode() if self._program.takes_prompt_on_stdin else b""
+        launch = Launch(argv=start.argv, environment=start.environment, stdin=stdin, max_seconds=self._max_seconds)
+        stop = anyio.Event()
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._stop_when_over, stop)
+                if self._asking is not None:
+                    tasks.start_soon(_pass_on, self._asking.failed, self._over)
+                end = await self._sandbox.run_program(launch, stop)
+                tasks.cancel_scope.cancel()
+        return end
+
+    async def _stop_when_over(self, stop: anyio.Event) -> None:
+        await self._over.wait()
+        if self._session.limit_reached is not None:
+            await anyio.sleep(_GRACE_S)
+        stop.set()
+
+    async def _write_files(self, start: Start) -> None:
+        """Write the program's files and ours below HOME."""
+        servers = {}
+        if self._asking is not None:
+            headers = {"Authorization": f"Bearer {self._token}"}
+            servers["user"] = {"type": "http", "url": self._values()["mcp_url"], "headers": headers}
+        ours = {
+            f"{OUR_FOLDER}/prompt.md": self._prompt,
+            f"{OUR_FOLDER}/mcp.json": json.dumps({"mcpServers": servers}, indent=1),
+            **({f"{OUR_FOLDER}/ask_user.py": _bridge()} if self._asking is not None else {}),
+        }
+        for name, text in {**ours, **start.files}.items():
+            try:
+                await self._sandbox.write_file(f"{self._sandbox.home}/{name}", text.encode())
+            except OSError as error:
+                message = f"the program's file {name} cannot be written: {error.strerror}"
+                raise SandboxBoundaryError(message, kind="program_files", is_retry_owed=False) from error
+
+    def _values(self) -> dict[str, str]:
+        """The values of all placeholders."""
+        base_url, home = f"{self._sandbox.listener_url}/t/{self._key}", self._sandbox.home
+        return {
+            "prompt": self._prompt,
+            "prompt_file": f"{home}/{OUR_FOLDER}/prompt.md",
+            "model": self._upstream.name,
+            "base_url": base_url,
+            "base_url_v1": f"{base_url}/v1",
+            "token": self._token,
+            "mcp_url": f"{base_url}/mcp",
+            "mcp_config": f"{home}/{OUR_FOLDER}/mcp.json",
+            "mcp_bridge": f"{home}/{OUR_FOLDER}/ask_user.py",
+            "workdir": self._sandbox.work_dir,
+            "home": home,
+            "bin": str(bin_folder(self._program)),
+        }
+
+    async def _keep_output(self, end: ProgramEnd) -> None:
+        for name, text in (("stdout.txt", end.stdout), ("stderr.txt", end.stderr)):
+            if text:
+                await self._keep(name, text)
+
+    async def _ending(self, end: ProgramEnd) -> Ending:
+        session, program = self._session, self._program
+        ours = session.failure or (self._asking.failure if self._asking else None)
+        if ours is not None:
+            raise ours
+        ended_by = ending_of(
+            ProgramFacts(
+                name=program.title,
+                end=end,
+                limit_reached=session.limit_reached,
+                last_failure=session.last_failure,
+                reply_count=session.reply_count,
+                wire=program.wire,
+                wires=session.wires,
+            )
+        )
+        has_ended_itself = ended_by in ("submitted", "gave_up")
+        return Ending(ended_by=ended_by, final_answer=await self._answer(end) if has_ended_itself else "")
+
+    async def _answer(self, end: ProgramEnd) -> str:
+        kind, _, path = self._program.answer.partition(":")
+        if kind == "stdout":
+            return end.stdout.strip()
+        if kind == "last_message":
+            return self._session.final_text
+        try:
+            return (await self._sandbox.read_file(path)).decode("utf-8", "replace").strip()
+        except OSError:
+            return ""  # it did not write its answer
+
+
+async def _pass_on(event: anyio.Event, to: anyio.Event) -> None:
+    await event.wait()
+    to.set()
+
+
+def _bridge() -> str:
+    return Path(bridge.__file__).read_text(encoding="utf-8")

@@ -1,0 +1,138 @@
+"""The standard streams of a container as the two ends of a control channel, and why they ended."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.channel import ControlChannel
+from runners.sandboxes.docker.engine import asked
+
+if TYPE_CHECKING:
+    from aiodocker.containers import DockerContainer
+    from aiodocker.stream import Stream
+
+_STDERR = 2
+_LAST_WORDS_BYTES = 4096
+_DIAGNOSIS_S = 5.0
+_LAST_OUTPUT_S = 0.2
+
+
+class Attachment(asyncio.Transport):
+    """Carries a channel's requests into a container, and its replies out.
+
+    Args:
+        container: A container with open standard input.
+        stream: The open connection to it.
+        channel: Takes the replies, and is told how it ended.
+    """
+
+    def __init__(self, container: "DockerContainer", stream: "Stream", channel: ControlChannel) -> None:
+        super().__init__()
+        self._container = container
+        self._stream = stream
+        self._channel = channel
+        self._last_words = bytearray()
+        self._requests: asyncio.Queue[bytes] = asyncio.Queue()
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
+        channel.connection_made(self)
+
+    def watch(self) -> None:
+        """Notice the end of the container from now on, when it has been started.
+
+        The end of its streams is not enough: as long as requests wait for a process that is gone, the engine leaves
+        them open.
+        """
+        self._tasks.append(asyncio.create_task(self._wait_for_end()))
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Queue bytes for the container."""
+        self._requests.put_nowait(bytes(data))
+
+    def abort(self) -> None:
+        """Stop; the container sees the end of its input when the stream is closed."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def end(self) -> None:
+        """Stop, and wait until nothing of it runs."""
+        self.abort()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        response = self._stream._resp
+        if response is not None and response.connection is not None and response.connection.transport is not None:
+            response.connection.transport.abort()  # the library would wait for requests that nobody reads any more
+        await self._stream.close()
+
+    async def _read(self) -> None:
+        from aiohttp import ClientError
+
+        try:
+            while (message := await self._stream.read_out()) is not None:
+                if message.stream != _STDERR:
+                    self._channel.data_received(message.data)
+                elif len(self._last_words) < _LAST_WORDS_BYTES:
+                    self._last_words += message.data
+        except (ClientError, OSError):
+            pass  # the engine has gone; what follows asks it
+        await self._say_why()
+
+    async def _wait_for_end(self) -> None:
+        from aiodocker import DockerError
+        from aiohttp import ClientError
+
+        try:
+            await self._container.wait()
+        except (DockerError, ClientError, OSError):
+            return  # the reading side says why
+        await asyncio.sleep(_LAST_OUTPUT_S)
+        await self._say_why()
+
+    async def _say_why(self) -> None:
+        words = self._last_words.decode("utf-8", "replace").strip()
+        reason, kind = await why_it_ended(self._container, words)
+        self._channel.break_off(reason, kind)
+
+    async def _write(self) -> None:
+        from aiohttp import ClientError
+
+        try:
+            while True:
+                await self._stream.write_in(await self._requests.get())
+        except (ClientError, OSError, AssertionError):
+            return  # the reading side says why
+
+
+async def why_it_ended(container: "DockerContainer", last_words: str = "") -> tuple[str, str]:
+    """Return why a container's streams have ended, and the short word for it.
+
+    Args:
+        container: The container.
+        last_words: What its first process wrote to standard error.
+    """
+    try:
+        state = await _final_state(container)
+    except SandboxBoundaryError as error:
+        if error.kind == "engine_error" and "no such container" in str(error).lower():
+            return "its container was removed from outside", "container_removed"
+        return str(error), error.kind
+    if state["Running"] and not state["Paused"]:
+        return "the connection to the Docker Engine broke", "engine_away"
+    if state["OOMKilled"] and state["ExitCode"] == 137:
+        return "the driver itself was ended for want of memory", "sandbox_out_of_memory"
+    if state["ExitCode"] == 137:
+        return "its container was killed from outside (exit code 137)", "container_killed"
+    return last_words or state["Error"] or f"its driver ended with exit code {state['ExitCode']}", "sandbox_died"
+
+
+async def _final_state(container: "DockerContainer") -> dict[str, Any]:
+    """Return the engine's word about a container, which comes a moment after the end of its streams."""
+    state: dict[str, Any] = {}
+    with anyio.move_on_after(_DIAGNOSIS_S):
+        while True:
+            async with asked("its container cannot be looked at", timeout_s=_DIAGNOSIS_S):
+                state = (await container.show())["State"]
+            if not state["Running"]:
+                return state
+            await anyio.sleep(0.05)
+    return state or {"Running": True, "Paused": False}

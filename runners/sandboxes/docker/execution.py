@@ -1,0 +1,148 @@
+"""One program in a running container: started, listened to, and ended with everything it has started."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.docker.attach import why_it_ended
+from runners.sandboxes.docker.engine import asked
+
+if TYPE_CHECKING:
+    from aiodocker.containers import DockerContainer
+    from aiodocker.execs import Exec
+
+_END_ALL = ("/bin/sh", "-c", "kill -9 -1")
+_END_S = 15.0
+_STDERR = 2
+
+
+class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program ended and the beginning of what it printed.
+
+    ``exit_code`` is None after a timeout. ``is_out_of_memory`` says that the system ended a process of the container
+    meanwhile, for want of memory.
+    """
+
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    is_timeout: bool = False
+    is_truncated: bool = False
+    is_out_of_memory: bool = False
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A program as :meth:`runners.sandboxes.docker.machine.DockerMachine.run` takes it."""
+
+    argv: Sequence[str]
+    timeout_s: float
+    output_bytes: int = 1 << 20
+    user: str = ""
+    work_dir: str | None = None
+    environment: Mapping[str, str] | None = None
+
+
+async def execute(container: "DockerContainer", program: Program) -> ExecResult:
+    """Run a program to its end; when its time is over, or we are cancelled, end every process of the container but one.
+
+    Ending the engine's wait would leave the program running, and what it has started can leave its group and its
+    session: so all go but process 1.
+
+    Raises:
+        SandboxBoundaryError: The container or the engine is gone, or the program could not be ended.
+    """
+    execution = await _prepared(container, program)
+    kept = {1: bytearray(), _STDERR: bytearray()}
+    sizes = {1: 0, _STDERR: 0}
+    exit_code = None
+    has_ended = False
+    try:
+        with anyio.move_on_after(program.timeout_s):
+            async with asked(f"{program.argv[0]} cannot be run", timeout_s=program.timeout_s + _END_S):
+                await _listen(execution, program.output_bytes, kept, sizes)
+                exit_code = await _exit_code(execution)
+            has_ended = True
+    finally:
+        if not has_ended:
+            with anyio.CancelScope(shield=True):
+                await _end_all(container, execution)
+    if has_ended:
+        await _check_alive(container)
+    return ExecResult(
+        exit_code=exit_code,
+        stdout=bytes(kept[1]),
+        stderr=bytes(kept[_STDERR]),
+        is_timeout=not has_ended,
+        is_truncated=any(size > program.output_bytes for size in sizes.values()),
+    )
+
+
+async def _prepared(container: "DockerContainer", program: Program) -> "Exec":
+    try:
+        async with asked(f"{program.argv[0]} cannot be run"):
+            return await container.exec(
+                list(program.argv),
+                user=program.user,
+                workdir=program.work_dir,
+                environment=program.environment,
+            )
+    except SandboxBoundaryError as error:
+        if error.kind == "engine_error":
+            await _check_alive(container)
+        raise
+
+
+async def _listen(execution: "Exec", output_bytes: int, kept: dict[int, bytearray], sizes: dict[int, int]) -> None:
+    async with execution.start(detach=False) as stream:
+        while (message := await stream.read_out()) is not None:
+            sizes[message.stream] += len(message.data)
+            kept[message.stream] += message.data[: output_bytes - len(kept[message.stream])]
+
+
+async def _exit_code(execution: "Exec") -> int:
+    """Return the exit code; a program may close its output long before it ends."""
+    pause_s = 0.01
+    while (state := await execution.inspect())["Running"]:
+        await anyio.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.5)
+    return int(state["ExitCode"])
+
+
+async def _check_alive(container: "DockerContainer") -> None:
+    """Say why a container is gone, if it is.
+
+    Raises:
+        SandboxBoundaryError: It is.
+    """
+    async with asked("the container cannot be looked at"):
+        try:
+            is_running = (await container.show())["State"]["Running"]
+        except Exception:  # noqa: BLE001  it says more below
+            is_running = False
+    if not is_running:
+        reason, kind = await why_it_ended(container)
+        raise SandboxBoundaryError(f"the container is gone: {reason}", kind=kind)
+
+
+async def _end_all(container: "DockerContainer", execution: "Exec") -> None:
+    """End every process but the first; where that does not work, end the container, which ends them for certain."""
+    try:
+        with anyio.fail_after(_END_S):
+            while True:
+                killer = await container.exec(list(_END_ALL), user="0")
+                async with killer.start(detach=False) as stream:
+                    while await stream.read_out() is not None:
+                        pass
+                if not (await execution.inspect())["Running"]:
+                    return
+                await anyio.sleep(0.02)
+    except Exception as error:
+        await _check_alive(container)
+        async with asked("a container whose program does not end cannot be ended either"):
+            await container.kill()
+        raise SandboxBoundaryError(
+            f"a program did not end, so its container was ended: {error}", kind="exec_undead"
+        ) from error

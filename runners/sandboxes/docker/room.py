@@ -1,0 +1,79 @@
+"""How many sandboxes fit at once: by the memory of the engine's machine, what others use of it among that."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from runners.errors import SandboxBoundaryError
+
+_LOOK_AGAIN_S = 1.0
+
+
+class MemoryRoom:
+    """Lets sandboxes open in the order in which they asked, while the sum of their limits stays below the capacity.
+
+    Args:
+        capacity_mb: What all sandboxes on the engine may take together.
+        used_by_others_mb: Asks how much of it other processes have taken; they are not told to wait, so two that ask at
+            the same instant may both go ahead.
+    """
+
+    def __init__(self, capacity_mb: int, used_by_others_mb: Callable[[], Awaitable[int]]) -> None:
+        self.capacity_mb = capacity_mb
+        self.used_mb = 0
+        self._used_by_others_mb = used_by_others_mb
+        self._queue: deque[object] = deque()
+        self._change = anyio.Event()
+
+    def fits(self, memory_mb: int) -> int:
+        """Return how many sandboxes of that size fit at once, with nobody else there."""
+        return self.capacity_mb // memory_mb
+
+    @asynccontextmanager
+    async def hold(self, memory_mb: int) -> AsyncIterator[None]:
+        """Wait until there is room for one more sandbox, and hold its room.
+
+        Args:
+            memory_mb: Its limit.
+
+        Raises:
+            SandboxBoundaryError: It could never fit, or the engine is away.
+        """
+        if memory_mb > self.capacity_mb:
+            raise SandboxBoundaryError(
+                f"a sandbox of {memory_mb} MB does not fit into the {self.capacity_mb} MB that the Docker Engine's "
+                "machine has for sandboxes; lower limits.memory_mb",
+                kind="no_room",
+                is_retry_owed=False,
+            )
+        await self._wait_for(memory_mb)
+        try:
+            yield
+        finally:
+            self.used_mb -= memory_mb
+            self._announce()
+
+    async def _wait_for(self, memory_mb: int) -> None:
+        turn = object()
+        self._queue.append(turn)
+        try:
+            while not (self._queue[0] is turn and await self._has_room(memory_mb)):
+                change = self._change
+                with anyio.move_on_after(_LOOK_AGAIN_S):  # others end without telling us
+                    await change.wait()
+            self.used_mb += memory_mb
+        finally:
+            self._queue.remove(turn)
+            self._announce()
+
+    async def _has_room(self, memory_mb: int) -> bool:
+        if self.used_mb + memory_mb > self.capacity_mb:
+            return False
+        # The only one of ours goes ahead even where others hold everything: two experiments never starve each other.
+        return not self.used_mb or self.used_mb + memory_mb + await self._used_by_others_mb() <= self.capacity_mb
+
+    def _announce(self) -> None:
+        self._change.set()
+        self._change = anyio.Event()

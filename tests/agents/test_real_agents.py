@@ -1,0 +1,166 @@
+"""Every ready-made entry with its real program: installed, run on a desk task, and held against the native agent.
+
+``make test-agents`` runs this; ``make test-agents AGENTS=codex,opencode`` only those. A scripted model stands behind
+all of them, so that every agent has the same mind and the numbers must agree.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from analytics.store import connect
+from recorder.reader import read_snapshot
+from runners.external.entries import entry_paths, found_version, load_entry
+from tests.agents.conftest import ASKED_FOR
+
+LHAW_RECORD = str(Path(sys.executable).with_name("lhaw-record"))
+INSTALL_S, RUN_S = 1200, 1200
+VARIANT = "log-triage/window"
+QUESTION = "Which period do you mean: from when to when, in UTC?"
+EXPERIMENT = """
+name = "real"
+conditions = {conditions}
+trials = 1
+concurrency = 1
+
+[benchmark]
+name = "desk"
+variants = ["{variant}"]
+
+[[agents]]
+name = "native"
+model = "scripted/balanced"
+
+[[agents]]
+name = "{name}"
+model = "scripted/balanced"
+program = "{name}"
+"""
+
+
+def _asked_for():
+    known = list(entry_paths())
+    wanted = os.environ.get(ASKED_FOR, "all")
+    return known if wanted == "all" else wanted.split(",")
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store tells of one trial."""
+
+    is_success: bool
+    ended_by: str
+    action_count: int
+    program: str | None
+    questions: tuple[tuple[str, int], ...]
+    answers: tuple[str, ...]
+    injected_after: int | None
+    target: int | None
+    kinds: tuple[str, ...]
+
+    def comparable(self):
+        """What does not depend on the agent, as long as its model is the same."""
+        return msgspec.structs.replace(self, program=None, kinds=())
+
+
+@pytest.fixture(scope="module", params=_asked_for())
+def entry(request):
+    """An installed entry."""
+    name = request.param
+    done = subprocess.run([LHAW_RECORD, "agents", "install", name], timeout=INSTALL_S, check=False)
+    assert done.returncode == 0
+    spec = load_entry(name, Path())
+    sys.stdout.write(f"\n{name}: {found_version(spec)}\n")
+    return name, spec
+
+
+@pytest.fixture(scope="module")
+def trials(entry, tmp_path_factory):
+    """The trials of the entry and of the native agent, by agent and condition."""
+    name, spec = entry
+    folder = tmp_path_factory.mktemp(name)
+    conditions = ["full", "inject_50", *(["ask_user"] if spec.ask_user == "mcp" else [])]
+    file, store = folder / "experiment.toml", folder / "store"
+    listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
+    file.write_text(EXPERIMENT.format(conditions=listed, variant=VARIANT, name=name), encoding="utf-8")
+    done = subprocess.run(
+        [LHAW_RECORD, "run", str(file), "--store", str(store)],
+        timeout=RUN_S,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return _read(store)
+
+
+def _read(store):
+    database = connect(read_snapshot(store))
+    found = database.sql(
+        "select agent_name, condition, trial_id, stream_id, is_success, ended_by, action_count, program,"
+        " injected_after_action, inject_after_action from trials"
+    ).fetchall()
+    told = {}
+    for agent, condition, trial_id, stream_id, is_success, ended_by, actions, program, after, target in found:
+        asked = database.execute(
+            "select question, action_index, answer from questions where trial_id = ? and is_counted"
+            " order by question_number",
+            [trial_id],
+        ).fetchall()
+        kinds = database.execute(
+            "select distinct call_kind from stg_models_called where stream_id = ? order by all", [stream_id]
+        ).fetchall()
+        told[agent, condition] = Told(
+            is_success=is_success,
+            ended_by=ended_by,
+            action_count=actions,
+            program=program,
+            questions=tuple((question, action) for question, action, _ in asked),
+            answers=tuple(answer for _, _, answer in asked),
+            injected_after=after,
+            target=target,
+            kinds=tuple(kind for (kind,) in kinds),
+        )
+    return told
+
+
+def test_the_full_task_is_solved_in_as_many_actions(entry, trials):
+    """The same model solves the task in this program as in our agent, and its actions are counted alike."""
+    theirs, ours = trials[entry[0], "full"], trials["native", "full"]
+    assert theirs.is_success
+    assert theirs.comparable() == ours.comparable()
+
+
+def test_the_version_is_on_record(entry, trials):
+    """Whoever reads the store can tell which program, of which version, the agent was."""
+    assert trials["native", "full"].program is None
+    version = found_version(entry[1])
+    assert version
+    assert version in trials[entry[0], "full"].program
+
+
+def test_the_message_goes_in_after_the_same_action(entry, trials):
+    """The injection reaches the model of a program that does not know, at the same action, with the same effect."""
+    theirs, ours = trials[entry[0], "inject_50"], trials["native", "inject_50"]
+    assert ours.target is not None
+    assert theirs.injected_after == ours.injected_after == ours.target
+    assert theirs.comparable() == ours.comparable()
+
+
+def test_the_question_is_asked_and_answered(entry, trials):
+    """Where the program can ask, it asks the same question as the same action and uses the answer."""
+    if entry[1].ask_user == "none":
+        pytest.skip("its entry says that it cannot ask")
+    theirs, ours = trials[entry[0], "ask_user"], trials["native", "ask_user"]
+    assert [question for question, _ in theirs.questions] == [QUESTION]
+    assert theirs.is_success
+    assert theirs.comparable() == ours.comparable()
+
+
+def test_no_call_is_of_a_sub_agent(entry, trials):
+    """A run of one thread is recorded as one: titles are side calls, nothing is taken for a retry or a sub-agent."""
+    for condition in {condition for _, condition in trials}:
+        assert set(trials[entry[0], condition].kinds) <= {"main", "side"}

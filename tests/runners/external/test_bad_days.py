@@ -1,0 +1,331 @@
+"""Programs that misbehave, and days on which what surrounds them does."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from recorder.events import (
+    ActionFinished,
+    ActionStarted,
+    ModelCalled,
+    ModelFailed,
+    QuestionAnswered,
+    QuestionAsked,
+    TrialFailed,
+)
+from recorder.reader import read_envelopes
+from recorder.recovery import recover
+from recorder.store import Store
+from recorder.verify import verify
+from runners.run import Reporter, prepare, run_experiment
+from runners.scratch import scratch_folder, sweep_scratch_folders
+from tests.runners.external.rigs import described, ended, of, scripted, trial_of
+from tests.support.chat_server import ChatServer, chat_server
+from tests.support.faults import Fault
+
+SANDBOXES = ("process", "bubblewrap")
+
+_ASKS_THE_USER = """
+work(1)
+params = {"name": "ask_user", "arguments": {"question": "When?"}}
+message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+headers = {"content-type": "application/json", "authorization": "Bearer " + TOKEN}
+headers["accept"] = "application/json, text/event-stream"
+request = urllib.request.Request(BASE_URL + "/mcp", json.dumps(message).encode(), headers)
+print(urllib.request.urlopen(request).read())
+time.sleep(600)
+"""
+
+
+async def failed(folder, program, **more):
+    """Boundary, kind and whether a retry is owed of a trial that failed, and the message."""
+    last = (await trial_of(folder, program, **more))[-1]
+    assert isinstance(last, TrialFailed), last
+    return (last.boundary, last.error_kind, last.is_retry_owed), last.message
+
+
+def is_running(mark):
+    """Whether a process with a mark in its command line runs."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() in path.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+async def test_a_program_that_never_stops_is_ended_with_all_it_started(tmp_path, sandbox):
+    """The time limit ends it, and what it started in a session of its own; what it left is graded."""
+    mark = f"7654{os.getpid()}"
+    source = (
+        "import subprocess\nmessage = ask()\n"
+        f"subprocess.Popen(['sleep', '{mark}'], start_new_session=True)\n"
+        "open('made.txt', 'w').write('x')\nwhile True: time.sleep(0.1)\n"
+    )
+    events = await trial_of(tmp_path, scripted(tmp_path, source), sandbox=sandbox, limits={"max_seconds": 5.0})
+    assert ended(events) == "time_limit"
+    assert events[-1].final_answer == ""
+    assert not is_running(mark)
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+async def test_what_forks_into_the_background_does_not_outlive_the_program(tmp_path, sandbox):
+    """A child in a session of its own, whose parent has ended, neither holds the trial open nor lives on."""
+    mark = f"8765{os.getpid()}"
+    source = (
+        "import subprocess\nask()\n"
+        f"subprocess.Popen(['sh', '-c', 'setsid sleep {mark} & setsid sleep {mark} >/dev/null 2>&1 &'])\n"
+        "time.sleep(0.3)\n"
+    )
+    events = await trial_of(tmp_path, scripted(tmp_path, source), sandbox=sandbox)
+    assert ended(events) == "submitted"
+    assert not is_running(mark)
+
+
+async def test_a_program_that_only_forks_is_said_to_have_called_nobody(tmp_path):
+    """A program must stay in the foreground: its child is ended with it before it has called its model."""
+    source = "if os.fork(): sys.exit(0)\nos.setsid()\ntime.sleep(2)\nask()\n"
+    found, message = await failed(tmp_path, scripted(tmp_path, source))
+    assert found == ("sandbox", "program_no_call", True)
+    assert "ended with exit code 0 and never got a reply" in message
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+async def test_what_is_written_to_home_is_gone_afterwards(tmp_path, sandbox):
+    """HOME is the trial's own and no part of the work directory: nothing of it is graded, and nothing stays."""
+    source = (
+        "ask()\nhome = os.environ['HOME']\n"
+        "os.makedirs(home + '/deep/locked')\nopen(home + '/deep/locked/x', 'w').write('x' * 100000)\n"
+        "os.chmod(home + '/deep/locked', 0)\nprint(home, os.getcwd())\n"
+    )
+    events = await trial_of(tmp_path, scripted(tmp_path, source, answer="stdout"), sandbox=sandbox)
+    home, work_dir = events[-1].final_answer.split()
+    assert not home.startswith(work_dir)
+    assert home != os.environ.get("HOME")
+    assert not os.path.exists(home)  # noqa: ASYNC240, PTH110  a look
+
+
+async def test_the_environment_of_the_host_stays_out(tmp_path, monkeypatch):
+    """A program gets what its entry says beside a fixed environment, and nothing of ours."""
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-the-host")
+    source = "ask()\nprint(sorted(os.environ), os.environ['MINE'])\n"
+    program = scripted(tmp_path, source, answer="stdout", environment={"MINE": "at {base_url_v1}"})
+    answer = (await trial_of(tmp_path, program))[-1].final_answer
+    assert "OPENAI_API_KEY" not in answer
+    assert "'HOME', 'LANG'" in answer
+    assert "at http://127.0.0.1:" in answer
+
+
+async def test_a_crash_after_work_is_the_agents_own(tmp_path):
+    """It is graded as given up, with its actions; what it printed is kept."""
+    events = await trial_of(tmp_path, scripted(tmp_path, "work(2)\nraise KeyError('x')\n"))
+    assert ended(events) == "gave_up"
+    assert events[-1].action_count == len(of(events, ActionStarted)) > 2
+    (output,) = [event for event in events if getattr(event, "role", None) == "program_output"]
+    assert output.name == "stderr.txt"
+    assert b"KeyError: 'x'" in (tmp_path / "store" / "blobs" / output.sha256[:2] / output.sha256).read_bytes()
+
+
+async def test_a_program_that_cannot_be_started_failed_at_the_sandbox(tmp_path):
+    """No retry is owed, and the message says what to look at."""
+    path = tmp_path / "program"
+    path.write_text("no program")
+    found, message = await failed(tmp_path, {"command": [str(path)]})
+    assert found == ("sandbox", "program_start", False)
+    assert "Permission denied; is it below /usr" in message
+
+
+async def test_a_program_of_another_wire_than_its_entry_says_is_refused(tmp_path):
+    """An entry that is wrong is not measured."""
+    found, message = await failed(tmp_path, scripted(tmp_path, "ask()\n", wire="messages"))
+    assert found == ("sandbox", "program_wire", False)
+    assert "spoke chat" in message
+
+
+async def test_the_turn_limit_refuses_for_good_and_what_was_done_counts(tmp_path):
+    """After so many replies the next request gets a final error; the results in it are recorded all the same."""
+    source = (
+        "try:\n    work(9)\nexcept urllib.error.HTTPError as error:\n"
+        "    print(error.code, json.loads(error.read())['error']['message'])\n"
+    )
+    events = await trial_of(tmp_path, scripted(tmp_path, source), limits={"max_turns": 3})
+    assert ended(events) == "turn_limit"
+    assert len(of(events, ModelCalled)) == 3
+    assert [event.result for event in of(events, ActionFinished)] == ["done"] * events[-1].action_count
+    (output,) = [event for event in events if getattr(event, "role", None) == "program_output"]
+    said = (tmp_path / "store" / "blobs" / output.sha256[:2] / output.sha256).read_text()
+    assert said.startswith("403 the trial has used its 3 replies")
+
+
+async def test_the_cost_limit_counts_every_call(tmp_path):
+    """What the trial's calls cost together is bounded; the scripted model has a price."""
+    more = "[budget]\nmax_cost_usd_per_trial = 0.002\n"
+    events = await trial_of(tmp_path, scripted(tmp_path, "work(9)\n"), more=more)
+    assert ended(events) == "cost_limit"
+    assert 0.002 <= events[-1].cost_usd < 0.01
+
+
+async def test_a_program_that_goes_on_after_its_limit_is_ended(tmp_path, monkeypatch):
+    """It has a moment to end in order, and is ended then."""
+    monkeypatch.setattr("runners.external.agent._GRACE_S", 0.5)
+    source = "while True:\n    try: work(5)\n    except urllib.error.HTTPError: time.sleep(0.05)\n"
+    began = time.monotonic()
+    events = await trial_of(tmp_path, scripted(tmp_path, source), limits={"max_turns": 2, "max_seconds": 600.0})
+    assert ended(events) == "turn_limit"
+    assert time.monotonic() - began < 300
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"), [("server_error", ("server_error", True)), ("unauthorised", ("authentication", False))]
+)
+async def test_a_provider_that_fails_is_the_models_fault(tmp_path, kind, found):
+    """However the program takes it, the trial failed at the model, with a retry owed where that can help."""
+    from runners.models.scripted import ScriptedModel
+
+    source = "work(1)\ntry: work(2)\nexcept urllib.error.HTTPError: sys.exit(0)\n"
+    faults = [Fault(kind=kind, times=None)]
+    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
+        agent = {"model": "some-model", "api_base": url}
+        (boundary, *rest), _ = await failed(tmp_path, scripted(tmp_path, source), agent=agent)
+    assert (boundary, *rest) == ("model", *found)
+
+
+async def test_a_client_that_vanishes_while_it_waits_is_no_fault_of_the_model(tmp_path):
+    """The call that nobody waited for is recorded as such, and the program's own exit code decides."""
+    from runners.models.scripted import ScriptedModel
+
+    source = (
+        "import socket, urllib.parse\nmessage = ask()\nurl = urllib.parse.urlsplit(BASE_URL)\n"
+        "messages = [{'role': 'user', 'content': PROMPT}, *results(message)]\n"
+        "body = json.dumps({'model': 'm', 'tools': TOOLS, 'messages': messages})\n"
+        "head = f'POST {url.path}/v1/chat/completions HTTP/1.1\\r\\nhost: x\\r\\nauthorization: Bearer {TOKEN}\\r\\n'\n"
+        "s = socket.create_connection((url.hostname, url.port))\n"
+        "s.sendall((head + f'content-length: {len(body)}\\r\\n\\r\\n' + body).encode())\ntime.sleep(0.5)\ns.close()\n"
+        "time.sleep(0.5)\nsys.exit(4)\n"
+    )
+    faults = [Fault(kind="slow", times=1, seconds=0.0), Fault(kind="hang", times=1)]
+    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
+        agent = {"model": "some-model", "api_base": url}
+        events = await trial_of(tmp_path, scripted(tmp_path, source), agent=agent)
+    assert ended(events) == "gave_up"
+    assert [event.error_kind for event in of(events, ModelFailed)] == ["client_gone"]
+
+
+async def test_forged_keys_and_tokens_find_nothing(tmp_path):
+    """Another trial's address, a wrong token, the listener's root: all 404, and the trial goes on."""
+    source = """
+found = []
+def status(path, token=TOKEN):
+    try: post(path, {}, token)
+    except urllib.error.HTTPError as error: found.append(error.code)
+ask()
+base, own = BASE_URL.rsplit("/", 1)
+status("/v1/chat/completions", "forged")
+status("/mcp", "forged")
+BASE_URL = base + "/" + own[:-1] + ("A" if own[-1] != "A" else "B")
+status("/v1/chat/completions")
+BASE_URL = base.removesuffix("/t")
+for path in ("/", "/api/experiments", "/openapi.json", "/t/"): status(path)
+print(found)
+"""
+    events = await trial_of(tmp_path, scripted(tmp_path, source, answer="stdout"))
+    assert (ended(events), events[-1].final_answer) == ("submitted", str([404] * 7))
+
+
+async def test_a_broken_simulated_user_ends_the_trial_at_once(tmp_path, monkeypatch):
+    """No answer is invented: the program is ended, and the trial failed at the user simulator."""
+    from runners.users.exact import ExactSimulator
+
+    async def answer(*_):
+        raise RuntimeError("simulator down")
+
+    monkeypatch.setattr(ExactSimulator, "answer", answer)
+    program = scripted(tmp_path, _ASKS_THE_USER, ask_user="mcp")
+    found, _ = await failed(tmp_path, program, conditions=("ask_user",), limits={"max_seconds": 900.0})
+    assert found == ("user_simulator", "crash", True)
+
+
+async def test_a_run_that_is_stopped_in_the_middle_closes_its_trials(tmp_path):
+    """A call that waits for its model is recorded as left, then the trial as interrupted; nothing comes after that."""
+    from runners.models.scripted import ScriptedModel
+
+    path = tmp_path / "experiment.toml"
+    async with ChatServer(lambda seed: ScriptedModel("scripted/balanced", seed), [Fault(kind="hang")]) as server:
+        agent = {"model": "some-model", "api_base": server.url}
+        path.write_text(described(scripted(tmp_path, "ask()\n"), agent=agent, limits={"max_seconds": 900.0}))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_experiment, prepare(path), tmp_path / "store", Reporter())
+            await server.has_received.wait()
+            tasks.cancel_scope.cancel()
+    assert verify(tmp_path / "store").findings == ()
+    events = [envelope.event for envelope in read_envelopes(tmp_path / "store")]
+    assert [event.error_kind for event in of(events, ModelFailed)] == ["client_gone"]
+    (end,) = of(events, TrialFailed)
+    assert (end.boundary, end.error_kind, end.is_retry_owed) == ("recorder", "interrupted", True)
+
+
+async def test_an_answer_that_does_not_come_holds_no_trial_open(tmp_path, monkeypatch):
+    """When the time is over while a question waits, the trial ends in a moment, and the question stays open."""
+    from runners.users.exact import ExactSimulator
+
+    async def answer(*_):
+        await anyio.sleep(3600)
+
+    monkeypatch.setattr(ExactSimulator, "answer", answer)
+    monkeypatch.setattr("runners.external.agent._GRACE_S", 0.2)
+    program = scripted(tmp_path, _ASKS_THE_USER, ask_user="mcp")
+    events = await trial_of(tmp_path, program, conditions=("ask_user",), limits={"max_seconds": 8.0})
+    assert ended(events) == "time_limit"
+    assert len(of(events, QuestionAsked)) == 1
+    assert not of(events, QuestionAnswered)
+
+
+_KILLED = """
+import os, signal, sys
+import anyio
+from pathlib import Path
+from runners.run import Reporter, prepare, run_experiment
+
+anyio.run(run_experiment, prepare(Path(sys.argv[1])), Path(sys.argv[2]), Reporter())
+"""
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_what_a_killed_run_left_is_cleaned_by_the_next_start(tmp_path, monkeypatch, sandbox):
+    """After SIGKILL no process of the program lives on, and the next start removes every folder that was left."""
+    (tmp_path / "tmp").mkdir()
+    mark = f"9876{os.getpid()}"
+    source = (
+        f"import subprocess\nask()\nsubprocess.Popen(['sleep', '{mark}'], start_new_session=True)\ntime.sleep(600)\n"
+    )
+    path = tmp_path / "experiment.toml"
+    path.write_text(described(scripted(tmp_path, source), sandbox=sandbox, limits={"max_seconds": 900.0}))
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    command = [sys.executable, "-c", _KILLED, str(path), str(tmp_path / "store")]
+    with subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[3]) as run:
+        try:
+            _until(lambda: is_running(mark))
+        finally:
+            run.kill()
+    _until(lambda: not is_running(mark))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    assert list((tmp_path / "tmp").iterdir())
+    with scratch_folder() as mine:
+        sweep_scratch_folders(now_s=time.time() + 3600)
+        assert list((tmp_path / "tmp").iterdir()) == [mine]
+    (report,) = recover(Store(tmp_path / "store"))
+    assert report.closed_streams
+
+
+def _until(is_true):
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)

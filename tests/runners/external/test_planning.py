@@ -1,0 +1,122 @@
+"""Programs in an experiment file: found, versioned, fit for their arms, and noticed when they change."""
+
+import msgspec
+import pytest
+
+from recorder.events import RunStarted, TrialStarted
+from recorder.reader import read_envelopes
+from runners.errors import ExperimentError
+from runners.external.planning import check_programs
+from runners.external.program import ProgramSpec
+from runners.plan import agent_digest
+from runners.plan_table import plan_columns, plan_rows
+from runners.run import Reporter, prepare, run_experiment, stored_index
+from tests.runners.external.rigs import described, recorded, scripted, tiny
+from tests.support.toy_plan import ListedBenchmark
+
+
+def prepared(folder, program, **more):
+    """A planned experiment with one program."""
+    path = folder / "experiment.toml"
+    path.write_text(described(program, **more))
+    return prepare(path)
+
+
+def versioned(folder, version):
+    """A program whose version command prints a file."""
+    (folder / "version").write_text(f"\nprogram {version}\nmore\n")
+    return scripted(folder, "ask()\n", version=["cat", str(folder / "version")], name="mine")
+
+
+def test_the_plan_shows_the_program_and_its_version(tmp_path):
+    """The first line that the version command prints is in the plan, beside the name."""
+    planned = prepared(tmp_path, versioned(tmp_path, "1.2.3"))
+    rows = plan_rows(planned.experiment, planned.plan, stored_index(planned, tmp_path / "store"))
+    assert rows[0].program == "mine program 1.2.3"
+    assert plan_columns(rows)[:3] == ("agent", "model", "program")
+
+
+def test_another_version_makes_other_trials_and_another_folder_does_not(tmp_path):
+    """Trials of one version are never taken for those of another; what is not measured changes nothing."""
+    first = prepared(tmp_path, versioned(tmp_path, "1"))
+    again = prepared(tmp_path, {**versioned(tmp_path, "1"), "mounts": [str(tmp_path)], "about": "mine"})
+    other = prepared(tmp_path, versioned(tmp_path, "2"))
+    ids = [planned.plan.trials[0].trial_id for planned in (first, again, other)]
+    assert ids[0] == ids[1] != ids[2]
+
+
+def test_the_native_agent_is_what_it_was(tmp_path):
+    """The digest of an agent without a program does not know that there are programs."""
+    path = tmp_path / "experiment.toml"
+    path.write_text(described([{"name": "native"}]))
+    (agent,) = prepare(path).experiment.agents
+    assert agent_digest(agent) == agent_digest(msgspec.structs.replace(agent, program=None))
+    assert agent_digest(agent) != agent_digest(
+        msgspec.structs.replace(agent, program=ProgramSpec(command=("a",), found_version=""))
+    )
+
+
+async def test_a_version_that_changed_since_the_plan_is_not_run(tmp_path):
+    """Nothing is recorded under the identity of another version."""
+    planned = prepared(tmp_path, versioned(tmp_path, "1"))
+    versioned(tmp_path, "2")
+    with pytest.raises(ExperimentError, match=r"was 'program 1' when the trials were planned and is 'program 2' now"):
+        await run_experiment(planned, tmp_path / "store", Reporter())
+    assert not (tmp_path / "store").exists()
+
+
+async def test_program_and_version_are_recorded(tmp_path):
+    """With the trial its name and version, with the run the whole entry; neither has a port or a token."""
+    await recorded(tmp_path, described(versioned(tmp_path, "1.2.3")))
+    events = [envelope.event for envelope in read_envelopes(tmp_path / "store")]
+    (trial,) = [event for event in events if isinstance(event, TrialStarted)]
+    (run,) = [event for event in events if isinstance(event, RunStarted)]
+    assert trial.program == "mine program 1.2.3"
+    (agent,) = msgspec.json.decode(run.config_json)["agents"]
+    assert agent["program"]["found_version"] == "program 1.2.3"
+    assert agent["program"]["command"][-2:] == ["{base_url}", "{token}"]
+
+
+@pytest.mark.parametrize(
+    ("program", "more", "said"),
+    [
+        ("no-such-agent", {}, "key 'agents[0].program': there is no ready-made program 'no-such-agent'; there are: "),
+        ("mine.toml", {}, "mine.toml: cannot be read"),
+        ({"command": ["a", "{x}"]}, {}, "agents[0].program, key 'command[1]': unknown placeholder {x}"),
+        ({"command": ["a"], "comand": 1}, {}, "unknown key 'agents[0].program.comand'"),
+        ({"command": ["/no/such/program"]}, {}, "there is no /no/such/program"),
+        ({"command": ["a"], "mounts": ["/no/such"]}, {}, "there is no /no/such"),
+        ({"command": ["a"], "version": ["/no/such/program"]}, {}, "does not say its version"),
+        ({"command": ["a"], "version": ["false"]}, {}, "does not say its version"),
+        ({"command": ["a"]}, {"conditions": ["full", "ask_user"]}, "program cannot ask (its entry says"),
+        ({"command": ["a"], "name": "mine", "install": {"pip": ["a==1"]}}, {}, "run: lhaw-record agents install mine"),
+    ],
+)
+def test_a_program_that_cannot_be_used_is_refused_before_anything_runs(tmp_path, program, more, said):
+    """The message has the file, the key and the next step."""
+    with pytest.raises(ExperimentError) as caught:
+        prepared(tmp_path, program, **more)
+    assert str(tmp_path) in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_an_entry_of_ones_own_is_found_beside_the_experiment_file(tmp_path):
+    """The path of an entry starts in the folder of the experiment file; its name is that of the file."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "robot.toml").write_text('command = ["true"]\n')
+    assert prepared(tmp_path, "own/robot.toml").experiment.agents[0].external.name == "robot"
+
+
+def test_a_benchmark_with_tools_of_its_own_takes_no_programs(tmp_path):
+    """A program cannot have tools that are not in a sandbox."""
+    experiment = prepared(tmp_path, tiny("chat")).experiment
+    with pytest.raises(ExperimentError, match="the tasks of toy need its own tools"):
+        check_programs(experiment, ListedBenchmark())
+
+
+async def test_a_program_does_not_run_without_isolation_unless_somebody_says_so(tmp_path):
+    """It is software of others: a plain process can do whatever this user can."""
+    path = tmp_path / "experiment.toml"
+    path.write_text(described(tiny("chat")).replace("allow_unisolated = true", ""))
+    with pytest.raises(ExperimentError, match=r"program python3 would run commands on this machine without isolation"):
+        await run_experiment(prepare(path), tmp_path / "store", Reporter())

@@ -1,0 +1,60 @@
+"""The limits of a trial at the gateway: which request is refused, how, and what it still tells."""
+
+import pytest
+
+from recorder.events import ActionFinished, ModelCalled
+from runners.gateway.session import SessionLimits
+from runners.gateway.wires import CHAT
+from tests.runners.gateway.rigs import canned
+from tests.runners.gateway.shapes import TASK, calls, chat, result, user
+from tests.support.canned_model import text_reply, tool_reply
+
+PATH = f"v1/{CHAT.path}"
+BATCH = tool_reply(("a", "read", '{"path":"x"}'), ("b", "work", '{"n":1}'))
+TAKEN_UP = [
+    user(TASK),
+    calls(("a", "read", '{"path":"x"}'), ("b", "work", '{"n":1}')),
+    result("a", "A"),
+    result("b", "B"),
+]
+
+
+async def ask(rig, *conversations):
+    """Send requests one after another; returns what the last one was answered."""
+    async with rig.client() as client:
+        for conversation in conversations:
+            response = await client.post(PATH, json=chat(*conversation))
+    return response
+
+
+@pytest.mark.parametrize("max_actions", [1, 2])
+async def test_a_request_that_shows_the_last_action_is_refused_for_good(max_actions):
+    """The actions that it shows are recorded, no model is asked, and the trial is told to be over; also for a batch
+    that passed the limit, which the agent executed by itself.
+    """
+    over = []
+    rig, model = canned(
+        BATCH, text_reply("done"), limits=SessionLimits(max_actions=max_actions), on_over=lambda: over.append(True)
+    )
+    response = await ask(rig, [user(TASK)], TAKEN_UP)
+    assert (response.status_code, rig.session.limit_reached, over) == (403, "action_limit", [True])
+    assert f"its {max_actions} actions" in response.text
+    assert (rig.session.action_count, len(rig.of(ActionFinished)), len(rig.of(ModelCalled))) == (2, 2, 1)
+    again = await ask(rig, TAKEN_UP)
+    assert (again.status_code, len(model.requests), rig.session.action_count) == (403, 1, 2)
+
+
+async def test_below_the_limit_the_agent_goes_on():
+    """An action that is left may be the answer: the reply is served, and counted when the trial ends."""
+    rig, model = canned(BATCH, text_reply("done"), limits=SessionLimits(max_actions=3))
+    response = await ask(rig, [user(TASK)], TAKEN_UP)
+    await rig.session.close("submitted")
+    assert (response.status_code, rig.session.limit_reached, len(model.requests)) == (200, None, 2)
+    assert rig.session.action_count == 3
+
+
+async def test_the_limit_of_turns_comes_first():
+    """A trial that has used both its turns and its actions ended for its turns, as with the native agent."""
+    rig, _ = canned(BATCH, text_reply("done"), limits=SessionLimits(max_turns=1, max_actions=2))
+    await ask(rig, [user(TASK)], TAKEN_UP)
+    assert rig.session.limit_reached == "turn_limit"

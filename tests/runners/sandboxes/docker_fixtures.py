@@ -1,0 +1,35 @@
+"""What the tests of the Docker sandbox share: the engine, a provider on it, and what is left of ours there."""
+
+import os
+
+import pytest
+
+from runners.sandboxes.docker.config import DockerImage
+from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.docker.room import MemoryRoom
+from tests.support.docker import BASE_IMAGE, docker, engine_address, engine_problem
+
+needs_engine = pytest.mark.skipif(engine_problem() is not None, reason=engine_problem() or "")
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch):
+    """Use the engine of the tests; only where a test module imports this."""
+    if engine_address():
+        monkeypatch.setenv("DOCKER_HOST", engine_address())
+
+
+async def nobody_else():
+    """Say that no other process holds memory."""
+    return 0
+
+
+def make_provider(**image):
+    """Return a provider of the base image with room for many."""
+    return DockerSandboxProvider(DockerImage(**{"name": BASE_IMAGE, **image}), MemoryRoom(16_000, nobody_else))
+
+
+def own_names():
+    """Return the names of this process's containers that the engine has, as its own client sees them."""
+    mine = f"label=lhaw-record.pid={os.getpid()}"
+    return docker("ps", "--all", "--format", "{{.Names}}", "--filter", mine).stdout.split()
