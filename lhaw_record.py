@@ -63,11 +63,11 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _report(store: Path) -> bytes:
-    """Make the page about a store, for the daemon: its layer does not know the one that can."""
+def _report(store: Path, experiment: str | None) -> bytes:
+    """Make the page about a store or an experiment, for the daemon: its layer does not know the one that can."""
     from analytics.report import build
 
-    return build(store).html.encode()
+    return build(store, settings=[f"experiment={experiment}"] if experiment else []).html.encode()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

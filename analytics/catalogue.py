@@ -235,6 +235,12 @@ SPECS: tuple[TableSpec, ...] = (
         title="Precision and recall of questions against what was removed",
         keys=("benchmark", "agent", "user_simulator", "measure"),
     ),
+    TableSpec(
+        name="grader_agreement",
+        title="How far graders of the same trials agree",
+        keys=("benchmark", "grader", "other_grader", "measure"),
+        shown=("n_claims",),
+    ),
 )
 
 _MEASURES = (
@@ -295,6 +301,10 @@ _MEASURES = (
     "min_budget_actions",
     "mean_budget_actions",
     "max_budget_actions",
+    "exact_agreement_pct",
+    "kappa",
+    "pass_agreement_pct",
+    "mean_coverage_difference",
 )
 ORDERS: Mapping[str, tuple[str, ...]] = {
     "condition": CONDITIONS,

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recorder.no_pandas import allow_pandas
+
 if TYPE_CHECKING:
     import duckdb
     import numpy as np
@@ -146,6 +148,7 @@ def effect_rows(trials: Sequence[Trial], gaps: Gaps, confidence: float) -> list[
 
 def fit_cells(trials: Sequence[Trial]) -> Fit | None:
     """Fit the log odds of every cell; None where there is nothing to fit, or no solution is found."""
+    allow_pandas()
     import numpy as np
     from statsmodels.genmod.cov_struct import Exchangeable
     from statsmodels.genmod.families import Binomial

@@ -9,6 +9,7 @@ from duckdb import list_type, struct_type
 from duckdb.func import SPECIAL
 from duckdb.sqltypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 
+from analytics.agreement import weighted_kappa
 from analytics.hypotheses import rank_agreement, sign_flips
 from analytics.power import (
     Pool,
@@ -34,6 +35,8 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
     define("wilson_bounds", _wilson, [BIGINT, BIGINT, DOUBLE])
     define("ratio_bounds", _ratio, [doubles, doubles, integers, *settings])
     define("median_bounds", _median, [doubles, integers, *settings])
+    kappa = struct_type({"value": DOUBLE, "bounds": bounds})
+    define("weighted_kappa", _weighted_kappa, [doubles, doubles, integers, *settings], return_type=kappa)
     tested = struct_type({"p_value": DOUBLE, "n": BIGINT, "method": VARCHAR})
     agreement = struct_type({"tau": DOUBLE, "p_value": DOUBLE, "n": BIGINT, "n_ties": BIGINT})
     define("sign_flips", _sign_flips, [doubles, integers, BIGINT, BIGINT, BOOLEAN], return_type=tested)
@@ -98,6 +101,21 @@ def _median(
     if values is None or clusters is None:
         return None  # a cell without any value
     return _row(median_interval(values, clusters, Settings(cluster_count, draws, seed, confidence, method)))
+
+
+def _weighted_kappa(
+    left: list[float],
+    right: list[float],
+    clusters: list[int],
+    cluster_count: int,
+    draws: int,
+    seed: int,
+    confidence: float,
+    method: str,
+) -> dict[str, Any]:
+    settings = Settings(cluster_count, draws, seed, confidence, method)
+    value, interval = weighted_kappa(left, right, clusters, settings)
+    return {"value": value, "bounds": _row(interval)}
 
 
 def _sign_flips(

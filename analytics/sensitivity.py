@@ -8,7 +8,7 @@ import msgspec
 from analytics.parameters import PARAMETERS, Setting
 from analytics.store import connect
 from analytics.tables import Table, comparable, table
-from analytics.views import all_views
+from analytics.views import all_views, that_depend_on
 from recorder.reader import Snapshot
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def sensitivity(
 ) -> tuple[list[Change], list[Reading]]:
     """Return what every other reading changes, and the readings that were tried.
 
+    Only the tables that read the parameter, directly or not, are computed again.
+
     Args:
         snapshot: One look at the store, so that all readings see the same events.
         names: The tables.
@@ -105,11 +107,17 @@ def sensitivity(
         AnalyticsError: A parameter does not exist or does not allow its value.
     """
     before, tried = _opened(snapshot, names, chosen, lambda connection: readings(connection, chosen))
+    plain = {view.name for view in all_views()}
     changes: list[Change] = []
     for number, reading in enumerate(tried, 1):
         on_reading(number, len(tried), reading)
-        after, _ = _opened(snapshot, names, {**chosen, reading.parameter: reading.value}, lambda _: [])
-        for one, other in zip(before, after, strict=True):
+        moved = that_depend_on(reading.parameter)
+        sides = [one for one in before if one.name in moved or one.name not in plain]
+        if not sides:
+            continue
+        parameters = {**chosen, reading.parameter: reading.value}
+        after, _ = _opened(snapshot, [one.name for one in sides], parameters, lambda _: [])
+        for one, other in zip(sides, after, strict=True):
             changes += _changes(reading, one, other)
     return changes, tried
 

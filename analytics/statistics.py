@@ -82,7 +82,7 @@ def ratio_interval(
         shares: Floats = np.divide(np.einsum("dc,c->d", weights, above), total, out=undefined, where=total > 0)
         return shares
 
-    return _interval(ratio, np.unique(index), settings)
+    return resampled(ratio, np.unique(index), settings)
 
 
 def median_interval(values: Sequence[float], clusters: Sequence[int], settings: Settings) -> Interval | None:
@@ -110,7 +110,7 @@ def median_interval(values: Sequence[float], clusters: Sequence[int], settings: 
         middle = (ordered[lower] + ordered[upper]) / 2
         return np.where(total > 0, middle, np.nan)
 
-    return _interval(median, np.unique(index), settings)
+    return resampled(median, np.unique(index), settings)
 
 
 @lru_cache(maxsize=8)
@@ -125,8 +125,17 @@ def cluster_weights(cluster_count: int, draws: int, seed: int) -> "Floats":
     return weights
 
 
-def _interval(statistic: "Statistic", present: "NDArray[np.int64]", settings: Settings) -> Interval | None:
-    """Resample whole clusters; draws in which the statistic is undefined do not count."""
+def resampled(statistic: "Statistic", present: "NDArray[np.int64]", settings: Settings) -> Interval | None:
+    """Return the bootstrap interval of a statistic; draws in which it is undefined do not count.
+
+    Args:
+        statistic: From weights of the clusters, a row for each draw, to a value for each draw; NaN is undefined.
+        present: The clusters that the cell has.
+        settings: The set of clusters and the way of resampling.
+
+    Returns:
+        None with fewer than two clusters, or where every draw is undefined.
+    """
     import numpy as np
 
     if len(present) < 2:

@@ -1,7 +1,7 @@
 """The SQL files as views: what each one reads stands in its header, and that gives the order of building."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -61,12 +61,36 @@ def named_in(query: str) -> set[str] | None:
     return {view.name for view in all_views() if view.name in words}
 
 
+def that_depend_on(parameter: str) -> set[str]:
+    """Return the views that a parameter may change: they read it, by a macro too, or they read such a view."""
+    reading = f"getvariable('{parameter}')"
+    macros: set[str] = set()
+    for name, body in _macros().items():
+        if reading in body or _calls(body, macros):
+            macros.add(name)
+    found: set[str] = set()
+    for view in all_views():
+        if reading in view.query or _calls(view.query, macros) or view.inputs & found:
+            found.add(view.name)
+    return found
+
+
 def create_macros(connection: "duckdb.DuckDBPyConnection") -> None:
     """Create the macros that the queries share, each after those that it calls."""
+    for body in _macros().values():
+        connection.execute(body).fetchall()
+
+
+@cache
+def _macros() -> dict[str, str]:
+    """The macros by name, each after those that it calls."""
     bodies = {path.stem: path.read_text(encoding="utf-8") for path in sorted((sql_root() / "macros").glob("*.sql"))}
-    calls = {name: {other for other in bodies if f"{other}(" in body} - {name} for name, body in bodies.items()}
-    for name in TopologicalSorter(calls).static_order():
-        connection.execute(bodies[name]).fetchall()
+    calls = {name: _calls(body, bodies.keys()) - {name} for name, body in bodies.items()}
+    return {name: bodies[name] for name in TopologicalSorter(calls).static_order()}
+
+
+def _calls(query: str, macros: Iterable[str]) -> set[str]:
+    return {name for name in macros if f"{name}(" in query}
 
 
 def create_views(connection: "duckdb.DuckDBPyConnection", only: set[str] | None = None) -> None:

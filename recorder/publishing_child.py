@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recorder.journal import JournalFile
+from recorder.no_pandas import refuse_pandas
 from recorder.store import Store
 
 _LONGEST_MESSAGE = 65_536
@@ -78,6 +79,7 @@ class PublishingChild:
 
 def main(arguments: list[str]) -> int:
     """Publish what comes through the socket until the run closes it."""
+    refuse_pandas()
     import pyarrow as pa
 
     from recorder.errors import RecorderError

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from recorder.journal import JournalFile
+from recorder.no_pandas import refuse_pandas
 from recorder.store import Store
 
 NICENESS = 10
@@ -39,6 +40,7 @@ def start_child(store: Store, journal: JournalFile) -> Sealing:
 def main(arguments: list[str]) -> int:
     """Seal the journal named on the command line; the exit code is 0 or 1."""
     os.nice(NICENESS)
+    refuse_pandas()
     import pyarrow as pa
 
     from recorder.errors import DamagedStore

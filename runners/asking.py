@@ -1,13 +1,12 @@
 """One question to a model: ask, read strictly, ask once more where the reply cannot be used, record what came of it."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from recorder.events import AnyEvent, ModelFailed, ModelResponded
 from runners.conversation import Message
 from runners.errors import NothingUsable, UnusableReply
 from runners.models.calls import ModelCaller
-from runners.prompt_template import PromptTemplate
 
 Found = TypeVar("Found")
 
@@ -15,9 +14,22 @@ _ATTEMPTS = 2
 _SHOWN_CHARACTERS = 2_000
 
 
+class Wording(Protocol):
+    """What a model is told beside the user prompt; a prompt template is one."""
+
+    @property
+    def system(self) -> str:
+        """The system prompt."""
+        ...
+
+    def repair(self, problem: str) -> str | None:
+        """Return the request for a better reply; None to ask again as before."""
+        ...
+
+
 async def ask(
     caller: ModelCaller,
-    template: PromptTemplate,
+    wording: Wording,
     user: str,
     read: Callable[[str], Found],
     *,
@@ -30,7 +42,7 @@ async def ask(
 
     Args:
         caller: The recorded model.
-        template: The system prompt, and the request for a better reply.
+        wording: The system prompt, and the request for a better reply.
         user: The user prompt.
         read: Takes what is wanted out of a reply's text; raises UnusableReply.
         wanted: What that is, in one word, for messages and the kind of failure: ``verdict``.
@@ -41,7 +53,7 @@ async def ask(
             in the message.
         ModelBoundaryError: The model could not be reached.
     """
-    messages = [Message(role="system", content=template.system), Message(role="user", content=user)]
+    messages = [Message(role="system", content=wording.system), Message(role="user", content=user)]
     for attempt in range(1, _ATTEMPTS + 1):
         is_last = attempt == _ATTEMPTS
         remembered = await caller.recall(messages)
@@ -59,9 +71,9 @@ async def ask(
             break
         if responded is not None:
             await caller.recording.append(responded)
-        if text.strip():  # some providers refuse an empty turn
-            messages = [*messages, Message(role="assistant", content=text)]
-            messages.append(Message(role="user", content=template.repair(problem)))
+        repair = wording.repair(problem)
+        if repair is not None and text.strip():  # some providers refuse an empty turn
+            messages = [*messages, Message(role="assistant", content=text), Message(role="user", content=repair)]
     assert responded is not None, "what is remembered and cannot be used is asked for again"
     await caller.recording.append(_failed(responded, wanted, problem))
     raise NothingUsable(

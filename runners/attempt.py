@@ -14,7 +14,15 @@ from recorder.events import ArtifactStored, TrialFinished, TrialStarted
 from recorder.stream import Stream
 from recorder.values import Usage
 from runners.agent import Ending, NativeAgent, PlannedInjection
-from runners.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings, Grade, HasSandbox
+from runners.benchmarks.protocol import (
+    Artifact,
+    Benchmark,
+    Environment,
+    EnvironmentSettings,
+    Grade,
+    HasFacts,
+    HasSandbox,
+)
 from runners.errors import BoundaryError, GraderError, SandboxBoundaryError
 from runners.external.program import ProgramSpec
 from runners.gateway.session import SessionLimits

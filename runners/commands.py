@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,7 @@ def _add_mcp_atlas(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     )
     atlas.add_argument("rows", nargs="+", type=Path, help="row files as published (CSV or JSONL)")
     atlas.add_argument("--data", type=Path, required=True, help="the folder that the servers see as /data")
+    atlas.add_argument("--network", action="store_true", help="let the servers that need the network have it")
     atlas.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
     atlas.set_defaults(function=mcp_atlas_command)
 
@@ -163,7 +165,7 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
 
     from runners.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
 
-    rows = anyio.run(preflight, options.rows, options.data)
+    rows = anyio.run(partial(preflight, options.rows, options.data, has_network=options.network))
     print_rows(rows, PREFLIGHT_COLUMNS, options.format)
     return 0 if any(row["is_runnable"] for row in rows) else 1
 

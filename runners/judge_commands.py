@@ -1,4 +1,4 @@
-"""The commands that add to trials which are over: ``judge`` them with a model, ``grade`` them again."""
+"""The command ``judge``: let a model say something about trials that are over."""
 
 import argparse
 import sys
@@ -19,7 +19,7 @@ KINDS = ("failure-modes", "new-task")
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``judge`` and ``grade`` to the program."""
+    """Add ``judge`` to the program."""
     judge = commands.add_parser(
         "judge",
         help="let a model judge stored trials: how they asked, or whether a variant became another task",
@@ -38,22 +38,10 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     judge.add_argument("--prompt", type=Path, metavar="FILE", help="a prompt in place of the one in data/judges")
     judge.add_argument("--experiment", metavar="NAME", help="only trials of this experiment")
     judge.add_argument("--agent", action="append", default=[], metavar="NAME", help="only this agent (may be repeated)")
-    judge.add_argument("--concurrency", type=_positive, default=4, help="judgements at a time (default: %(default)s)")
+    judge.add_argument("--concurrency", type=positive, default=4, help="judgements at a time (default: %(default)s)")
     judge.add_argument("--dry-run", action="store_true", help="only say what would be judged")
     judge.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
     judge.set_defaults(function=judge_command)
-
-    grade = commands.add_parser(
-        "grade",
-        help="grade stored desk trials again with the graders of this version",
-        description="Grade again what desk trials left behind, with the graders of this version, beside what there is.",
-        epilog="example: lhaw-record grade stores/demo --dry-run",
-    )
-    grade.add_argument("store", type=store_address, help="the store's directory or shared address")
-    grade.add_argument("--experiment", metavar="NAME", help="only trials of this experiment")
-    grade.add_argument("--dry-run", action="store_true", help="grade and compare, and record nothing")
-    grade.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
-    grade.set_defaults(function=grade_command)
 
 
 def judge_command(options: argparse.Namespace) -> int:
@@ -107,7 +95,7 @@ async def _judge(options: argparse.Namespace, judging: "Judging", parameters: di
     )
     with Progress("judged") as progress:
         driver = Driver(
-            _writable(options.store), judging, settings, lambda now: progress(now.tally.tried, now.tally.to_do)
+            writable(options.store), judging, settings, lambda now: progress(now.tally.tried, now.tally.to_do)
         )
         try:
             await driver.run()
@@ -129,55 +117,34 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
 
 def _conclude(driver: "Driver", options: argparse.Namespace) -> int:
     """Say how it ended and how to go on."""
-    _say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.spent_usd:.4f} USD")
+    say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.spent_usd:.4f} USD")
     for failure in driver.failures[:5]:
-        _say(f"  failed: {failure.splitlines()[0]}")
+        say(f"  failed: {failure.splitlines()[0]}")
     if not driver.tally.left:
         return 0
     again = "the same command goes on"
     if driver.stop_reason == "cost_limit":
         again = "the cost limit has no room for another judgement; raise --max-cost-usd, and the same command goes on"
-    _say(again)
+    say(again)
     return 130 if driver.stop_reason == "interrupted" else 1
 
 
-def grade_command(options: argparse.Namespace) -> int:
-    """Grade stored desk trials again; 1 when one could not be graded."""
-    import anyio
-
-    from recorder.store import Store
-    from runners.regrading_run import GRADE_COLUMNS, Regrading
-
-    with Progress("graded") as progress:
-        regrading = Regrading(
-            Store(options.store) if options.dry_run else _writable(options.store), options.experiment, progress
-        )
-        if options.dry_run:
-            regrading.look()
-        else:
-            anyio.run(regrading.record)
-    print_rows(regrading.rows(), GRADE_COLUMNS, options.format)
-    for line in regrading.summary():
-        _say(line)
-    if regrading.is_stopped:
-        return 130
-    return 1 if regrading.has_refused else 0
-
-
-def _writable(root: Path) -> "Store":
-    """The store that is there, made for writing; a mistyped name makes no new one."""
+def writable(root: Path) -> "Store":
+    """Return the store that is there, made for writing; a mistyped name makes no new one."""
     from recorder.store import Store
 
     Store(root)
     return Store.create(root)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Return a number of an option; it is at least 1."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError("at least 1")
     return value
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print a line on standard error."""
     print(text, file=sys.stderr)  # noqa: T201 - narration

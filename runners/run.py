@@ -22,7 +22,7 @@ from recorder.store import Store
 from recorder.trial_index import TrialIndex, load_trial_index
 from recorder.values import Variant
 from runners.benchmarks import open_benchmark
-from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
+from runners.benchmarks.protocol import Benchmark, EnvironmentSettings, HasSecrets
 from runners.designs import DesignedBenchmark, chosen, load_design
 from runners.errors import ExperimentError
 from runners.experiment import Experiment, load_experiment
@@ -280,6 +280,10 @@ async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> San
         )
     image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None
     return await provider(kind, image, report)
+
+
+def _secrets_of(benchmark: Benchmark) -> frozenset[str]:
+    return benchmark.secrets() if isinstance(benchmark, HasSecrets) else frozenset()
 
 
 def _sandbox_limits(experiment: Experiment) -> SandboxLimits:

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from recorder.errors import RecorderError, RecordingFailed
+from recorder.no_pandas import refuse_pandas
 from recorder.recorder import Recorder
 from recorder.store import Store
 from recorder.synthetic.design import Design, Trial
@@ -102,6 +103,7 @@ def _say(line: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Write the share named on the command line; the exit code is 0, 1 or 130."""
+    refuse_pandas()
     root, name, run_id, *numbers = arguments
     seed, events, number, writers = map(int, numbers)
     try:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from recorder.no_pandas import allow_pandas
 from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
@@ -58,6 +59,7 @@ def _installed(name: str, options: dict[str, Any], base: Path, grader: GraderSpe
     if len({point.value for point in points}) > 1:
         raise ExperimentError(f"key 'benchmark.name': several packages offer {name!r}: {', '.join(map(str, points))}")
     try:
+        allow_pandas()  # a package of somebody else may well need it
         opened: Benchmark = points[0].load()(options, base, grader)
     except ExperimentError:
         raise

@@ -15,7 +15,7 @@ from recorder.output import FORMATS, print_rows
 if TYPE_CHECKING:
     from runners.daemon.messages import Detail, Overview
 
-MakeReport = Callable[[Path], bytes]
+MakeReport = Callable[[Path, str | None], bytes]
 _OVERVIEW = ("name", "state", "finished", "planned", "running", "given_up", "spent_usd", "max_cost_usd", "left_s")
 _CELLS = ("agent", "condition", "finished", "planned", "running")
 _ORDERS = {

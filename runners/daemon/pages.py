@@ -32,15 +32,20 @@ def page_routes(daemon: Daemon, reports: Reports, *, has_token: bool) -> list[Ba
     async def experiments(_: Request) -> Response:
         return HTMLResponse(experiments_page(daemon.facts(), [daemon.overview(name) for name in daemon.queue.entries]))
 
-    async def experiment(request: Request) -> Response:
-        name = request.path_params["name"]
+    def known(name: str) -> str:
         if name not in daemon.queue.entries:
             message = f"experiment {name!r} was not submitted to this daemon"
             raise DaemonRefusal(message, kind="unknown", status=404)
+        return name
+
+    async def experiment(request: Request) -> Response:
+        name = known(request.path_params["name"])
         return HTMLResponse(experiment_page(daemon.facts(), daemon.detail(name)))
 
-    async def report(_: Request) -> Response:
-        return HTMLResponse(await reports.page(), headers=REPORT_HEADERS)
+    async def report(request: Request) -> Response:
+        chosen = request.query_params.get("experiment")
+        page = await reports.page(None if chosen is None else known(chosen))
+        return HTMLResponse(page, headers=REPORT_HEADERS)
 
     async def sign_in(_: Request) -> Response:
         return HTMLResponse(sign_in_page(has_token=has_token))

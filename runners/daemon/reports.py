@@ -1,4 +1,4 @@
-"""The report of the store, made when somebody looks and kept until the store changes."""
+"""The reports of the store and of its experiments, made when somebody looks and kept until the store changes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +8,14 @@ import anyio.to_thread
 
 from recorder.store import Store
 
-MakeReport = Callable[[Path], bytes]
-"""Makes the page about a store; the layer that can is put in from above."""
+MakeReport = Callable[[Path, str | None], bytes]
+"""Makes the page about a store, or about one experiment in it; the layer that can is put in from above."""
+
+_KEPT = 8  # pages may be some megabytes
 
 
 class Reports:
-    """The report of one store.
+    """The reports of one store; the last ones that were looked at are kept.
 
     Args:
         store: The store.
@@ -24,15 +26,19 @@ class Reports:
         self._store = store
         self._make = make
         self._lock = anyio.Lock()
-        self._kept: tuple[frozenset[tuple[str, int]], bytes] | None = None
+        self._kept: dict[str | None, tuple[frozenset[tuple[str, int]], bytes]] = {}
 
-    async def page(self) -> bytes:
-        """Return the page about the store as it is now."""
+    async def page(self, experiment: str | None = None) -> bytes:
+        """Return the page about the store, or one experiment in it, as it is now."""
         async with self._lock:
             state = await anyio.to_thread.run_sync(self._state)
-            if self._kept is None or self._kept[0] != state:
-                self._kept = state, await anyio.to_thread.run_sync(self._make, self._store.root)
-            return self._kept[1]
+            made, page = self._kept.pop(experiment, (None, b""))
+            if made != state:
+                page = await anyio.to_thread.run_sync(self._make, self._store.root, experiment)
+            self._kept[experiment] = state, page
+            while len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+            return page
 
     def _state(self) -> frozenset[tuple[str, int]]:
         """What changes with every event: the names of journals and segments, and their sizes."""

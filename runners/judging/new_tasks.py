@@ -99,7 +99,8 @@ class NewTasks:
 
     def _handed_in(self, trial: StoredTrial, reader: StreamReader) -> str:
         """The final answer of a trial and the files that its grader kept."""
-        files = [event for event in reader.read(trial.stream_id) if isinstance(event, ArtifactStored)]
+        stored = [event for event in reader.read(trial.stream_id) if isinstance(event, ArtifactStored)]
+        files = [event for event in stored if event.role != "environment"]  # what the agent met is not its work
         return "\n\n".join([_final_answer(trial), *map(self._file, files)])
 
     def _file(self, artifact: ArtifactStored) -> str:

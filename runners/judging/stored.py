@@ -1,6 +1,7 @@
 """What a store has for judging and grading after the fact: the trials that count, and what was said of them already."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -53,7 +54,8 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     """The trials that count, in the order of their beginning; and what judges and graders added to them.
 
     ``planned`` is the number of trials per cell by experiment, as its latest run says. The said ones are identified as
-    (stream, judge, prompt digest), (streams, judge, prompt digest) and (stream, grading).
+    (stream, judge, prompt digest) and (streams, judge, prompt digest); ``graded`` has the scores of later gradings:
+    (stream, grading) -> checkpoint -> score.
     """
 
     trials: tuple[StoredTrial, ...]
@@ -62,7 +64,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     planned: dict[str, int]
     judged_questions: frozenset[tuple[str, str, str]]
     judged_new_tasks: frozenset[tuple[frozenset[str], str, str]]
-    graded: frozenset[tuple[str, str]]
+    graded: Mapping[tuple[str, str], Mapping[str, float]]
 
 
 class _Attempt:
@@ -88,7 +90,7 @@ def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> Stored:
     variants: dict[str, Variant] = {}
     judged: set[tuple[str, str, str]] = set()
     new_tasks: set[tuple[frozenset[str], str, str]] = set()
-    graded: set[tuple[str, str]] = set()
+    graded: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for envelope in events_of_types(snapshot, _READ, experiment_id):
         event = envelope.event
         if isinstance(event, RunStarted):
@@ -102,7 +104,8 @@ def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> Stored:
         elif isinstance(event, NewTaskJudged):
             new_tasks.add((frozenset(event.judged_stream_ids), event.judge, event.prompt_digest))
         elif isinstance(event, CheckpointScored) and not event.is_primary:
-            graded.add((event.graded_stream_id or envelope.stream_id, event.grading_id))
+            key = (event.graded_stream_id or envelope.stream_id, event.grading_id)
+            graded[key][event.checkpoint_id] = event.score
         else:
             attempts[envelope.experiment_id, envelope.stream_id].envelopes.append(envelope)
     return Stored(
@@ -112,7 +115,7 @@ def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> Stored:
         planned={experiment: plan[2] for experiment, plan in runs.items()},
         judged_questions=frozenset(judged),
         judged_new_tasks=frozenset(new_tasks),
-        graded=frozenset(graded),
+        graded=dict(graded),
     )
 
 

@@ -14,11 +14,12 @@
 --   primary_grader varchar: who gave the result that counts
 --   primary_score double: points of the result that counts
 --   difference double: score - primary_score, points
+--   checkpoint_count bigint: results that count, of the whole attempt
 -- equation: difference = score - primary_score
 -- source: docs/judging.md, grading again
--- notes: every later result beside the one that counts; no table uses the later ones.
---     Of two results of one grading the one recorded last is taken (ties by stream and
---     sequence).
+-- notes: every later result beside the one that counts; only grader_agreement uses the
+--     later ones. Of two results of one grading the one recorded last is taken (ties by
+--     stream and sequence).
 with latest as (
     select
         graded_stream_id,
@@ -46,7 +47,17 @@ primaries as (
         grader,
         score
     from stg_checkpoints_scored
-    where is_primary
+    where
+        is_primary
+        and stream_id in (select latest.graded_stream_id from latest)
+),
+
+counted as (
+    select
+        stream_id,
+        count(*) as checkpoint_count
+    from primaries
+    group by stream_id
 )
 
 select
@@ -61,9 +72,11 @@ select
     latest.result.details,
     primaries.grader as primary_grader,
     primaries.score as primary_score,
-    latest.result.score - primaries.score as difference
+    latest.result.score - primaries.score as difference,
+    counted.checkpoint_count
 from latest
 left join primaries
     on
         latest.graded_stream_id = primaries.stream_id
         and latest.checkpoint_id = primaries.checkpoint_id
+left join counted on latest.graded_stream_id = counted.stream_id

@@ -6,7 +6,8 @@ Indexes are ``0`` or ``0-2``, actions are separated by ``;`` (see make_store), s
 
 ``judgements`` has one line per judgement or later grading: kind | unit | condition | indexes | agent | by | what. Kinds
 are ``questions`` (flags as ``name=verdict``, the others are no), ``new_task`` (a verdict on all the indexes),
-``grade`` (scores) and ``call`` (USD of a judge's call about the attempt, 30 input and 3 output tokens).
+``grade`` (scores, ``-`` for one that is not there; by a grading, ``grading@grader`` where the grader is not g2) and
+``call`` (USD of a judge's call about the attempt, 30 input and 3 output tokens).
 
 ``generation`` has one line per event of generation, by its kind:
 extracted | task | dimensions | extractor | values not taken
@@ -107,7 +108,9 @@ def _judge(store: Store, kind: str, unit: str, condition: str, indexes: str, age
         elif kind == "call":
             store.judge_call(stream, None if what == "none" else float(what))
         elif kind == "grade":
-            store.regrade(unit, stream, [float(score) for score in what.split()], by)
+            grading_id, _, grader = by.partition("@")
+            scores = [None if score == "-" else float(score) for score in what.split()]
+            store.regrade(unit, stream, scores, grading_id, grader or "g2")
 
 
 def _record(store: Store, line: str) -> None:

@@ -453,12 +453,15 @@ class Store:
         )
         self.add(self.run_id, event)
 
-    def regrade(self, unit: str, stream: str, scores: Sequence[float], grading_id: str = "again") -> None:
-        """Record later results of an attempt, one per checkpoint."""
+    def regrade(
+        self, unit: str, stream: str, scores: Sequence[float | None], grading_id: str = "again", grader: str = "g2"
+    ) -> None:
+        """Record later results of an attempt, one per checkpoint; None leaves one out."""
         variant = self.variants.get(unit)
         for checkpoint, score in zip(self.tasks[variant.task_id if variant else unit].checkpoints, scores, strict=True):
-            event = scored(checkpoint, score, is_primary=False, graded_stream_id=stream)
-            self.add(self.run_id, msgspec.structs.replace(event, grading_id=grading_id, grader="g2"))
+            if score is not None:
+                event = scored(checkpoint, score, is_primary=False, graded_stream_id=stream)
+                self.add(self.run_id, msgspec.structs.replace(event, grading_id=grading_id, grader=grader))
 
     def snapshot(self, envelopes: list[Envelope] | None = None) -> Snapshot:
         """Return everything so far as a reader would see it."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from analytics.store import connect
 from recorder.recorder import Recorder
 from recorder.store import Store as RecordedStore
 from tests.analytics.test_views import busy_store
@@ -19,14 +18,6 @@ SECTION = re.compile(
     r"^## (\d+)\. ([^\n]+\?)\n\n```sql\n(.*?;)\n```\n\n\*Read it\*: [^\n]+\.$", re.MULTILINE | re.DOTALL
 )
 RECIPES = SECTION.findall(PAGE)
-
-
-@pytest.fixture(scope="module")
-def connection():
-    """A connection to a store in which everything happened."""
-    opened = connect(busy_store().snapshot())
-    yield opened
-    opened.close()
 
 
 def test_there_are_twenty_questions():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from analytics.checks import checks
+from analytics.checks import checks, claims
 from analytics.render import to_csv, to_json, to_latex, to_markdown, to_text
 from analytics.store import connect
 from analytics.tables import TABLES, table
@@ -134,7 +134,8 @@ STORES = {
 @pytest.fixture(scope="module", params=STORES)
 def connection(request):
     """A connection to each store."""
-    opened = connect(STORES[request.param]().snapshot(), parameters={"draws": 100, "permutations": 100})
+    few = {"draws": 100, "permutations": 100}
+    opened = connect(STORES[request.param]().snapshot(), parameters=few, only={*TABLES, "exclusions"})
     yield opened
     opened.close()
 
@@ -163,7 +164,7 @@ def test_every_format_takes_every_table(connection):
 
 def test_missing_data_are_counted_not_scored():
     """Where every trial failed, no table has a value of success, and the missing trials are counted."""
-    connection = connect(only_failed().snapshot())
+    connection = connect(only_failed().snapshot(), only={"overall", "by_class", "voi", "exclusions", *claims()})
     try:
         rows = [row for name in ("overall", "by_class", "voi") for row in table(connection, name).rows]
         assert rows

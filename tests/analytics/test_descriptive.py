@@ -12,6 +12,7 @@ from analytics.store import connect
 from tests.analytics import reference
 from tests.analytics import reference_descriptive as descriptive
 from tests.analytics.make_store import Store
+from tests.support.depth import at_depth
 
 PLANNED = 2
 AGENTS = {
@@ -72,7 +73,7 @@ def _record(chance, store, unit, condition, index, agent):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=at_depth(12, 50), deadline=None)
 @given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 2]))
 def test_the_tables_are_those_of_the_reference(seed, k):
     """Values, units, dropped units, trials and missing trials of every group are those that a person would count."""

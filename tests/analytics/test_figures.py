@@ -22,10 +22,17 @@ from tests.analytics.test_views import busy_store
 CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f]"
 
 
+@pytest.fixture
+def busy(connection):
+    """The connection to the busy store."""
+    return connection
+
+
 @pytest.fixture(scope="module")
-def busy():
-    """A connection to the busy store."""
-    opened = connect(busy_store().snapshot())
+def reordered():
+    """A connection to the busy store whose events are read in the opposite order."""
+    store = busy_store()
+    opened = connect(store.snapshot(store.envelopes[::-1]))
     yield opened
     opened.close()
 
@@ -53,15 +60,11 @@ def texts_of(svg):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_equal_stores_give_equal_files(busy, name):
+def test_equal_stores_give_equal_files(busy, reordered, name):
     """Two drawings from differently ordered events are equal to the byte, as SVG and as PNG."""
-    store = busy_store()
-    other = connect(store.snapshot(store.envelopes[::-1]))
-    try:
-        for form in ("svg", "png"):
-            assert to_bytes(draw(busy, name), form) == to_bytes(draw(other, name), form)
-    finally:
-        other.close()
+    one, other = draw(busy, name), draw(reordered, name)
+    for form in ("svg", "png"):
+        assert to_bytes(one, form) == to_bytes(other, form)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -75,11 +78,12 @@ def test_an_empty_store_gives_a_reason(empty, name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_any_name_is_drawn_as_text(hostile, name):
     """Markup, dollars, underscores and control characters in names give a valid picture that shows them as text."""
-    svg = to_bytes(draw(hostile, name), "svg")
+    figure = draw(hostile, name)
+    svg = to_bytes(figure, "svg")
     assert not re.search(CONTROL.encode(), svg)
     root = ET.fromstring(svg)
     assert {each.tag.rpartition("}")[2] for each in root.iter()}.isdisjoint({"script", "img", "image", "b"})
-    assert to_bytes(draw(hostile, name), "png").startswith(b"\x89PNG")
+    assert to_bytes(figure, "png").startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("store", ["busy", "hostile"])

@@ -12,21 +12,11 @@ import pytest
 from analytics.errors import AnalyticsError, BadParameter, UnknownName
 from analytics.printing import print_list, print_tables
 from analytics.render import to_latex, to_markdown
-from analytics.store import connect
 from analytics.tables import TABLES, Table, table
 from lhaw_record import main
 from recorder.store import Store as RecordedStore
-from tests.analytics.test_views import busy_store
 
 AWKWARD = r"a_b _c_ 50% \cmd{x} $1 #2 ~3 ^4 <b> <1 [x](y) [0.1, 0.2] `q` | *s* & &amp; -0.5 " + '"…"\nnew'
-
-
-@pytest.fixture(scope="module")
-def connection():
-    """A connection to the busy store."""
-    opened = connect(busy_store().snapshot())
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

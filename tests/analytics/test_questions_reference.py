@@ -13,6 +13,7 @@ from tests.analytics import reference_questions as slow
 from tests.analytics.imported import SOURCES, as_imported
 from tests.analytics.make_store import Store
 from tests.analytics.random_stores import PLANNED
+from tests.support.depth import at_depth
 
 VIEWS = {
     "question_ledger",
@@ -97,7 +98,7 @@ def _judge(chance, store):
             store.judge_new_task(unit, streams, chance.choice(["confirmed", "rejected"]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=at_depth(12, 50), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_questions_are_read_as_the_reference_reads_them(seed):
     """Every ratio, flag, share and class is that of the reference; a new task stands in no share."""

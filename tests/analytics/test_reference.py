@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from analytics.store import connect
 from tests.analytics import reference
 from tests.analytics.random_stores import PLANNED, TIMING_CONDITIONS, random_store
+from tests.support.depth import at_depth
 
-LAWS = settings(max_examples=15, deadline=None)
+READ = {"trials", "pass_at_k", "int_variant_gains", "observed_classes", "overall", "natural_ask"}
+LAWS = settings(max_examples=at_depth(10, 40), deadline=None)
 SEEDS = st.integers(0, 2**32)
 SCOPES = st.sampled_from(["task", "variant"])
 
@@ -22,7 +24,7 @@ def test_trials_units_gains_and_classes(seed, scope, k):
     store = random_store(seed, scope)
     trials = reference.trials_of(store.envelopes, store.live)
     rows = reference.pass_rows(trials, PLANNED, k)
-    connection = connect(store.snapshot(), parameters={"k": k})
+    connection = connect(store.snapshot(), parameters={"k": k}, only=READ)
     try:
         _same_trials(connection, trials)
         _same_units(connection, rows)
@@ -34,7 +36,7 @@ def test_trials_units_gains_and_classes(seed, scope, k):
         connection.close()
 
 
-@settings(LAWS, max_examples=6)
+@settings(LAWS, max_examples=at_depth(5, 20))
 @given(seed=SEEDS, scope=SCOPES, match=st.sampled_from(["arguments", "name"]))
 @pytest.mark.parametrize("supply", ["max", "set", "single", "sum"])
 def test_wasted_actions(supply, seed, scope, match):
@@ -55,7 +57,7 @@ def test_wasted_actions(supply, seed, scope, match):
         assert found[trial_id][2] == pytest.approx(ratio)
 
 
-@settings(LAWS, max_examples=8)
+@settings(LAWS, max_examples=at_depth(6, 20))
 @given(seed=SEEDS, scope=SCOPES, k=st.sampled_from([1, 2]))
 @pytest.mark.parametrize("cases", ["complete", "available"])
 def test_value_of_information(cases, seed, scope, k):

@@ -15,15 +15,6 @@ from analytics.store import connect
 from analytics.tables import TABLES, comparable, table
 from recorder.values import CONDITIONS
 from tests.analytics.make_store import Store
-from tests.analytics.test_views import busy_store
-
-
-@pytest.fixture(scope="module")
-def connection():
-    """A connection to the busy store."""
-    opened = connect(busy_store().snapshot())
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("name", TABLES)

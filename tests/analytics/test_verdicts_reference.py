@@ -11,9 +11,10 @@ from analytics.store import connect
 from recorder.events import CheckpointScored, NewTaskJudged
 from tests.analytics import reference_verdicts as slow
 from tests.analytics.make_store import Store, scored
+from tests.support.depth import at_depth
 
 PLANNED = 2
-LAWS = settings(max_examples=30, deadline=None)
+LAWS = settings(max_examples=at_depth(15, 60), deadline=None)
 SEEDS = st.integers(0, 2**32)
 ENDS = ("finished",) * 12 + ("failed", "running", "ungraded")
 

@@ -8,7 +8,7 @@ import pytest
 
 from analytics.resources import sql_root
 from analytics.store import connect
-from analytics.views import LAYERS, all_views, empty_database, named_in, needed_for
+from analytics.views import LAYERS, all_views, empty_database, named_in, needed_for, that_depend_on
 from recorder.events import (
     AnchorLost,
     ExperimentCancelled,
@@ -130,14 +130,6 @@ def asked_of_the_daemon(experiment):
     ]
 
 
-@pytest.fixture(scope="module")
-def connection():
-    """A connection to the busy store."""
-    opened = connect(busy_store().snapshot())
-    yield opened
-    opened.close()
-
-
 @pytest.mark.parametrize("view", VIEWS, ids=[view.name for view in VIEWS])
 def test_header_and_grain(view, connection):
     """The header names the file, what the query reads, the columns that come out, and a key without duplicates."""
@@ -182,6 +174,15 @@ def test_views_ignore_the_order_of_rows():
     finally:
         first.close()
         second.close()
+
+
+def test_what_a_parameter_may_change_is_computed():
+    """A view depends on what it reads itself, by a macro, by a macro's macro, or in a view; on nothing else."""
+    assert "kendall" in that_depend_on("kendall_cells")
+    assert {"int_action_keys", "wasted"} <= that_depend_on("wasted_match")
+    assert "overall" in that_depend_on("draws")
+    assert not that_depend_on("wasted_match") & {"overall", "trials"}
+    assert not that_depend_on("nothing")
 
 
 def test_the_order_of_building_is_computed():

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.experiments import ALL_KINDS, BALANCED, OVER_CLARIFIER, write_experiment
-from tests.cli.program import lhaw_record
+from tests.cli.program import all_tables, lhaw_record
+from tests.support.once import made_once
 
 
 def write_reference(folder: Path) -> Path:
@@ -22,9 +23,17 @@ def write_reference(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory):
-    """The experiment file and the store of an uninterrupted run."""
-    folder = tmp_path_factory.mktemp("reference")
-    experiment, store = write_reference(folder), folder / "store"
-    done = lhaw_record("run", experiment, "--store", store)
+    """The experiment file and the store of an uninterrupted run, the same for all workers."""
+    folder = made_once(tmp_path_factory, "reference", _run)
+    return folder / "reference.toml", folder / "store"
+
+
+@pytest.fixture(scope="session")
+def reference_tables(reference):
+    """Every table of that store."""
+    return all_tables(reference[1])
+
+
+def _run(folder: Path) -> None:
+    done = lhaw_record("run", write_reference(folder), "--store", folder / "store")
     assert done.returncode == 0, done.stderr
-    return experiment, store

@@ -2,7 +2,7 @@
 
 from mcp import Client, StdioServerParameters
 
-from tests.cli.program import PROGRAM, environment, lhaw_record
+from tests.cli.program import PROGRAM, called, environment
 
 
 async def test_the_simulated_user_answers_over_stdio():
@@ -22,9 +22,9 @@ async def test_the_simulated_user_answers_over_stdio():
 
 def test_variants_are_listed_and_unknown_ones_refused():
     """``list`` prints the variants as data; an unknown one exits 2 and says how to list them."""
-    listed = lhaw_record("ask-user", "list")
+    listed = called("ask-user", "list")
     assert listed.returncode == 0
     assert "log-triage/window" in listed.stdout.splitlines()
-    unknown = lhaw_record("ask-user", "log-triage/nothing")
+    unknown = called("ask-user", "log-triage/nothing")
     assert unknown.returncode == 2
     assert "lhaw-record ask-user list" in unknown.stderr

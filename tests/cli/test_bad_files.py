@@ -4,7 +4,7 @@ import pytest
 
 from lhaw_record import main
 from tests.cli.experiments import BALANCED, write_experiment
-from tests.cli.program import lhaw_record
+from tests.cli.program import called
 
 SONNET = {"name": "sonnet", "model": "anthropic/claude-sonnet-4-5"}
 LOCAL = {"name": "local", "model": "local-model", "api_base": "http://127.0.0.1:9/v1"}
@@ -83,7 +83,7 @@ def test_no_such_file(capsys, tmp_path):
 def test_a_missing_key_is_reported_before_anything_runs(tmp_path):
     """A hosted model without its key: the variable is named, exit 2, no store, no request; the plan is still shown."""
     path = write_experiment(tmp_path / "real.toml", agents=[SONNET])
-    done = lhaw_record("run", path, "--store", tmp_path / "store")
+    done = called("run", path, "--store", tmp_path / "store")
     assert done.returncode == 2
     assert f"{path}: key 'agents.sonnet.model'" in done.stderr
     assert "ANTHROPIC_API_KEY" in done.stderr

@@ -1,6 +1,5 @@
 """Runs that are killed or interrupted: nothing acknowledged is lost, and the same command finishes the rest."""
 
-import asyncio
 import os
 import random
 import signal
@@ -13,6 +12,7 @@ from tests.cli.experiments import ALL_KINDS, BALANCED, write_experiment
 from tests.cli.program import (
     all_tables,
     assert_same_tables,
+    called,
     count_events,
     descendants,
     end,
@@ -24,17 +24,17 @@ from tests.cli.program import (
     verify,
     wait_until,
 )
-from tests.support.chat_server import chat_server
+from tests.support.chat_server import server_beside
 from tests.support.faults import Fault
 
 
 @pytest.mark.slow
-def test_a_run_killed_again_and_again_ends_like_one_that_was_not(reference, tmp_path):
+def test_a_run_killed_again_and_again_ends_like_one_that_was_not(reference, reference_tables, tmp_path):
     """After SIGKILL at random moments the same command finishes; every table equals the uninterrupted run's.
 
     What the killed run started is gone with it, every event that was there stays, and the store verifies.
     """
-    experiment, whole = reference
+    experiment, _ = reference
     store = tmp_path / "store"
     seed = random.randrange(1_000_000)
     moments = random.Random(seed)
@@ -54,7 +54,7 @@ def test_a_run_killed_again_and_again_ends_like_one_that_was_not(reference, tmp_
 
     done = lhaw_record("run", experiment, "--store", store)
     assert done.returncode == 0, f"seed {seed}: {done.stderr}"
-    assert_same_tables(all_tables(store), all_tables(whole))
+    assert_same_tables(all_tables(store), reference_tables)
     assert query(store, "select distinct boundary, error_kind from stg_trials_failed") == [("recorder", "interrupted")]
     verify(store)
 
@@ -77,28 +77,28 @@ def test_ctrl_c_lets_running_trials_end(tmp_path):
     assert count_events(store, "trial_finished") == started
     verify(store)
 
-    done = lhaw_record("run", experiment, "--store", store)
+    done = called("run", experiment, "--store", store)
     assert done.returncode == 0, done.stderr
     assert query(store, "select count(*), max(attempts) from trials") == [(8, 1)]
 
 
-async def test_a_second_ctrl_c_stops_at_once(tmp_path):
+def test_a_second_ctrl_c_stops_at_once(tmp_path):
     """The first Ctrl-C says that it waits; the second ends trials that would go on for minutes, exit 130, all owed."""
     store = tmp_path / "store"
 
     def model(seed):
         return ScriptedModel("scripted/balanced", seed)
 
-    async with chat_server(model, faults=[Fault(kind="slow", times=None, seconds=600.0)]) as url:
-        agents = [{"name": "slow", "model": "local-model", "api_base": url}]
+    with server_beside(model, [Fault(kind="slow", times=None, seconds=600.0)]) as server:
+        agents = [{"name": "slow", "model": "local-model", "api_base": server.url}]
         experiment = write_experiment(tmp_path / "a.toml", agents=agents)
         process = start("run", experiment, "--store", store)
-        await asyncio.to_thread(wait_until, lambda: count_events(store, "model_called") >= 2, "both trials wait")
+        wait_until(lambda: count_events(store, "model_called") >= 2, "both trials wait")
         interrupt(process)
-        first_words = await asyncio.to_thread(_read_until, process, "again")
+        first_words = _read_until(process, "again")
         assert process.poll() is None
         interrupt(process)
-        done = await asyncio.to_thread(end, process)
+        done = end(process)
     assert done.returncode == 130, first_words + done.stderr
     assert f"lhaw-record run {experiment} --store {store}" in done.stderr
     assert "Traceback" not in first_words + done.stderr
@@ -106,9 +106,9 @@ async def test_a_second_ctrl_c_stops_at_once(tmp_path):
     assert query(store, failed) == [("recorder", "interrupted", True)] * 2
     verify(store)
 
-    async with chat_server(model) as url:
-        write_experiment(experiment, agents=[{**agents[0], "api_base": url}])
-        done = await asyncio.to_thread(lhaw_record, "run", experiment, "--store", store)
+    with server_beside(model) as server:
+        write_experiment(experiment, agents=[{**agents[0], "api_base": server.url}])
+        done = called("run", experiment, "--store", store)
     assert done.returncode == 0, done.stderr
     assert query(store, "select count(*), min(attempts), max(attempts) from trials") == [(2, 2, 2)]
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.cli.experiments import write_experiment
-from tests.cli.program import all_tables, assert_same_tables, count_events, lhaw_record, query, verify
+from tests.cli.program import all_tables, assert_same_tables, called, count_events, lhaw_record, query, verify
 
 
 def test_the_cost_limit_of_an_experiment_stops_new_trials(tmp_path):
@@ -15,14 +15,14 @@ def test_the_cost_limit_of_an_experiment_stops_new_trials(tmp_path):
     limit = "[budget]\nmax_cost_usd = {total}\nmax_cost_usd_per_trial = 0.2\n"
     store = tmp_path / "store"
     experiment = write_experiment(tmp_path / "a.toml", trials=2, concurrency=1, more=limit.format(total=0.21))
-    done = lhaw_record("run", experiment, "--store", store)
+    done = called("run", experiment, "--store", store)
     assert done.returncode == 1, done.stderr
     assert "budget.max_cost_usd" in done.stderr
     assert query(store, "select sum(cost_usd) <= 0.21, count(distinct trial_id) < 4 from costs") == [(True, True)]
     assert query(store, "select run_finished.outcome from events where type = 'run_finished'") == [("cost_limit",)]
 
     write_experiment(experiment, trials=2, concurrency=1, more=limit.format(total=9.0))
-    done = lhaw_record("run", experiment, "--store", store)
+    done = called("run", experiment, "--store", store)
     assert done.returncode == 0, done.stderr
     assert query(store, "select count(*), max(attempts) from trials") == [(4, 1)]
     verify(store)
@@ -33,7 +33,7 @@ def test_the_cost_limit_of_a_trial_ends_it_as_data(tmp_path):
     experiment = write_experiment(
         tmp_path / "a.toml", conditions=["full"], more="[budget]\nmax_cost_usd_per_trial = 0.01\n"
     )
-    done = lhaw_record("run", experiment, "--store", tmp_path / "store")
+    done = called("run", experiment, "--store", tmp_path / "store")
     assert done.returncode == 0, done.stderr
     ((ended_by, score_count),) = query(tmp_path / "store", "select ended_by, len(scores) from trials")
     assert (ended_by, score_count > 0) == ("cost_limit", True)
@@ -60,10 +60,10 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_full_disk_stops_the_run_and_spares_the_store(small_disk, reference, tmp_path):
+def test_a_full_disk_stops_the_run_and_spares_the_store(small_disk, reference, reference_tables):
     """Disk full while recording: exit 1 and a plain reason; the store stays readable; with more room it finishes."""
     folder, grow = small_disk
-    experiment, whole = reference
+    experiment, _ = reference
     store = folder / "store"
     done = lhaw_record("run", experiment, "--store", store)
     assert done.returncode == 1, done.stderr
@@ -71,11 +71,11 @@ def test_a_full_disk_stops_the_run_and_spares_the_store(small_disk, reference, t
     assert "Traceback" not in done.stderr
     started = count_events(store, "trial_started")
     assert 0 < started < 24
-    assert lhaw_record("tables", store, "trial_counts_and_cost").returncode == 0
-    assert lhaw_record("sql", store, "-c", "select count(*) from trials").returncode == 0
+    assert called("tables", store, "trial_counts_and_cost").returncode == 0
+    assert called("sql", store, "-c", "select count(*) from trials").returncode == 0
 
     grow()
     done = lhaw_record("run", experiment, "--store", store)
     assert done.returncode == 0, done.stderr
-    assert_same_tables(all_tables(store), all_tables(whole))
+    assert_same_tables(all_tables(store), reference_tables)
     verify(store)

@@ -1,15 +1,14 @@
 """Models behind real HTTP: the same results as in process, through every fault, and nothing scored that is missing."""
 
-import asyncio
 import contextlib
 
 import pytest
 
 from runners.models.scripted import ScriptedModel
 from tests.cli.experiments import BALANCED, write_experiment
-from tests.cli.program import lhaw_record, query, verify
+from tests.cli.program import called, lhaw_record, query, verify
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
-from tests.support.chat_server import ChatServer, chat_server
+from tests.support.chat_server import server_beside
 from tests.support.faults import Fault
 
 IMPATIENT = "[retry]\nmax_attempts = 1\nrequest_attempts = {attempts}\nrequest_timeout_s = {timeout_s}\n"
@@ -21,13 +20,13 @@ def balanced(seed):
     return ScriptedModel("scripted/balanced", seed)
 
 
-async def run(experiment, store, **options):
-    """Run the program beside the server that lives in this process's loop."""
-    return await asyncio.to_thread(lhaw_record, "run", experiment, "--store", store, **options)
+def run(experiment, store, **options):
+    """Run the program in this process beside a server in a thread."""
+    return called("run", experiment, "--store", store, **options)
 
 
 @pytest.mark.slow
-async def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
+def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
     """A model served over HTTP, found through ${CHAT_URL}: success, actions, questions of each trial as in process."""
     store = tmp_path / "store"
     served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
@@ -35,8 +34,9 @@ async def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
     experiment = write_experiment(
         tmp_path / "a.toml", conditions=conditions, trials=2, concurrency=3, agents=[BALANCED, served]
     )
-    async with chat_server(balanced) as url:
-        done = await run(experiment, store, extra={"CHAT_URL": url})
+    with server_beside(balanced) as server:
+        url = server.url
+        done = lhaw_record("run", experiment, "--store", store, extra={"CHAT_URL": url})
     assert done.returncode == 0, done.stderr
     columns = "condition, variant_id, trial_index, is_success, scores, action_count, question_count, ended_by"
     found = {
@@ -49,7 +49,7 @@ async def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
     verify(store)
 
 
-async def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
+def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
     """429 with retry-after, no reply in time, 500, prose, a cut connection: each is one model_failed, and retried."""
     store = tmp_path / "store"
     faults = [
@@ -68,8 +68,8 @@ async def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
         agents=agents,
         more=IMPATIENT.format(attempts=5, timeout_s=8.0),
     )
-    async with chat_server(balanced, faults) as url:
-        done = await run(experiment, store, extra={"CHAT_URL": url})
+    with server_beside(balanced, faults) as server:
+        done = run(experiment, store, extra={"CHAT_URL": server.url})
     assert done.returncode == 0, done.stderr
     failures = "select error_kind, http_status, is_retried from stg_models_failed order by error_kind"
     assert query(store, failures) == [
@@ -84,25 +84,25 @@ async def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
     verify(store)
 
 
-async def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path):
+def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path):
     """Every trial fails at ``model``, exit 1, the tables count them as missing; once it is healthy the rest runs."""
     store = tmp_path / "store"
     served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
     experiment = write_experiment(
         tmp_path / "a.toml", agents=[BALANCED, served], more=IMPATIENT.format(attempts=1, timeout_s=30.0)
     )
-    async with chat_server(balanced, [Fault(kind="server_error", times=None)]) as url:
-        done = await run(experiment, store, extra={"CHAT_URL": url})
+    with server_beside(balanced, [Fault(kind="server_error", times=None)]) as server:
+        done = run(experiment, store, extra={"CHAT_URL": server.url})
     assert done.returncode == 1, done.stderr
     assert "failed at model (server_error) in served" in done.stderr
     assert f"lhaw-record run {experiment} --store {store}" in done.stderr
     assert query(store, "select distinct boundary, error_kind from stg_trials_failed") == [("model", "server_error")]
     scored = "select agent_name, count(is_success) from trials group by all order by all"
     assert dict(query(store, scored)).get("served", 0) == 0
-    assert "missing trials of desk: 2" in lhaw_record("tables", store, "overall").stdout
+    assert "missing trials of desk: 2" in called("tables", store, "overall").stdout
 
-    async with chat_server(balanced) as url:
-        done = await run(experiment, store, extra={"CHAT_URL": url})
+    with server_beside(balanced) as server:
+        done = run(experiment, store, extra={"CHAT_URL": server.url})
     assert done.returncode == 0, done.stderr
     assert query(store, "select agent_name, count(*) from trials group by all order by all") == [
         ("balanced", 2),
@@ -111,7 +111,7 @@ async def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path
     verify(store)
 
 
-async def test_what_models_do_wrong_is_data(tmp_path):
+def test_what_models_do_wrong_is_data(tmp_path):
     """Nonsense, unknown tools, broken arguments, two calls at once, no submit, and no answer end as they should."""
     listing = '{"command": "ls"}'
     minds = {
@@ -122,9 +122,9 @@ async def test_what_models_do_wrong_is_data(tmp_path):
         "wanderer": CannedModel([tool_reply(("a", "bash", listing))]),
     }
     store = tmp_path / "store"
-    async with contextlib.AsyncExitStack() as stack:
-        servers = {name: await stack.enter_async_context(ChatServer(mind)) for name, mind in minds.items()}
-        servers["silent"] = await stack.enter_async_context(ChatServer(balanced, [Fault(kind="hang", times=None)]))
+    with contextlib.ExitStack() as stack:
+        servers = {name: stack.enter_context(server_beside(mind)) for name, mind in minds.items()}
+        servers["silent"] = stack.enter_context(server_beside(balanced, [Fault(kind="hang", times=None)]))
         agents = [{"name": name, "model": f"local-{name}", "api_base": at.url} for name, at in servers.items()]
         experiment = write_experiment(
             tmp_path / "a.toml",
@@ -133,7 +133,7 @@ async def test_what_models_do_wrong_is_data(tmp_path):
             agents=agents,
             more=IMPATIENT.format(attempts=1, timeout_s=8.0) + "\n[limits]\nmax_turns = 6\n",
         )
-        done = await run(experiment, store)
+        done = run(experiment, store)
     assert done.returncode == 1, done.stderr
     assert "failed at model (timeout) in silent" in done.stderr
 
@@ -159,13 +159,13 @@ async def test_what_models_do_wrong_is_data(tmp_path):
     verify(store)
 
 
-async def test_the_key_of_a_local_server_is_sent_and_never_recorded(tmp_path):
+def test_the_key_of_a_local_server_is_sent_and_never_recorded(tmp_path):
     """``api_key_env`` names the variable; its value reaches the server and is nowhere in the store or the output."""
     agents = [{"name": "served", "model": "local-model", "api_base": "${CHAT_URL}", "api_key_env": "LOCAL_KEY"}]
     experiment = write_experiment(tmp_path / "a.toml", conditions=["full"], agents=agents)
     secret = "sk-local-4f1c9b7a2e"
-    async with ChatServer(balanced) as server:
-        done = await run(experiment, tmp_path / "store", extra={"CHAT_URL": server.url, "LOCAL_KEY": secret})
+    with server_beside(balanced) as server:
+        done = run(experiment, tmp_path / "store", extra={"CHAT_URL": server.url, "LOCAL_KEY": secret})
     assert done.returncode == 0, done.stderr
     assert {headers["authorization"] for headers in server.headers} == {f"Bearer {secret}"}
     assert secret not in done.stderr

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.program import (
     assert_same_rows,
+    called,
     count_events,
     end,
     lhaw_record,
@@ -77,7 +78,7 @@ def test_the_same_command_again_does_nothing(whole, tmp_path):
     before = query(
         folder / "store", "select count(*) from events where type <> 'run_started' and type <> 'run_finished'"
     )
-    done = lhaw_record(*_pipeline(folder / "store", tmp_path / "again.json"))
+    done = called(*_pipeline(folder / "store", tmp_path / "again.json"))
     assert done.returncode == 0, done.stderr
     after = query(
         folder / "store", "select count(*) from events where type <> 'run_started' and type <> 'run_finished'"
@@ -116,7 +117,7 @@ def test_a_design_without_a_classifier_is_refused(tmp_path):
     design.write_text(
         'name = "d"\nconditions = ["full"]\nbenchmark = "desk"\n[[agents]]\nname = "a"\nmodel = "scripted/never"\n'
     )
-    done = lhaw_record("pipeline", "desk", "--store", tmp_path / "s", "--experiment", design)
+    done = called("pipeline", "desk", "--store", tmp_path / "s", "--experiment", design)
     assert done.returncode == 2
     assert "role = 'classifier'" in done.stderr
     assert not (tmp_path / "s").exists()
@@ -125,6 +126,6 @@ def test_a_design_without_a_classifier_is_refused(tmp_path):
 def test_tasks_without_agents_need_a_design(tmp_path):
     """Only desk has embedded agents; of other tasks the command says what to name."""
     (tmp_path / "tasks.jsonl").write_text('{"task_id": "t", "prompt": "Write notes.txt."}\n')
-    done = lhaw_record("pipeline", "own", "--from", tmp_path / "tasks.jsonl", "--store", tmp_path / "s")
+    done = called("pipeline", "own", "--from", tmp_path / "tasks.jsonl", "--store", tmp_path / "s")
     assert done.returncode == 1
     assert "--experiment FILE" in done.stderr

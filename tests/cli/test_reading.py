@@ -15,6 +15,7 @@ from tests.cli.experiments import ALL_KINDS, write_experiment
 from tests.cli.program import (
     all_tables,
     assert_same_tables,
+    called,
     count_events,
     end,
     interrupt,
@@ -33,7 +34,7 @@ def test_tables_and_sql_and_a_second_run_while_a_run_is_going(tmp_path):
 
     counted = lhaw_record("sql", store, "-c", "select count(*) as n from trials where is_success", "--format", "json")
     assert json.loads(counted.stdout)[0]["n"] >= 1
-    states = lhaw_record("sql", store, "-c", "select distinct trial_state from trials", "--format", "csv")
+    states = called("sql", store, "-c", "select distinct trial_state from trials", "--format", "csv")
     assert states.returncode == 0
     tables = lhaw_record("tables", store, "overall", "--format", "json")
     assert tables.returncode == 0, tables.stderr
@@ -65,10 +66,10 @@ def read_only(reference, tmp_path):
         path.chmod(0o755)
 
 
-def test_a_read_only_copy_elsewhere_gives_the_same_tables(reference, read_only):
+def test_a_read_only_copy_elsewhere_gives_the_same_tables(reference_tables, read_only):
     """A copy without write permission, under an awkward path, gives the same tables and stays as it was."""
     before = sorted(path.relative_to(read_only) for path in read_only.rglob("*"))
-    assert_same_tables(all_tables(read_only), all_tables(reference[1]))
+    assert_same_tables(all_tables(read_only), reference_tables)
     # root may write anywhere, so the child gives up that right where it has it
     is_root = os.geteuid() == 0 and shutil.which("setpriv")
     drop = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"] if is_root else []
@@ -82,13 +83,13 @@ def test_a_read_only_copy_elsewhere_gives_the_same_tables(reference, read_only):
 def test_tables_come_in_every_format(reference):
     """One table as text, CSV and JSON has the same columns and as many rows; all tables come as one JSON document."""
     _, store = reference
-    as_csv = lhaw_record("tables", store, "overall", "--format", "csv")
+    as_csv = called("tables", store, "overall", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(as_csv.stdout)))
-    (as_json,) = json.loads(lhaw_record("tables", store, "overall", "--format", "json").stdout).values()
+    (as_json,) = json.loads(called("tables", store, "overall", "--format", "json").stdout).values()
     assert len(rows) == len(as_json["rows"]) > 0
     assert list(rows[0]) == list(as_json["rows"][0])
-    assert list(json.loads(lhaw_record("tables", store, "--format", "json").stdout)) == [*TABLES]
-    as_text = lhaw_record("tables", store, "overall").stdout
+    assert list(json.loads(called("tables", store, "--format", "json").stdout)) == [*TABLES]
+    as_text = called("tables", store, "overall").stdout
     assert "pass_at_k" in as_text
 
 
@@ -96,9 +97,9 @@ def test_sql_gives_rows_in_every_format(reference):
     """NULL is empty in CSV and null in JSON, and columns of one name are all kept."""
     _, store = reference
     query = "select 1 as x, null as y, 'a,b' as x"
-    as_csv = lhaw_record("sql", store, "-c", query, "--format", "csv").stdout
+    as_csv = called("sql", store, "-c", query, "--format", "csv").stdout
     assert as_csv == 'x,y,x_2\n1,,"a,b"\n'
-    assert json.loads(lhaw_record("sql", store, "-c", query, "--format", "json").stdout) == [
+    assert json.loads(called("sql", store, "-c", query, "--format", "json").stdout) == [
         {"x": 1, "y": None, "x_2": "a,b"}
     ]
 
@@ -141,7 +142,7 @@ def test_the_prompt_reads_statements_from_standard_input(reference):
 def test_a_question_that_cannot_be_answered_is_refused_in_one_sentence(reference, tmp_path, arguments, words):
     """Exit 1, nothing on standard output, one sentence that names the thing; below it at most DuckDB's own marker."""
     places = {"STORE": str(reference[1]), "NOWHERE": str(tmp_path / "nowhere")}
-    done = lhaw_record(*(places.get(argument, argument) for argument in arguments))
+    done = called(*(places.get(argument, argument) for argument in arguments))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("lhaw-record: ")
     assert "Traceback" not in done.stderr
@@ -157,7 +158,7 @@ def test_a_store_of_a_newer_format_is_refused(reference, tmp_path):
     store.mkdir()
     (store / "store.json").write_text('{"format": 99}\n')
     for arguments in (["run", experiment, "--store", store], ["tables", store], ["log", "verify", store]):
-        done = lhaw_record(*arguments)
+        done = called(*arguments)
         assert done.returncode == 1
         assert "store format 99, this version reads 1" in done.stderr
         assert "Traceback" not in done.stderr

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from tests.cli.experiments import ALL_KINDS, BALANCED, write_experiment
-from tests.cli.program import lhaw_record, query, verify
+from tests.cli.program import called, lhaw_record, query, verify
 
 
 def plan_of(*arguments):
     """Return the rows of a plan by agent and condition."""
-    done = lhaw_record("run", *arguments, "--dry-run", "--format", "json")
+    done = called("run", *arguments, "--dry-run", "--format", "json")
     assert done.returncode == 0, done.stderr
     return {(row["agent"], row["condition"]): row for row in json.loads(done.stdout)}
 
@@ -49,14 +49,14 @@ def test_more_trials_run_only_what_is_new(tmp_path):
     """After raising ``trials`` the plan prices the new ones at the mean of the finished ones, and only those run."""
     experiment = write_experiment(tmp_path / "a.toml", trials=1)
     store = tmp_path / "store"
-    assert lhaw_record("run", experiment, "--store", store).returncode == 0
+    assert called("run", experiment, "--store", store).returncode == 0
     (mean_usd,) = query(store, "select sum(cost_usd) / 2 from costs")[0]
 
     rows = plan_of(write_experiment(experiment, trials=2), "--store", store)
     assert (rows["all", ""]["finished"], rows["all", ""]["to_run"]) == (2, 2)
     assert rows["all", ""]["expected_cost_usd"] == pytest.approx(2 * mean_usd)
 
-    done = lhaw_record("run", experiment, "--store", store)
+    done = called("run", experiment, "--store", store)
     assert done.returncode == 0, done.stderr
     assert "2 trials finished now, 0 left" in done.stderr
     assert query(store, "select count(*), max(attempt) from stg_trials_started") == [(4, 1)]
@@ -76,7 +76,7 @@ def test_a_changed_agent_is_a_new_trial(reference, tmp_path):
 def test_the_plan_is_data_in_every_format(tmp_path):
     """A plan as CSV and as JSON parses to the same rows; the narration of a real run never mixes with data."""
     experiment = write_experiment(tmp_path / "a.toml")
-    as_csv = lhaw_record("run", experiment, "--store", tmp_path / "s", "--dry-run", "--format", "csv").stdout
+    as_csv = called("run", experiment, "--store", tmp_path / "s", "--dry-run", "--format", "csv").stdout
     rows = list(csv.DictReader(io.StringIO(as_csv)))
     assert [row["trials"] for row in rows] == ["1", "1", "2"]
     done = lhaw_record("run", experiment, "--store", tmp_path / "s")

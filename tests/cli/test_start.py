@@ -23,6 +23,20 @@ def test_help_loads_no_heavy_library():
     assert done.stderr.strip() == "[]"
 
 
+def test_pandas_is_loaded_by_what_needs_it_and_by_nothing_else(reference):
+    """Reading a store does without it, though pyarrow asks for it; the model of all effects together still has it."""
+    code = (
+        "import sys, lhaw_record\n"
+        f"sys.argv = ['lhaw-record', 'tables', {str(reference[1])!r}, 'overall']\n"
+        "assert lhaw_record.main() == 0\n"
+        "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules\n"
+        f"assert lhaw_record.main(['tables', {str(reference[1])!r}, 'effects']) == 0\n"
+        "assert 'statsmodels' in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, "log_odds_ratio" in done.stdout) == (0, True), done.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "tables", "sql", "ask-user", "mcp-atlas", "log tail", "log verify"])
 def test_every_command_has_help_with_an_example(command):
     """Each command's help says what it does and ends with one example that names the command."""

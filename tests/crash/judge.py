@@ -13,6 +13,7 @@ from recorder.reader import read_envelopes, stream_ids
 from recorder.recovery import recover
 from recorder.store import MARKER, Store
 from recorder.verify import verify
+from tests.crash.unsynced import UnsyncedDisk
 from tests.crash.workload import APPENDS, append_of, stream_number
 
 
@@ -33,7 +34,7 @@ def problems_after(root: Path, acknowledged: Mapping[str, int], *, appends: int 
 def _problems(root: Path, acknowledged: Mapping[str, int], appends: int) -> list[str]:
     before = _streams(read_envelopes(root)) if (root / MARKER).exists() else {}
     found = [f"before recovery: {problem}" for problem in wrong_with(before, acknowledged, appends)]
-    store = Store.create(root)
+    store = Store.create(root, UnsyncedDisk())
     recover(store)
     after = _streams(read_envelopes(root))
     found += [f"after recovery: {problem}" for problem in wrong_with(after, acknowledged, appends)]

@@ -24,12 +24,17 @@ from recorder.disk import Disk
 from recorder.recovery import recover
 from recorder.store import Store
 from tests.crash.judge import Watching, problems_after
+from tests.crash.unsynced import UnsyncedDisk
 from tests.crash.workload import record
 
 MOMENTS = ("before", "middle", "after")
+LOOK_S = 0.002
+"""Between two looks: the writers shall have the processor too."""
+MENDING_S = 0.25
+"""About as long as the writers of a crowd take."""
 
 
-class KillingDisk(Disk):
+class KillingDisk(UnsyncedDisk):
     """Kills its own process at one moment of its n-th operation; a write can be cut in the middle."""
 
     def __init__(self, operation: int, moment: str) -> None:
@@ -110,6 +115,7 @@ def watch(children: list[Child], watching: Watching) -> Counter[str]:
     while left:
         left = [child for child in left if not child.has_ended()]
         watching.look()
+        time.sleep(LOOK_S)
     return sum((child.acknowledged() for child in children), Counter())
 
 
@@ -139,13 +145,13 @@ def kill_a_recovery(root: Path, operation: int, moment: str) -> tuple[list[str],
 
 def crowd(root: Path, operation: int, moment: str) -> tuple[list[str], bool]:
     """Let two writers, two recoverers and two compactors work at once, one writer to be killed, and a reader look."""
-    Store.create(root)
+    Store.create(root, UnsyncedDisk())
 
     def mend(work: Callable[[Store], object]) -> Callable[[Callable[[str], None]], None]:
         def again(_: Callable[[str], None]) -> None:
-            ends_s = time.monotonic() + 0.4
+            ends_s = time.monotonic() + MENDING_S
             while time.monotonic() < ends_s:
-                work(Store(root))
+                work(Store(root, UnsyncedDisk()))
 
         return again
 
@@ -154,7 +160,7 @@ def crowd(root: Path, operation: int, moment: str) -> tuple[list[str], bool]:
 
     children = [
         Child(write("a", KillingDisk(operation, moment))),
-        Child(write("b", Disk())),
+        Child(write("b", UnsyncedDisk())),
         *(Child(mend(recover)) for _ in range(2)),
         *(Child(mend(lambda store: compact(store, grace_s=0.0))) for _ in range(2)),
     ]

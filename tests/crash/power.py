@@ -18,6 +18,23 @@ from tests.crash.tracing import Operation
 SECTOR_BYTES = 512
 
 
+class Extreme(Random):
+    """No chance at all: ``Extreme(NOTHING)`` keeps only what was synced, ``Extreme(EVERYTHING)`` all that was done."""
+
+    def __init__(self, way: float) -> None:
+        super().__init__(0)
+        self._way = way
+
+    def random(self) -> float:
+        """Always choose the same way."""
+        return self._way
+
+
+NOTHING = 0.0
+EVERYTHING = 0.25
+"""The ways of ``_survivors`` and ``Power._torn`` that lose and keep everything."""
+
+
 class _File:
     """What is surely on the disk of a file, and what may be."""
 

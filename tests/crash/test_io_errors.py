@@ -10,13 +10,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from recorder.disk import Disk
 from recorder.errors import RecorderError
 from tests.crash.judge import problems_after
+from tests.crash.unsynced import UnsyncedDisk
 from tests.crash.workload import record
 
 
-class FailingDisk(Disk):
+class FailingDisk(UnsyncedDisk):
     """From the n-th operation on everything that needs room, or everything, fails with an error of the kernel."""
 
     def __init__(self, operation: int, error: int) -> None:

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.depth import at_depth
+
 SEED = int(os.environ.get("LHAW_RECORD_CRASH_SEED", "20261121"))
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "step", "least_deaths"),
-    [("writer", 1, 130), ("recovery", 1, 30), ("crowd", 2, 40)],
+    [("writer", 1, 130), ("recovery", 1, 30), ("crowd", at_depth(3, 1), at_depth(20, 60))],
 )
 def test_a_kill_at_any_operation_loses_nothing_acknowledged(tmp_path, scenario, step, least_deaths):
     """Before, in the middle of and after each write, sync, rename and removal, with a reader looking all the time."""

@@ -12,12 +12,19 @@ from recorder.compaction import compact
 from recorder.recovery import recover
 from recorder.store import MARKER, Store
 from tests.crash.judge import problems_after
-from tests.crash.power import Power, write_image
+from tests.crash.power import EVERYTHING, NOTHING, Extreme, Power, write_image
 from tests.crash.tracing import Operation, TracingDisk
 from tests.crash.workload import record
+from tests.support.depth import at_depth
 
 SEED = int(os.environ.get("LHAW_RECORD_CRASH_SEED", "20261121"))
-IMAGES_EACH = 60
+IMAGES_EACH = at_depth(6, 60)
+"""After each operation: the extremes, then some by chance."""
+TORN_WRITES = at_depth(4, 1)
+"""How many times as many images after a write: only there a commit may be torn, in more ways than all the others."""
+SECOND_CUTS = at_depth(10, 25) / 100
+"""The share of first cuts whose recovery is cut again."""
+EXTREMES = (Extreme(NOTHING), Extreme(EVERYTHING))
 
 
 def traced(root: Path, streams: int = 4) -> list[Operation]:
@@ -34,14 +41,18 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
         operations: What was done.
         folder: Where stores are made; each is removed again.
         seed: Of every choice.
-        images_each: Choices after each operation; those that give a disk again are left out.
+        images_each: Choices after each operation, the extremes first if there is room for more; those that give a disk
+            again are left out.
         begin: The first operation after which the power may go.
     """
     power, seen = Power(), set()
     for place, operation in enumerate(operations):
         power.follow(operation)
-        for each in range(images_each if place >= begin else 0):
-            image = power.image(Random(f"{seed}.{place}.{each}"))
+        images = images_each * (TORN_WRITES if operation.kind == "write" and images_each > 1 else 1)
+        for each in range(images if place >= begin else 0):
+            extremes = EXTREMES if images_each > len(EXTREMES) else ()
+            by_chance = Random(f"{seed}.{place}.{each}")
+            image = power.image(extremes[each] if each < len(extremes) else by_chance)
             key = hash((tuple(image.items()), tuple(power.acknowledged.items())))
             if key in seen:
                 continue
@@ -52,17 +63,22 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
             shutil.rmtree(root)
 
 
-@pytest.mark.parametrize(("streams", "images_each"), [(1, IMAGES_EACH), (4, IMAGES_EACH), (7, IMAGES_EACH // 3)])
-def test_a_power_cut_at_any_instant_loses_nothing_acknowledged(tmp_path, streams, images_each):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("streams", "images_each", "least_cuts"),
+    [(1, IMAGES_EACH, at_depth(100, 300)), (4, IMAGES_EACH, at_depth(200, 600)), (7, IMAGES_EACH // 2, 250)],
+)
+def test_a_power_cut_at_any_instant_loses_nothing_acknowledged(tmp_path, streams, images_each, least_cuts):
     """Many disks, after each operation of recording, sealing, compacting and removing."""
     cases = 0
     for case, root, power in cuts(traced(tmp_path / "whole", streams), tmp_path, str(SEED), images_each):
         assert problems_after(root, power.acknowledged) == [], case
         cases += 1
     print(f"{cases} power cuts with {streams} streams, seed {SEED}")
-    assert cases > 300
+    assert cases > least_cuts
 
 
+@pytest.mark.slow
 def test_a_power_cut_during_recovery_loses_nothing_either(tmp_path):
     """Disks that a first cut left, cut again after each operation of their recovery and compaction."""
     operations, cases = traced(tmp_path / "whole"), 0
@@ -70,7 +86,7 @@ def test_a_power_cut_during_recovery_loses_nothing_either(tmp_path):
     (tmp_path / "second").mkdir()
     chance = Random(SEED)
     for case, root, power in cuts(operations, tmp_path / "first", str(SEED), 1, begin=len(operations) // 4):
-        if not (root / MARKER).exists() or chance.random() < 0.75:
+        if not (root / MARKER).exists() or chance.random() > SECOND_CUTS:
             continue
         disk = TracingDisk(root)
         begin = len(disk.operations)
@@ -81,4 +97,4 @@ def test_a_power_cut_during_recovery_loses_nothing_either(tmp_path):
             assert problems_after(second, power.acknowledged) == [], f"{case}, then in recovery {again}"
             cases += 1
     print(f"{cases} power cuts during recovery, seed {SEED}")
-    assert cases > 300
+    assert cases > at_depth(100, 300)

@@ -31,7 +31,7 @@ async def test_everything_appended_is_read_back_in_order(tmp_path):
 async def test_rotation_seals_while_the_run_goes_on(tmp_path):
     """A journal that grew too long becomes a segment; readers see one stream across both all the time."""
     store = Store.create(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=4000) as recorder:
+    async with Recorder(store, "exp", rotate_bytes=8000) as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         for index in range(100):
             await stream.append(started(index), finished(index))
@@ -56,7 +56,7 @@ async def test_a_reader_never_sees_a_gap_or_a_duplicate_while_sealing(tmp_path):
                 assert sequences == list(range(len(sequences)))
             looks += 1
 
-    async with Recorder(store, "exp", rotate_bytes=8000) as recorder, anyio.create_task_group() as tasks:
+    async with Recorder(store, "exp", rotate_bytes=16_000) as recorder, anyio.create_task_group() as tasks:
         tasks.start_soon(look)
         for prefix in "abc":
             await record_streams(recorder, 10, 10, prefix=prefix)

@@ -10,6 +10,7 @@ import lhaw_record
 from analytics import store as stores
 from analytics.checks import checks
 from analytics.tables import TABLES, table
+from analytics.views import named_in
 from recorder.errors import StoreError
 from recorder.events import TrialFailed, TrialFinished, TrialStarted
 from recorder.reader import read_envelopes
@@ -20,7 +21,7 @@ from recorder.verify import verify
 from runners.models.history import rebuild_requests
 
 EVENTS = 14_000
-LACKING = {"by_persona", "by_strategy", "controls", "over_asking", "trajectory"}
+LACKING = {"by_persona", "by_strategy", "controls", "grader_agreement", "over_asking", "trajectory"}
 MACHINE = {"recorded_at_us": 0, "elapsed_ns": 0, "writer_id": ""}
 
 
@@ -42,7 +43,7 @@ def streams(made):
 
 def rows(root: Path, query: str):
     """The rows of a query over the views."""
-    connection = stores.open(root)
+    connection = stores.open(root, only=named_in(query))
     try:
         return connection.execute(query).fetchall()
     finally:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from lhaw_record import main
+from recorder.no_pandas import allow_pandas, refuse_pandas
 from recorder.values import Checkpoint
 from runners.benchmarks import known_benchmarks, open_benchmark
 from runners.benchmarks.contract import problems_of
@@ -99,6 +100,21 @@ def test_a_package_that_cannot_be_opened_is_named(offering, name, code, message)
     with pytest.raises(ExperimentError, match=message):
         offering(name, code)
     assert name in known_benchmarks()
+
+
+def test_a_package_may_need_pandas(offering):
+    """Our program keeps pandas out of its way; the benchmark of somebody else finds nothing in its own."""
+    code = (
+        "import sys\nfrom runners.benchmarks.desk import DeskBenchmark\nfinders = list(sys.meta_path)\n"
+        "def open_benchmark(*_):\n    found = DeskBenchmark()\n    found.name = 'tabular'\n"
+        "    found.finders = finders\n    return found\n"
+    )
+    before = list(sys.meta_path)
+    refuse_pandas()
+    try:
+        assert offering("tabular", code).finders == before
+    finally:
+        allow_pandas()
 
 
 def test_an_unknown_benchmark_says_what_there_is(tmp_path):

@@ -1,6 +1,7 @@
 """Which rows can run here, and why the others cannot: decided from files, without starting a server."""
 
 import tomllib
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import msgspec
 
 from recorder.resources import data_path
 from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
+from runners.benchmarks.mcp_atlas.credentials import missing_credentials
 from runners.benchmarks.mcp_atlas.rows import Row
 from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, how_to_install, installed_version
 
@@ -39,11 +41,12 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where rows are to run: the data, the installed servers, and the stand-ins that may be used."""
+    """Where rows are to run: the data, the installed servers, and what they may use: stand-ins, the network."""
 
     data: Path
     servers: Path
     stand_ins: tuple[str, ...] = ()
+    has_network: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -64,12 +67,12 @@ def availability(row: Row, place: Place) -> Availability:
         reasons.append(known.problem)
     for name in sorted(enabled | set(needed or ())):
         spec = catalog().servers.get(name)
-        problem = _problem(name, spec, place)
+        problems = list(problems_of(name, spec, place))
         is_needed = needed is None or name in needed
-        if problem is None and spec is not None and (is_needed or spec.kind != "stand_in"):
+        if not problems and spec is not None and (is_needed or spec.kind != "stand_in"):
             servers.append(spec)
-        elif problem is not None and is_needed:
-            reasons.append(problem)
+        elif is_needed:
+            reasons += problems
     unknown = sorted(tool for tool in row.enabled_tools if catalog().split(tool) is None)
     if unknown and needed is None:
         reasons.append(f"unknown server of tool {unknown[0]}")
@@ -89,14 +92,20 @@ def _needed(row: Row, known: Needs | None) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(split[0] for split in names if split))
 
 
-def _problem(name: str, spec: ServerSpec | None, place: Place) -> str | None:
+def problems_of(name: str, spec: ServerSpec | None, place: Place) -> Iterator[str]:
+    """Yield everything that stands against running a server in a place, each with the remedy."""
     if spec is None:
-        return f"server {name} {catalog().unavailable.get(name, 'is unknown')}"
+        yield f"server {name} {catalog().unavailable.get(name, 'is unknown')}"
+        return
+    if spec.needs_network and not place.has_network:
+        yield f"server {name} needs the network; allow_network = true lets such servers have it"
     if installed_version(spec, place.servers) is None:
-        return f"server {name} is not installed; {how_to_install(spec)}"
-    if spec.kind == "stand_in" and name not in place.stand_ins:
-        return f"server {name} cannot be installed; a stand-in may replace it: stand_ins = [{name!r}]"
-    return None
+        yield f"server {name} is not installed; {how_to_install(spec)}"
+    elif spec.kind == "stand_in" and name not in place.stand_ins:
+        yield f"server {name} cannot be installed; a stand-in may replace it: stand_ins = [{name!r}]"
+    missing = missing_credentials(spec)
+    if missing:
+        yield f"server {name} needs credentials in the environment: set {', '.join(missing)}"
 
 
 def _data(row: Row, known: Needs | None) -> list[str]:

@@ -1,16 +1,18 @@
 """The MCP-Atlas benchmark: published rows as tasks, real servers as tools, claims as checkpoints."""
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 
-from recorder.canonical import digest
+from recorder.canonical import canonical_json, digest
 from recorder.values import Checkpoint, Task, Variant
 from runners.benchmarks.mcp_atlas.answers import ANSWERS
 from runners.benchmarks.mcp_atlas.availability import Availability, Place, availability
 from runners.benchmarks.mcp_atlas.claims import MATCHER
 from runners.benchmarks.mcp_atlas.confinement import confined, unconfined
+from runners.benchmarks.mcp_atlas.credentials import secrets_of_servers, with_credentials
 from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment, OfferedTool
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.benchmarks.mcp_atlas.playbook import Playbook, playbooks
@@ -24,7 +26,7 @@ from runners.benchmarks.mcp_atlas.specs import (
     runtime_roots,
 )
 from runners.benchmarks.mcp_atlas.world import data_digest, private_copy
-from runners.benchmarks.protocol import Environment, EnvironmentSettings
+from runners.benchmarks.protocol import Artifact, Environment, EnvironmentSettings
 from runners.errors import ToolBoundaryError
 from runners.models.replay import Reference, ReferenceCall
 
@@ -81,6 +83,10 @@ class McpAtlasBenchmark:
             if self.availability[row.task_id].is_runnable and (book := _playbook(row))
             for variant in book.variants_of(self.name, row.prompt)
         ]
+
+    def secrets(self) -> frozenset[str]:
+        """Return what servers are told in secret, so that it is never recorded."""
+        return secrets_of_servers(os.environ)
 
     def system_prompt(self) -> str:
         """Return nothing: the benchmark's agents get one user message."""
@@ -146,7 +152,27 @@ class McpAtlasBenchmark:
                     row.trajectory or (),
                     self._judge,
                     data_at=None if self._is_confined else str(copy),
+                    facts=(self._facts(found.servers, servers),),
                 )
+
+    def _facts(self, specs: Sequence[ServerSpec], servers: Sequence[RunningServer]) -> Artifact:
+        """Which servers a trial really had: package and version as installed, and what each said about itself."""
+        described = [
+            {
+                "server": spec.recorded_name,
+                "package": spec.package,
+                "version": installed_version(spec, self._place.servers),
+                "pinned_version": spec.version,
+                "says": server.info,
+                "tools": len(server.tools),
+                "is_confined": self._is_confined,
+                "has_network": spec.needs_network or not self._is_confined,
+            }
+            for spec, server in zip(specs, servers, strict=True)
+        ]
+        return Artifact(
+            name="servers.json", role="environment", media_type="application/json", content=canonical_json(described)
+        )
 
     def _plan(self, spec: ServerSpec, copy: Path, settings: EnvironmentSettings) -> ServerPlan:
         return server_plan(
@@ -201,11 +227,13 @@ def server_plan(
     Raises:
         SandboxBoundaryError: It has to be confined and bubblewrap is missing.
     """
-    command = command_of(spec, servers)
+    command = [with_credentials(part) for part in command_of(spec, servers)]
+    variables = {name: with_credentials(value) for name, value in spec.variables.items()}
+    readable = runtime_roots(spec, servers)
     process = (
-        confined(command, spec.variables, data, runtime_roots(spec, servers), file_mb)
+        confined(command, variables, data, readable, file_mb, has_network=spec.needs_network)
         if is_confined
-        else unconfined(command, spec.variables, data)
+        else unconfined(command, variables, data)
     )
     return ServerPlan(name=spec.recorded_name, process=process, call_seconds=call_seconds)
 

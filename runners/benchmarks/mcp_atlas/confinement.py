@@ -11,6 +11,14 @@ from runners.errors import SandboxBoundaryError
 DATA_MOUNT = "/data"
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
+_NETWORK_FILES = (
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/ssl",
+    "/etc/ca-certificates",
+    "/etc/pki",
+)
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -28,12 +36,19 @@ def has_bubblewrap() -> bool:
 
 
 def confined(
-    command: list[str], variables: dict[str, str], data: Path, readable: list[Path], file_mb: int
+    command: list[str],
+    variables: dict[str, str],
+    data: Path,
+    readable: list[Path],
+    file_mb: int,
+    *,
+    has_network: bool = False,
 ) -> ProcessPlan:
     """Return a plan that runs a server in bubblewrap.
 
     It has no network, sees the system and ``readable`` read-only and nothing else of the host, may write to its data
-    and to an empty scratch folder, and dies with us.
+    and to an empty scratch folder, and dies with us. Variables are in its environment, not on the command line that
+    every user of the machine can read.
 
     Args:
         command: The server's command line; its programs lie in the system or below ``readable``.
@@ -41,6 +56,7 @@ def confined(
         data: The host folder that becomes ``/data``.
         readable: Host folders that the server needs, mounted where they are.
         file_mb: Largest file that it may write, in MiB, where ``prlimit`` is installed.
+        has_network: Whether it shares the host's network, with its names and certificates.
 
     Raises:
         SandboxBoundaryError: bubblewrap is not installed.
@@ -53,14 +69,15 @@ def confined(
             kind="bubblewrap_missing",
             is_retry_owed=False,
         )
-    plan = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
+    plan = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    plan += ["--share-net"] if has_network else []
     for folder in _SYSTEM_FOLDERS:
         path = Path(folder)
         if path.is_symlink():
             plan += ["--symlink", str(path.readlink()), folder]
         elif path.is_dir():
             plan += ["--ro-bind", folder, folder]
-    for file in _SYSTEM_FILES:
+    for file in (*_SYSTEM_FILES, *(_NETWORK_FILES if has_network else ())):
         plan += ["--ro-bind-try", file, file]
     plan += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home"]  # noqa: S108
     plan += ["--bind", str(data), DATA_MOUNT]
@@ -70,9 +87,7 @@ def confined(
             plan += ["--ro-bind", root, root]
     plan += ["--remount-ro", "/", "--chdir", DATA_MOUNT]
     inside = {"PATH": _PATH, "HOME": "/home", "LANG": "C.UTF-8", "TMPDIR": "/tmp", **variables}  # noqa: S108
-    for name, value in inside.items():
-        plan += ["--setenv", name, value]
-    return ProcessPlan(command=[*plan, "--", *_limited(file_mb), *command], environment={"PATH": _PATH}, directory=data)
+    return ProcessPlan(command=[*plan, "--", *_limited(file_mb), *command], environment=inside, directory=data)
 
 
 def unconfined(command: list[str], variables: dict[str, str], data: Path) -> ProcessPlan:

@@ -15,7 +15,7 @@ from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.benchmarks.mcp_atlas.server import RunningServer
 from runners.benchmarks.mcp_atlas.world import mount_pattern, translated
-from runners.benchmarks.protocol import AskJudge, CheckpointResult, Grade, ToolResult
+from runners.benchmarks.protocol import Artifact, AskJudge, CheckpointResult, Grade, ToolResult
 from runners.conversation import ToolDefinition
 from runners.errors import GraderError
 
@@ -38,6 +38,7 @@ class McpAtlasEnvironment:
         recorded: The reference's calls, to compare live results with.
         judge: Grades claims with a model; None for the deterministic matcher.
         data_at: Where the data really lies, for servers that are not confined; None when it is at ``/data``.
+        facts: What is recorded of the servers.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class McpAtlasEnvironment:
         recorded: Sequence[RecordedCall],
         judge: ClaimJudge | None,
         data_at: str | None = None,
+        facts: tuple[Artifact, ...] = (),
     ) -> None:
         self._task = task
         self._offered = offered
         self._judge = judge
         self._data_at = data_at
+        self.facts = facts
         self._recorded: dict[bytes, list[str]] = {}
         for call in recorded:
             if call.result is not None:

@@ -81,11 +81,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Install the servers that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(prog="mcp-servers", description="Install MCP servers for the mcp_atlas benchmark.")
     parser.add_argument("servers", nargs="*", help="server names; default: the ones that the live tasks need")
-    parser.add_argument("--all", action="store_true", help="every server of the catalog")
+    parser.add_argument("--all", action="store_true", help="every server of the catalog that needs no network")
     parser.add_argument("--directory", type=Path, default=None, help="where to (default: see the documentation)")
     parsed = parser.parse_args(arguments)
     known = catalog().servers
-    names = list(known) if parsed.all else parsed.servers or [name for name, spec in known.items() if spec.is_core]
+    offline = [name for name, spec in known.items() if not spec.needs_network]
+    core = [name for name, spec in known.items() if spec.is_core]
+    names = [*(offline if parsed.all else ()), *parsed.servers] or core
     directory = (parsed.directory or servers_directory()).expanduser().resolve()
     try:
         install_servers(names, directory, lambda line: print(line, file=sys.stderr))  # noqa: T201

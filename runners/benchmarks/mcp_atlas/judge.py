@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from recorder.canonical import digest
 from recorder.resources import data_path
 from runners.benchmarks.mcp_atlas.claims import ClaimScore
 from runners.benchmarks.protocol import AskJudge
-from runners.errors import ExperimentError, GraderError
+from runners.errors import ExperimentError, GraderError, UnusableReply
 
 _SCORES = {"fulfilled": 1.0, "partially_fulfilled": 0.5, "not_fulfilled": 0.0}
 _SEPARATOR = "\n---\n"
@@ -28,25 +28,31 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class ClaimJudge:
-    """The wording of the judge.
+    """The judge: a wording, and the model that is asked.
 
     Args:
         path: A template like the bundled ``data/prompts/claim_judge.md``: the system prompt, a line of three dashes,
             and the user prompt with ``{claim}`` and ``{answer}``; the bundled one if None.
+        model: The model's name; another model is another judge.
+        parameters: Its generation parameters, without the seed; others are another judge.
 
     Raises:
-        ExperimentError: The template lacks one of its parts.
+        ExperimentError: The template cannot be read, or lacks one of its parts.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        source = (path or data_path("prompts", "claim_judge.md")).read_text(encoding="utf-8")
-        self._system, separator, self._user = source.partition(_SEPARATOR)
+    def __init__(self, path: Path | None, model: str, parameters: Mapping[str, Any]) -> None:
+        try:
+            source = (path or data_path("prompts", "claim_judge.md")).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ExperimentError(f"{path}: the claim judge's template cannot be read: {error}") from error
+        system, separator, self._user = source.partition(_SEPARATOR)
         if not separator or "{claim}" not in self._user or "{answer}" not in self._user:
             raise ExperimentError(
                 f"{path}: a claim judge's template has a system prompt, a line '---', and a user prompt with {{claim}} "
                 "and {answer}; copy data/prompts/claim_judge.md"
             )
-        self.name = f"mcp_atlas/judge-1-{digest(source)[:12]}"
+        self.system = system.strip()
+        self.name = f"mcp_atlas/judge-1-{digest([source, dict(parameters)])[:12]}:{model}"
 
     async def score(self, claims: Sequence[str], answer: str, ask: AskJudge) -> list[ClaimScore]:
         """Ask about every claim by itself; the judge sees the claim and the answer only.
@@ -56,16 +62,34 @@ class ClaimJudge:
         """
         return [await self._score_one(claim, answer, ask) for claim in claims]
 
+    def user(self, claim: str, answer: str) -> str:
+        """Return the user prompt for one claim."""
+        return self._user.replace("{claim}", claim).replace("{answer}", answer).strip()
+
+    def repair(self, problem: str) -> None:
+        """Return nothing: an unusable reply is asked for again as before."""
+
+    def read(self, reply: str) -> ClaimScore:
+        """Return the score of a reply.
+
+        Raises:
+            UnusableReply: It holds no verdict.
+        """
+        verdict = parse_verdict(reply)
+        if verdict is None:
+            raise UnusableReply(f"it holds no verdict; it began {reply[:120]!r}")
+        return ClaimScore(_SCORES[verdict.label], f"{verdict.reason} (confidence {verdict.confidence:g})")
+
     async def _score_one(self, claim: str, answer: str, ask: AskJudge) -> ClaimScore:
-        user = self._user.replace("{claim}", claim).replace("{answer}", answer).strip()
-        reply = ""
+        problem = ""
         for _ in range(_ATTEMPTS):
-            reply = await ask(self._system.strip(), user)
-            verdict = parse_verdict(reply)
-            if verdict is not None:
-                return ClaimScore(_SCORES[verdict.label], f"{verdict.reason} (confidence {verdict.confidence:g})")
+            reply = await ask(self.system, self.user(claim, answer))
+            try:
+                return self.read(reply)
+            except UnusableReply as error:
+                problem = str(error)
         raise GraderError(
-            f"the judge gave no usable verdict in {_ATTEMPTS} attempts; its last reply began {reply[:120]!r}",
+            f"the judge gave no usable verdict in {_ATTEMPTS} attempts; of the last reply: {problem}",
             kind="malformed_verdict",
         )
 

@@ -12,6 +12,7 @@ from runners.benchmarks.mcp_atlas.rows import read_rows
 from runners.benchmarks.mcp_atlas.specs import catalog, servers_directory
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
+from runners.plan import DEFAULT_PARAMETERS
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,6 +23,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     servers: str | None = None
     stand_ins: tuple[str, ...] = ()
     allow_unconfined: bool = False
+    allow_network: bool = False
     claim_judge: str | None = None
 
 
@@ -53,12 +55,13 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec | Non
         raise ExperimentError(f"key 'benchmark.data': {data} is no folder; name the folder that servers see as /data")
     servers = (base / chosen.servers).resolve() if chosen.servers else servers_directory()
     judge = None
-    if grader is not None and grader.kind == "judge":
-        judge = ClaimJudge((base / chosen.claim_judge).resolve() if chosen.claim_judge else None)
+    if grader is not None and grader.judge is not None and grader.kind == "judge":
+        wording = (base / chosen.claim_judge).resolve() if chosen.claim_judge else None
+        judge = ClaimJudge(wording, grader.judge.model, {**DEFAULT_PARAMETERS, **grader.judge.parameters})
     rows = read_rows([(base / path).resolve() for path in chosen.rows])
     benchmark = McpAtlasBenchmark(
         rows,
-        Place(data=data, servers=servers, stand_ins=chosen.stand_ins),
+        Place(data=data, servers=servers, stand_ins=chosen.stand_ins, has_network=chosen.allow_network),
         judge,
         is_confined=not chosen.allow_unconfined,
     )

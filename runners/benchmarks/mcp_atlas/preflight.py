@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
-from runners.benchmarks.mcp_atlas.availability import Place, availability
+from runners.benchmarks.mcp_atlas.availability import Place, availability, problems_of
 from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark, server_plan
 from runners.benchmarks.mcp_atlas.confinement import has_bubblewrap
+from runners.benchmarks.mcp_atlas.credentials import credentials_of
 from runners.benchmarks.mcp_atlas.rows import Row, read_rows
 from runners.benchmarks.mcp_atlas.server import RunningServer, running_servers
-from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, how_to_install, installed_version, servers_directory
+from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, installed_version, servers_directory
 from runners.benchmarks.mcp_atlas.world import private_copy
 from runners.errors import ExperimentError, ToolBoundaryError
 
@@ -48,19 +49,23 @@ class ServerCheck(msgspec.Struct, frozen=True, kw_only=True):
     tools: int | None = None
     noise_lines: int = 0
     lacking_tools: tuple[str, ...] = ()
+    credentials: tuple[str, ...] = ()
     problem: str | None = None
 
 
 PREFLIGHT_COLUMNS = ("kind", "name", "is_runnable", "reference", "variants", "claims", "tools", "stand_ins", "details")
 
 
-async def preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None = None) -> list[dict[str, Any]]:
-    """Check rows against this machine, starting every installed server that they enable once.
+async def preflight(
+    rows_paths: Sequence[Path], data: Path, servers: Path | None = None, *, has_network: bool = False
+) -> list[dict[str, Any]]:
+    """Check rows against this machine, starting every server that they enable and that can be started, once.
 
     Args:
         rows_paths: Rows files.
         data: The folder that servers see as ``/data``.
         servers: Where the servers are installed; the usual folder if None.
+        has_network: Whether servers that need the network get it.
 
     Returns:
         Mappings with the ``PREFLIGHT_COLUMNS``: one of kind ``row`` for each row, then one of kind ``server`` for each
@@ -71,7 +76,7 @@ async def preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None
         ExperimentError: The data folder is not there.
     """
     rows = read_rows(rows_paths)
-    place = _place(data, servers)
+    place = _place(data, servers, has_network=has_network)
     enabled: dict[str, set[str]] = {}
     for row in rows:
         for tool in row.enabled_tools:
@@ -85,21 +90,27 @@ async def preflight(rows_paths: Sequence[Path], data: Path, servers: Path | None
     return [*(_row_columns(_check_row(row, place, listed)) for row in rows), *map(_server_columns, checks)]
 
 
-def _place(data: Path, servers: Path | None) -> Place:
+def _place(data: Path, servers: Path | None, *, has_network: bool) -> Place:
     """A preflight shows what stand-ins make possible; an experiment file has to allow each by name."""
     if not data.is_dir():
         raise ExperimentError(f"{data} is no folder; name the folder that servers see as /data")
     stand_ins = tuple(name for name, spec in catalog().servers.items() if spec.kind == "stand_in")
-    return Place(data=data.resolve(), servers=servers or servers_directory(), stand_ins=stand_ins)
+    installed = servers or servers_directory()
+    return Place(data=data.resolve(), servers=installed, stand_ins=stand_ins, has_network=has_network)
 
 
 async def _check_server(spec: ServerSpec, place: Place, copy: Path, enabled: set[str]) -> ServerCheck:
     installed = installed_version(spec, place.servers)
     check = ServerCheck(
-        server=spec.recorded_name, package=spec.package, pinned_version=spec.version, installed_version=installed
+        server=spec.recorded_name,
+        package=spec.package,
+        pinned_version=spec.version,
+        installed_version=installed,
+        credentials=credentials_of(spec),
     )
-    if installed is None:
-        return msgspec.structs.replace(check, problem=f"not installed; {how_to_install(spec)}")
+    problems = [problem.removeprefix(f"server {spec.name} ") for problem in problems_of(spec.name, spec, place)]
+    if problems:
+        return msgspec.structs.replace(check, problem="; ".join(problems))
     plan = server_plan(spec, place.servers, copy, _FILE_MB, _CALL_SECONDS, is_confined=has_bubblewrap())
     async with running_servers([plan]) as (server,):
         try:
@@ -169,11 +180,12 @@ def _server_columns(server: ServerCheck) -> dict[str, Any]:
     version += "" if version == server.pinned_version else f" (pinned: {server.pinned_version})"
     said = f"says {server.info_name} {server.info_version}, protocol {server.protocol}"
     noise = f"; {server.noise_lines} lines of noise on standard output" if server.noise_lines else ""
+    given = f"; given {', '.join(server.credentials)}" if server.credentials and not server.problem else ""
     lacking = f"; enabled but not listed: {', '.join(server.lacking_tools)}" if server.lacking_tools else ""
     return {
         "kind": "server",
         "name": server.server,
         "is_runnable": None,
         "tools": None if server.tools is None else str(server.tools),
-        "details": f"{server.package} {version}: {server.problem or said}{noise}{lacking}",
+        "details": f"{server.package} {version}: {server.problem or said}{given}{noise}{lacking}",
     }

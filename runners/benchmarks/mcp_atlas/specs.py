@@ -21,18 +21,21 @@ STAND_IN_SUFFIX = " (stand-in)"
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One server: its package and pin, the program that it installs, and how it is started.
 
-    ``environment`` names the virtual environment of a Python server; ``is_core`` marks the ones that the live tasks
-    and tests need, which is what is installed by default.
+    ``environment`` names the virtual environment of a Python server; without ``program`` an npm package's own is taken,
+    as npx would; ``is_core`` marks the ones that the live tasks
+    and tests need, which is what is installed by default. A value of ``arguments`` and ``variables`` may name variables
+    of the environment as ``${NAME}``.
     """
 
     kind: Literal["pip", "npm", "stand_in"]
     package: str
     version: str
-    program: str
+    program: str = ""
     arguments: tuple[str, ...] = ()
     variables: dict[str, str] = {}
     environment: str | None = None
     is_core: bool = False
+    needs_network: bool = False
     name: str = ""
 
     @property
@@ -163,8 +166,10 @@ def runtime_roots(spec: ServerSpec, directory: Path) -> list[Path]:
 def _npm_program(spec: ServerSpec, directory: Path) -> Path:
     package = npm_package(spec, directory)
     programs = json.loads((package / "package.json").read_text(encoding="utf-8"))["bin"]
-    path = programs if isinstance(programs, str) else programs[spec.program]
-    return package / str(path)
+    if isinstance(programs, str):
+        return package / programs
+    named = spec.program or (next(iter(programs)) if len(programs) == 1 else spec.package.rpartition("/")[2])
+    return package / str(programs[named])
 
 
 def _node() -> str:

@@ -1,27 +1,38 @@
-"""One browser and one page of each kind for all tests of the report."""
+"""One browser for each worker and one page of each kind for all tests of the report."""
 
+import msgspec
 import pytest
 
+from analytics.report import Page
 from tests.analytics.report import pages
 from tests.analytics.report.browser import browser, program
+from tests.support.once import made_once
+
+
+def _made_once(factory, name, make):
+    folder = made_once(
+        factory, f"page-{name}", lambda new: (new / "page.json").write_bytes(msgspec.json.encode(make()))
+    )
+    return msgspec.json.decode((folder / "page.json").read_bytes(), type=Page)
 
 
 @pytest.fixture(scope="session")
-def busy_page():
+def busy_page(tmp_path_factory):
     """The page about the busy store."""
-    return pages.page_about(pages.busy_store().snapshot())
+    return _made_once(tmp_path_factory, "busy", lambda: pages.page_about(pages.busy_store().snapshot()))
 
 
 @pytest.fixture(scope="session")
-def hostile_page():
+def hostile_page(tmp_path_factory):
     """The page about the hostile store."""
-    return pages.page_about(pages.hostile_store().snapshot(), name=pages.ATTACK)
+    store = pages.hostile_store
+    return _made_once(tmp_path_factory, "hostile", lambda: pages.page_about(store().snapshot(), name=pages.ATTACK))
 
 
 @pytest.fixture(scope="session")
-def mixed_page():
+def mixed_page(tmp_path_factory):
     """The page about a store with two benchmarks."""
-    return pages.page_about(pages.mixed_store().snapshot())
+    return _made_once(tmp_path_factory, "mixed", lambda: pages.page_about(pages.mixed_store().snapshot()))
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from analytics.render import to_json
-from analytics.store import connect
 from analytics.tables import TABLES, table
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store
-from tests.analytics.report.pages import ATTACK, busy_store, page_about, written
+from tests.analytics.report.pages import ATTACK, page_about, written
 
 OPEN_TABLES = """
 (async () => {
@@ -95,13 +94,9 @@ def test_its_policy_keeps_the_network_out(view, busy_address):
     assert view.value("document.title") == "Report of some store"
 
 
-def test_tables_show_the_numbers_of_the_tables(view, busy_address):
+def test_tables_show_the_numbers_of_the_tables(view, connection, busy_address):
     """Every column of every table on the page equals the JSON of the tables command, number for number."""
-    connection = connect(busy_store().snapshot())
-    try:
-        expected = json.loads(to_json([table(connection, name) for name in TABLES]))
-    finally:
-        connection.close()
+    expected = json.loads(to_json([table(connection, name) for name in TABLES]))
     view.open(busy_address)
     view.value(OPEN_TABLES)
     shown = view.value(SHOWN_TABLES)

@@ -19,7 +19,7 @@ PATIENCE_S = 40.0
 async def daemon_at(root, *, token=None, max_trials=4, store=None):
     """A daemon that supervises, and a client of its application; it is stopped in order afterwards."""
     async with opened_daemon(store or Store.create(root), max_trials) as daemon:
-        pages = page_routes(daemon, Reports(daemon.store, lambda _: b"<p>report</p>"), has_token=token is not None)
+        pages = page_routes(daemon, Reports(daemon.store, lambda *_: b"<p>report</p>"), has_token=token is not None)
         transport = httpx.ASGITransport(application(daemon, token, pages))
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321") as client,

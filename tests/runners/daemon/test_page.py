@@ -51,7 +51,7 @@ class Served:
         with bound("127.0.0.1", 0) as listener:
             async with opened_daemon(Store.create(self._root), 1) as daemon:
                 self.daemon = daemon
-                reports = Reports(daemon.store, lambda _: b"<!doctype html><title>the report</title>")
+                reports = Reports(daemon.store, lambda *_: b"<!doctype html><title>the report</title>")
                 pages = page_routes(daemon, reports, has_token=self._token is not None)
                 app = application(daemon, self._token, pages)
                 config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)

@@ -2,32 +2,33 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
 from recorder.address import open_address, store_address
 from recorder.events import QuestionJudged, RunFinished, RunStarted
 from recorder.reader import read_snapshot
-from tests.cli.program import end, interrupt, lhaw_record, start, verify
+from tests.cli.program import called, end, interrupt, lhaw_record, start, verify, wait_until
 from tests.runners.judging.stores import CONFIRMED, FLAGS, JUDGE, Judge, asking, events_of, on_disk
-from tests.support.chat_server import ChatServer
+from tests.support.chat_server import server_beside
 from tests.support.faults import Fault
 
 FAILURE_MODES = ("--kind", "failure-modes", "--model", JUDGE)
 
 
-async def run(*arguments, **options):
-    """Run the program beside the server that lives in this process's loop."""
-    return await asyncio.to_thread(lhaw_record, *arguments, **options)
+def written_to(place, written):
+    """A store on the disk."""
+    return asyncio.run(on_disk(place, written))
 
 
-async def test_judging_from_the_command_line(tmp_path):
+def test_judging_from_the_command_line(tmp_path):
     """A dry run asks and writes nothing; a run judges all and exits 0; a second one finds nothing left to do."""
-    store = await on_disk(tmp_path / "store", asking(2))
+    store = written_to(tmp_path / "store", asking(2))
     before = read_snapshot(store.root).segments
-    async with ChatServer(Judge(FLAGS)) as server:
+    with server_beside(Judge(FLAGS)) as server:
         arguments = ("judge", store.root, *FAILURE_MODES, "--api-base", server.url, "--format", "json")
-        dry = await run(*arguments, "--dry-run")
+        dry = called(*arguments, "--dry-run")
         assert (dry.returncode, server.requests) == (0, []), dry.stderr
         assert json.loads(dry.stdout) == [
             {
@@ -43,11 +44,11 @@ async def test_judging_from_the_command_line(tmp_path):
             }
         ]
         assert read_snapshot(store.root).segments == before
-        done = await run(*arguments)
+        done = lhaw_record(*arguments)
         assert (done.returncode, len(server.requests)) == (0, 2), done.stderr
         assert json.loads(done.stdout)[0]["judged"] == 2
         assert "2 tried, 0 left" in done.stderr
-        again = await run(*arguments)
+        again = called(*arguments)
     assert (again.returncode, len(server.requests)) == (0, 2)
     assert server.requests[0]["temperature"] == 0
     config = json.loads(events_of(store, RunStarted)[-1].config_json)
@@ -55,11 +56,11 @@ async def test_judging_from_the_command_line(tmp_path):
     verify(store.root)
 
 
-async def test_a_judge_without_a_verdict_exits_1(tmp_path):
+def test_a_judge_without_a_verdict_exits_1(tmp_path):
     """What is left is said, with the reason; the same command goes on."""
-    store = await on_disk(tmp_path / "store", asking(1))
-    async with ChatServer(Judge("no")) as server:
-        done = await run("judge", store.root, *FAILURE_MODES, "--api-base", server.url)
+    store = written_to(tmp_path / "store", asking(1))
+    with server_beside(Judge("no")) as server:
+        done = called("judge", store.root, *FAILURE_MODES, "--api-base", server.url)
     assert done.returncode == 1
     assert "the judge gave no verdict in 2 replies: it holds no JSON object" in done.stderr
     assert "the same command goes on" in done.stderr
@@ -77,68 +78,67 @@ async def test_a_judge_without_a_verdict_exits_1(tmp_path):
         (("--model", "x", "--prompt", "no_such.md"), "no_such.md: the prompt cannot be read"),
     ],
 )
-async def test_what_cannot_be_is_said_before_anything_is_paid(tmp_path, arguments, problem):
+def test_what_cannot_be_is_said_before_anything_is_paid(tmp_path, arguments, problem):
     """A model, price, key, parameter or prompt that is not there: exit 2, and the store is untouched."""
-    store = await on_disk(tmp_path / "store", asking(1))
-    done = await run("judge", store.root, "--kind", "failure-modes", *arguments)
+    store = written_to(tmp_path / "store", asking(1))
+    done = called("judge", store.root, "--kind", "failure-modes", *arguments)
     assert done.returncode == 2, done.stderr
     assert problem in done.stderr
     assert len(events_of(store, RunStarted)) == 1
 
 
-async def test_a_mistyped_store_is_not_made(tmp_path):
+def test_a_mistyped_store_is_not_made(tmp_path):
     """Neither command makes a store."""
     for command in (("judge", tmp_path / "no", *FAILURE_MODES), ("grade", tmp_path / "no")):
-        done = await run(*command)
+        done = called(*command)
         assert done.returncode == 1
         assert "is no store" in done.stderr
     assert not (tmp_path / "no").exists()
 
 
-async def test_an_interrupt_leaves_a_whole_store(tmp_path):
+def test_an_interrupt_leaves_a_whole_store(tmp_path):
     """The first waits for the running judgement, the second stops it: exit 130, and the rest is judged later."""
-    store = await on_disk(tmp_path / "store", asking(2))
-    faults = [Fault(kind="hang")]
-    async with ChatServer(Judge(FLAGS), faults) as server:
+    store = written_to(tmp_path / "store", asking(2))
+    with server_beside(Judge(FLAGS), [Fault(kind="hang")]) as server:
         arguments = ("judge", store.root, *FAILURE_MODES, "--api-base", server.url, "--concurrency", 1)
         process = start(*arguments)
-        await server.has_received.wait()
+        wait_until(server.has_received.is_set, "the judge was asked")
         while events_of(store, RunFinished)[-1].outcome != "interrupted":
             interrupt(process)
-            await asyncio.sleep(1.0)  # two that come at once are one
-        done = await asyncio.to_thread(end, process)
+            time.sleep(1.0)  # two that come at once are one
+        done = end(process)
         assert done.returncode == 130, done.stderr
         assert events_of(store, RunFinished)[-1].outcome == "interrupted"
         verify(store.root)
-        again = await run(*arguments)
+        again = called(*arguments)
     assert again.returncode == 0, again.stderr
     assert len(events_of(store, QuestionJudged)) == 2
 
 
-async def test_a_shared_store_is_judged_by_its_address(tmp_path, monkeypatch):
+def test_a_shared_store_is_judged_by_its_address(tmp_path, monkeypatch):
     """Verdicts are published: another host, with a working copy of its own, sees them."""
     monkeypatch.setenv("LHAW_RECORD_HOME", str(tmp_path / "here"))
     address = f"shared:{tmp_path / 'place'}"
     (tmp_path / "place").mkdir()
-    await on_disk(open_address(store_address(address)), asking(2))
-    async with ChatServer(Judge(FLAGS)) as server:
-        done = await run("judge", address, *FAILURE_MODES, "--api-base", server.url)
+    written_to(open_address(store_address(address)), asking(2))
+    with server_beside(Judge(FLAGS)) as server:
+        done = called("judge", address, *FAILURE_MODES, "--api-base", server.url)
     assert done.returncode == 0, done.stderr
     there = {"LHAW_RECORD_HOME": str(tmp_path / "there")}
     query = "select count(*) from stg_questions_judged"
-    seen = await run("sql", address, "-c", query, "--format", "csv", extra=there)
+    seen = called("sql", address, "-c", query, "--format", "csv", extra=there)
     assert seen.stdout.splitlines()[-1] == "2", seen.stderr
 
 
-async def test_new_tasks_and_grading_from_the_command_line(tmp_path):
+def test_new_tasks_and_grading_from_the_command_line(tmp_path):
     """``judge --kind new-task`` and ``grade`` say what they did; what cannot be graded again is named."""
     written = asking(1)
     written.trial("v", "underspecified", 0, agent="c", role="classifier", scores=(0,))
-    store = await on_disk(tmp_path / "store", written)
-    async with ChatServer(Judge(CONFIRMED)) as server:
-        done = await run("judge", store.root, "--kind", "new-task", "--model", JUDGE, "--api-base", server.url)
+    store = written_to(tmp_path / "store", written)
+    with server_beside(Judge(CONFIRMED)) as server:
+        done = called("judge", store.root, "--kind", "new-task", "--model", JUDGE, "--api-base", server.url)
     assert done.returncode == 0, done.stderr
-    graded = await run("grade", store.root, "--format", "json")
+    graded = called("grade", store.root, "--format", "json")
     assert graded.returncode == 1
     assert json.loads(graded.stdout)[0]["reason"] == "its task has changed since"
     assert "3 trials cannot be graded: its task has changed since" in graded.stderr

@@ -1,5 +1,6 @@
 """Grading again: equal results from equal files, differences counted, and no guess where something is not stored."""
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,9 @@ from runners.benchmarks.desk.registry import desk_tasks
 from runners.benchmarks.desk.template import DeskTask
 from runners.judging.stored import load_stored
 from runners.judging.streams import StreamReader
-from runners.regrading import NotGradable, Regrader, StoredDelivery
-from runners.regrading_run import Regrading
+from runners.regrading.desk import DeskChecks, StoredDelivery
+from runners.regrading.protocol import NotGradable
+from runners.regrading.run import Regrading
 from tests.analytics.make_store import Store as Written
 from tests.runners.desk.solutions import grade_after, solutions_of
 from tests.runners.judging.stores import artifact, events_of, leave_behind, on_disk
@@ -53,7 +55,7 @@ async def test_stored_files_give_the_results_that_they_gave(tmp_path, task_id):
     store = await graded(tmp_path, TASKS[task_id])
     regrading = Regrading(store)
     regrading.look()
-    (row,) = [row for row in regrading.rows() if row["task_id"] == task_id]
+    (row,) = [row for row in regrading.ledger.rows() if row["task_id"] == task_id]
     assert row["graded"] == row["found"] > 3
     assert (row["differing_results"], row["changed_successes"], row["not_gradable"]) == (0, 0, 0)
 
@@ -77,8 +79,8 @@ async def test_new_results_stand_beside_the_old_ones(tmp_path):
     assert events_of(store, RunFinished)[-1].outcome == "completed"
     again = Regrading(store)
     await again.record()
-    assert {row["graded"] for row in again.rows()} == {0}
-    assert {row["graded_before"] for row in again.rows()} == {len(streams)}
+    assert {row["graded"] for row in again.ledger.rows()} == {0}
+    assert {row["graded_before"] for row in again.ledger.rows()} == {len(streams)}
     assert sum(not event.is_primary for event in events_of(store, CheckpointScored)) == len(later)
 
 
@@ -99,7 +101,7 @@ async def test_a_dry_run_records_nothing(tmp_path):
     before = read_snapshot(store.root).segments
     regrading = Regrading(store)
     regrading.look()
-    assert regrading.rows()[0]["differing_trials"] > 0
+    assert regrading.ledger.rows()[0]["differing_trials"] > 0
     assert read_snapshot(store.root).segments == before
 
 
@@ -115,9 +117,9 @@ async def test_other_trials_are_not_graded(tmp_path, fields, reason):
     store = await graded(tmp_path, TASKS["log-triage"], **fields)
     regrading = Regrading(store)
     regrading.look()
-    (row,) = regrading.rows()
+    (row,) = regrading.ledger.rows()
     assert (row["graded"], row["not_gradable"], row["reason"]) == (0, row["found"], reason)
-    assert regrading.has_refused == (row["benchmark"] == "desk")
+    assert regrading.ledger.has_refused == (row["benchmark"] == "desk")
 
 
 async def test_a_changed_task_is_not_graded(tmp_path):
@@ -128,7 +130,7 @@ async def test_a_changed_task_is_not_graded(tmp_path):
     store = await on_disk(tmp_path / "store", written)
     regrading = Regrading(store)
     regrading.look()
-    assert regrading.rows()[0]["reason"] == "its task has changed since"
+    assert regrading.ledger.rows()[0]["reason"] == "its task has changed since"
 
 
 async def test_lost_bytes_are_no_missing_file(tmp_path):
@@ -138,7 +140,7 @@ async def test_lost_bytes_are_no_missing_file(tmp_path):
     lost.unlink()
     regrading = Regrading(store)
     regrading.look()
-    (row,) = regrading.rows()
+    (row,) = regrading.ledger.rows()
     assert row["not_gradable"] >= 1
     assert row["graded"] + row["not_gradable"] == row["found"]
     assert "are not in the store" in row["reason"]
@@ -147,17 +149,19 @@ async def test_lost_bytes_are_no_missing_file(tmp_path):
 async def test_another_grader_may_not_look_where_the_first_did_not(tmp_path):
     """A file that was neither kept nor named as missing is unknown; one that the old grader missed is missing."""
     store = await graded(tmp_path, TASKS["log-triage"], grader="desk-checks/0")
-    regrader = Regrader(
-        {RECORDED["log-triage"].task_digest: TASKS["log-triage"]}, GRADER, lambda sha256: load_blob(store, sha256)
-    )
+    task = RECORDED["log-triage"]
+    checks = DeskChecks({task.task_digest: TASKS["log-triage"]}, GRADER, lambda sha256: load_blob(store, sha256))
     snapshot = read_snapshot(store.root)
     reader = StreamReader(store, snapshot)
     trials = [trial for trial in load_stored(snapshot).trials if trial.started.benchmark == "desk"]
-    assert {regrader.regrade(trial, reader.read(trial.stream_id)).differing_results for trial in trials} == {0}
+    regraded = [checks.regrade(trial, task, partial(reader.read, trial.stream_id)) for trial in trials]
+    assert {each.differing_results for each in regraded} == {0}
     untouched = trials[-1]
     silent = {name: msgspec.structs.replace(each, details="") for name, each in untouched.results.items()}
     with pytest.raises(NotGradable, match="was not kept: the grader of the trial did not look at it"):
-        regrader.regrade(msgspec.structs.replace(untouched, results=silent), reader.read(untouched.stream_id))
+        checks.regrade(
+            msgspec.structs.replace(untouched, results=silent), task, partial(reader.read, untouched.stream_id)
+        )
 
 
 def test_a_name_is_missing_only_by_itself():

@@ -21,6 +21,11 @@ class Canned:
         return self.replies.pop(0)
 
 
+def judge(path=None, model="openai/x", **parameters):
+    """Return a judge."""
+    return ClaimJudge(path, model, parameters)
+
+
 def verdict(label):
     """Return a well-formed reply."""
     return f'{{"label": "{label}", "reason": "It says so.", "confidence": 0.9}}'
@@ -39,7 +44,7 @@ TASK = Task(
 async def test_one_call_for_each_claim_and_three_labels():
     """The judge sees one claim and the answer, never the prompt; the labels are 1, 0.5 and 0."""
     ask = Canned(*(verdict(label) for label in ("fulfilled", "fulfilled", "fulfilled", "not_fulfilled")))
-    grade = await McpAtlasEnvironment(TASK, {}, (), ClaimJudge()).grade("The answer {claim}.", ask)
+    grade = await McpAtlasEnvironment(TASK, {}, (), judge()).grade("The answer {claim}.", ask)
     assert [result.score for result in grade.results] == [1.0, 1.0, 1.0, 0.0]
     assert (grade.final_score, grade.final_total, grade.is_success) == (0.75, 1.0, True)
     assert [f"Claim {n}." in user for n, (_, user) in enumerate(ask.asked, start=1)] == [True] * 4
@@ -67,16 +72,16 @@ def test_replies(reply, label):
 async def test_a_bad_reply_is_asked_again_and_then_fails():
     """One more try; after that the trial fails at ``grader`` and no score is made up."""
     ask = Canned("nonsense", verdict("partially_fulfilled"))
-    (only,) = await ClaimJudge().score(["A claim."], "An answer.", ask)
+    (only,) = await judge().score(["A claim."], "An answer.", ask)
     assert only.score == 0.5
     with pytest.raises(GraderError, match="no usable verdict in 2 attempts") as caught:
-        await ClaimJudge().score(["A claim."], "An answer.", Canned("nonsense", "more of it"))
+        await judge().score(["A claim."], "An answer.", Canned("nonsense", "more of it"))
     assert caught.value.boundary == "grader"
 
 
 async def test_an_empty_answer_needs_no_judge():
     """Nothing is asked, and every claim scores nothing."""
-    grade = await McpAtlasEnvironment(TASK, {}, (), ClaimJudge()).grade("  ", Canned())
+    grade = await McpAtlasEnvironment(TASK, {}, (), judge()).grade("  ", Canned())
     assert {result.score for result in grade.results} == {0.0}
     assert not grade.is_success
 
@@ -84,14 +89,25 @@ async def test_an_empty_answer_needs_no_judge():
 async def test_a_judge_without_a_model_fails_at_grader():
     """A missing judge is no score of zero."""
     with pytest.raises(GraderError, match="no model to ask"):
-        await McpAtlasEnvironment(TASK, {}, (), ClaimJudge()).grade("An answer.", None)
+        await McpAtlasEnvironment(TASK, {}, (), judge()).grade("An answer.", None)
 
 
 def test_the_wording_can_be_replaced_and_is_part_of_the_name(tmp_path):
     """Another wording is another grader; a wording without its parts is refused."""
     own = tmp_path / "own.md"
     own.write_text("Be strict.\n---\n{claim} / {answer}")
-    assert ClaimJudge(own).name != ClaimJudge().name
+    assert judge(own).name != judge().name
     own.write_text("Be strict.")
     with pytest.raises(ExperimentError, match="line '---'"):
-        ClaimJudge(own)
+        judge(own)
+    with pytest.raises(ExperimentError, match="cannot be read"):
+        judge(tmp_path / "no_such.md")
+
+
+def test_another_model_is_another_judge():
+    """Who graded stands with every result and in the identity of the trials: wording, model and its parameters."""
+    names = {
+        judge(model=model, temperature=temperature).name for model in ("openai/x", "openai/y") for temperature in (0, 1)
+    }
+    assert len(names) == 4
+    assert {name.partition(":")[2] for name in names} == {"openai/x", "openai/y"}

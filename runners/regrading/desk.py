@@ -8,27 +8,14 @@ missing: the trial cannot be graded again.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
-from recorder.events import AnyEvent, ArtifactStored, CheckpointScored
+from recorder.events import AnyEvent, ArtifactStored
+from recorder.values import Task
 from runners.benchmarks.desk.delivered import Delivered, Unmet
 from runners.benchmarks.desk.template import DeskTask
 from runners.benchmarks.protocol import Grade
 from runners.grading import scored
 from runners.judging.stored import StoredTrial
-
-
-class NotGradable(Exception):
-    """A trial cannot be graded again; the message says why."""
-
-
-class Regraded(msgspec.Struct, frozen=True, kw_only=True):
-    """The new results of one trial, and how many differ from its primary ones."""
-
-    trial: StoredTrial
-    events: tuple[CheckpointScored, ...]
-    differing_results: int
-    is_success_changed: bool
+from runners.regrading.protocol import NotGradable, ReadEvents, Regraded, differing
 
 
 class StoredDelivery(Delivered):
@@ -59,7 +46,7 @@ class StoredDelivery(Delivered):
         raise NotGradable(f"{name} was not kept: the grader of the trial did not look at it")
 
 
-class Regrader:
+class DeskChecks:
     """The desk graders of this version.
 
     Args:
@@ -67,6 +54,8 @@ class Regrader:
         grader: The name of the grader's version.
         load: Gives the bytes of an artifact by its SHA-256; raises FileNotFoundError.
     """
+
+    benchmark = "desk"
 
     def __init__(self, tasks: Mapping[str, DeskTask], grader: str, load: Callable[[str], bytes]) -> None:
         self.grader = grader
@@ -78,40 +67,38 @@ class Regrader:
         """Return quietly if a trial may be gradable.
 
         Raises:
-            NotGradable: It is not of a desk task of this version, or was not recorded here.
+            NotGradable: Its task is not one of this version, or it was not recorded here.
         """
         started = trial.started
-        if started.benchmark != "desk":
-            raise NotGradable(f"the graders of {started.benchmark} cannot work from stored files")
         if started.origin != "recorded":
             raise NotGradable(f"it was imported ({started.origin}), without its files")
         if started.task_digest not in self._tasks:
             raise NotGradable("its task has changed since")
 
-    def regrade(self, trial: StoredTrial, stream: Sequence[AnyEvent]) -> Regraded:
-        """Return the new results of a trial, given the events of its stream.
+    def has_graded(self, trial: StoredTrial, done: Mapping[str, float]) -> bool:
+        """Return whether a trial was graded again by these graders; its primary results may well be theirs too."""
+        return bool(done)
 
-        Raises:
-            NotGradable: Something that grading needs is not stored, or a check crashes on it.
-        """
+    def regrade(self, trial: StoredTrial, task: Task, read: ReadEvents) -> Regraded:
+        """Return the new results of a trial; see the protocol."""
         self.check(trial)
         answer = trial.finished.final_answer
         if answer is None:
             raise NotGradable("its final answer is unknown")
-        task = self._tasks[trial.started.task_digest]
+        own = self._tasks[trial.started.task_digest]
         is_same = trial.started.grader == self.grader
         left = StoredDelivery(
-            self._files(stream),
+            self._files(read()),
             answer,
             lambda name: is_same or _was_absent(name, trial),
         )
         try:
-            grade = task.grade_delivered(left)
+            grade = own.grade_delivered(left)
         except NotGradable:
             raise
         except Exception as error:
             raise NotGradable(f"a check crashed: {type(error).__name__}: {error}") from error
-        return self._regraded(trial, task, grade)
+        return self._regraded(trial, own, grade)
 
     def _files(self, stream: Sequence[AnyEvent]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -134,7 +121,7 @@ class Regrader:
         return Regraded(
             trial=trial,
             events=events,
-            differing_results=sum(trial.results[event.checkpoint_id].score != event.score for event in events),
+            differing_results=differing(trial, events),
             is_success_changed=grade.is_success != trial.finished.is_success,
         )
 

@@ -1,0 +1,14 @@
+"""What the tests of the views share."""
+
+import pytest
+
+from analytics.store import connect
+from tests.analytics.test_views import busy_store
+
+
+@pytest.fixture(scope="session")
+def connection():
+    """A connection to the busy store, to be read only: one for all tests of a worker."""
+    opened = connect(busy_store().snapshot())
+    yield opened
+    opened.close()
