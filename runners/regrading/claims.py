@@ -35,7 +35,7 @@ class StoredClaims:
             NotGradable: Its final answer is unknown, as of some imports.
         """
         if trial.finished.final_answer is None:
-            raise NotGradable("its final answer is unknown")
+            raise NotGradable("its final answer is unknown", is_finding=False)
 
     def has_graded(self, trial: StoredTrial, done: Mapping[str, float]) -> bool:
         """Return whether this grader has scored every claim, when the trial ended or later."""

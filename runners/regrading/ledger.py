@@ -35,6 +35,8 @@ class Ledger:
 
     def __init__(self, graders: Mapping[str, StoredGrader], kind: str | None = None) -> None:
         self.graders = graders
+        self.has_refused = False
+        """Whether a trial could not be graded of which the grader should know enough."""
         self._kind = kind
         self._groups: dict[_Key, Counter[str]] = defaultdict(Counter)
         self._reasons: dict[_Key, Counter[str]] = defaultdict(Counter)
@@ -75,6 +77,7 @@ class Ledger:
         """Count a trial that cannot be graded."""
         self._groups[_key(trial)]["not_gradable"] += 1
         self._reasons[_key(trial)][str(problem)] += 1
+        self.has_refused = self.has_refused or problem.is_finding
 
     @property
     def total(self) -> Counter[str]:
@@ -82,13 +85,6 @@ class Ledger:
         total: Counter[str] = sum(self._groups.values(), Counter())
         total["left"] = sum(map(_left, self._groups.values()))
         return total
-
-    @property
-    def has_refused(self) -> bool:
-        """Whether a trial could not be graded although its benchmark has the grader that was asked for."""
-        return any(
-            group["not_gradable"] for (_, benchmark, _), group in self._groups.items() if benchmark in self.graders
-        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per experiment and task; the reason is the most frequent one."""
@@ -124,8 +120,9 @@ class Ledger:
         if benchmark in self.graders:
             return self.graders[benchmark]
         if benchmark not in OFFERED:
-            raise NotGradable(f"the graders of {benchmark} cannot work from stored files")
-        raise NotGradable(f"{benchmark} has no {self._kind}, its graders are: {', '.join(OFFERED[benchmark])}")
+            raise NotGradable(f"the graders of {benchmark} cannot work from stored files", is_finding=False)
+        offered = ", ".join(OFFERED[benchmark])
+        raise NotGradable(f"{benchmark} has no {self._kind}, its graders are: {offered}", is_finding=False)
 
 
 def _left(group: Counter[str]) -> int:

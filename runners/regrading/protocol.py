@@ -17,7 +17,16 @@ OFFERED: Mapping[str, tuple[str, ...]] = {"desk": ("checks",), "mcp_atlas": ("ma
 
 
 class NotGradable(Exception):
-    """A trial cannot be graded again; the message says why."""
+    """A trial cannot be graded again; the message says why.
+
+    Args:
+        message: Why.
+        is_finding: Whether somebody should look at it; not where a source of an import never told what is needed.
+    """
+
+    def __init__(self, message: str, *, is_finding: bool = True) -> None:
+        super().__init__(message)
+        self.is_finding = is_finding
 
 
 class Regraded(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_kill_at_any_operation_loses_nothing_acknowledged(tmp_path, scenario, step, least_deaths):
     """Before, in the middle of and after each write, sync, rename and removal, with a reader looking all the time."""
     command = [sys.executable, "-m", "tests.crash.killing", str(tmp_path), scenario, str(SEED), str(step)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=at_depth(300, 1800))
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     print(f"{report['deaths']} kills of {scenario}, seed {SEED}")
