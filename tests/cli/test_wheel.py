@@ -12,8 +12,8 @@ import pytest
 from tests.cli.experiments import write_experiment
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("recorder", "runners", "analytics")
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "lhaw_record.py", "sql", "data", *LAYERS)
+LAYERS = ("recorder", "runners", "analytics", "generators")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "lhaw_record.py", "sql", "data", "examples", *LAYERS)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,10 @@ def wheel(tmp_path_factory):
 
 
 def test_the_wheel_carries_sql_and_data_and_no_stray_packages(wheel):
-    """sql/ and data/ travel inside the layers that read them, file for file; nothing else stands at the top."""
+    """What layers read travels inside them, file for file; nothing else stands at the top."""
     names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.endswith("/")}
-    for source, inside in (("sql", "analytics/sql"), ("data", "recorder/data")):
+    places = {"sql": "analytics/sql", "data": "recorder/data", "examples/agents": "recorder/examples/agents"}
+    for source, inside in places.items():
         files = [path for path in (ROOT / source).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
         assert files
         assert {f"{inside}/{path.relative_to(ROOT / source)}" for path in files} <= names
