@@ -21,7 +21,7 @@ class CandidateSettings(msgspec.Struct, frozen=True, kw_only=True):
     sizes: tuple[int, ...] = (1, 2)
     severities: tuple[Severity, ...] = ("delete",)
     max_per_task: int = 12
-    min_priority: float = 0.25
+    min_priority: float = 0.5
 
 
 def priority(segment: Segment) -> float:

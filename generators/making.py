@@ -49,7 +49,7 @@ def add_making_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--min-priority",
         type=float,
-        default=0.25,
+        default=0.5,
         metavar="P",
         help="leave out segments whose criticality x (1 - guessability) is lower (default: %(default)s)",
     )

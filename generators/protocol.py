@@ -63,7 +63,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
 class Extractor(Protocol):
     """Finds the removable segments of a prompt.
 
-    ``name`` is what is recorded: ``rules/1``, or the model's name. ``digest`` covers everything that decides the result
+    ``name`` is what is recorded: ``rules/2``, or the model's name. ``digest`` covers everything that decides the result
     beside the task and its grounding: rules, prompt, parameters.
     """
 

@@ -9,6 +9,7 @@ from generators.extraction.candidate import Candidate
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
 from generators.extraction.spans import Spans
+from generators.extraction.whole import whole
 from runners.folding import fold
 
 _AROUND = "/'\"` "
@@ -33,9 +34,10 @@ def chosen(document: Document, lexicon: Lexicon, found: Sequence[Candidate]) -> 
         _first_of_each(document, news), key=lambda each: (each.rank, each.start - each.end, each.start)
     ):
         cut = _cut(document, lexicon, candidate, taken)
-        if cut is not None:
-            kept.append(cut)
-            taken.add(cut.start, cut.end)
+        complete = None if cut is None else whole(document, lexicon, cut)
+        if complete is not None and not taken.touched(complete.start, complete.end):
+            kept.append(complete)
+            taken.add(complete.start, complete.end)
     return _without_repetitions(document, sorted(kept, key=lambda each: each.start))
 
 

@@ -7,6 +7,7 @@ from generators.extraction.choosing import chosen
 from generators.extraction.document import Document
 from generators.extraction.finding import Finder
 from generators.extraction.lexicon import lexicon
+from generators.extraction.requests import is_request
 from generators.extraction.scoring import Scores
 from generators.extraction.surroundings import text_around
 from generators.extraction.wordings import wordings
@@ -15,7 +16,7 @@ from recorder.canonical import digest
 from recorder.values import Segment
 from runners.models.calls import ModelCaller
 
-VERSION = "1"
+VERSION = "2"
 
 
 class RuleExtractor:
@@ -50,7 +51,8 @@ class RuleExtractor:
         self, document: Document, candidate: Candidate, number: int, scores: Scores, written: Candidate | None
     ) -> Segment:
         value = document.text[candidate.start : candidate.end]
-        criticality, guessability = scores.of(candidate, value)
+        asked = is_request(document, self._lexicon, candidate.start)
+        criticality, guessability = scores.of(candidate, value, is_request=asked)
         return Segment(
             segment_id=f"S{number}",
             value=value,

@@ -16,6 +16,27 @@ _FILE_KINDS = frozenset({"file_name", "path"})
 _LOOKED_UP_ANYWHERE = frozenset({"identifier", "quoted_term"})
 _LOOKED_UP_IN_PROSE = frozenset({"person", "name", "rule", "definition", "rounding", "format"})
 _PROSE = (".md", ".txt", ".rst", ".eml", ".html", ".log", ".adoc")
+_SAYS_MORE = re.compile(
+    r"\d|\b(?:of|by|for|per|and|or|in|on|to|with|from|that|which|who|where|what|how|is|are|was|were)\b|[,:]"
+)
+_QUANTITIES = frozenset(
+    {
+        "average",
+        "mean",
+        "median",
+        "total",
+        "number",
+        "sum",
+        "count",
+        "percentage",
+        "share",
+        "ratio",
+        "maximum",
+        "minimum",
+    }
+    | {"highest", "lowest"}
+)
+_MOST_BARE_WORDS = 4
 _SHORTEST_CHARS = 3
 _DATE_OR_NUMBER = re.compile(r"^[\d\s.,:/%$\u20ac-]+$")
 
@@ -29,9 +50,10 @@ class Scores:
         self._has_checkpoints = grounding.has_checkpoints
         self._trajectory = source.trajectory if grounding.has_trajectory else None
 
-    def of(self, candidate: Candidate, value: str) -> tuple[float, float]:
-        """Return criticality and guessability, each 0, 0.5 or 1.
+    def of(self, candidate: Candidate, value: str, *, is_request: bool = True) -> tuple[float, float]:
+        """Return criticality and guessability, each 0, 0.5 or 1; ``is_request``: its sentence asks for something.
 
+        A name in a sentence that only tells how things are decides nothing.
         What is wanted and which items count can be guessed where the prompt repeats the words. A value that a
         checkpoint speaks of is critical. One that the environment tells, or that the trajectory found before it used
         it, can be discovered; the only file of its kind is obvious.
@@ -39,6 +61,10 @@ class Scores:
         criticality, guessability = candidate.labels.criticality, candidate.labels.guessability
         if candidate.kind in _REPEATED_KINDS:
             guessability = 0.5 if self._is_said_elsewhere(value) else 0.0
+        if candidate.kind == "deliverable" and _is_bare(value):
+            criticality, guessability = 0.5, 0.5
+        if candidate.kind == "name" and not is_request:
+            criticality = 0.0
         if self._is_graded(candidate, value):
             criticality = 1.0
         if self._files:
@@ -128,6 +154,12 @@ class Scores:
     def _graded(self) -> Iterator[str]:
         yield from (checkpoint.label for checkpoint in self._source.task.checkpoints)
         yield self._source.checkpoint_notes
+
+
+def _is_bare(value: str) -> bool:
+    """Whether something wanted is a noun with its adjectives, and no quantity: the noun alone still says it."""
+    words = value.lower().split()
+    return not _SAYS_MORE.search(value.lower()) and words[0] not in _QUANTITIES and len(words) <= _MOST_BARE_WORDS
 
 
 def _stems(text: str) -> Iterator[str]:

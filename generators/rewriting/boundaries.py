@@ -13,7 +13,7 @@ from generators.rewriting.scene import Surroundings
 from recorder.values import Segment
 
 MOST_WORDS_AWAY = 3
-MOST_OTHER_WORDS = 12
+MOST_OTHER_WORDS = 9
 MOST_NEW_WORDS = 12
 _MOST_CHARS_AWAY = 160
 _MOST_SLID_CHARS = 60
@@ -39,7 +39,7 @@ class Boundaries:
 
     A change is allowed where all of this holds: no more than three words lie between it and an occurrence of a removed
     value, or the segment's text around it; it stays inside the sentence, list item or cell of that occurrence, with
-    the spaces and the list mark around it; it takes away no more than twelve words beside value and text; it
+    the spaces and the list mark around it; it takes away no more than nine words beside value and text; it
     adds no more than twelve words. The number of a list item may change where an item above it was removed.
     """
 

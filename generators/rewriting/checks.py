@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from generators.protocol import Removal, Rewriting
 from generators.rewriting.boundaries import Boundaries
 from generators.rewriting.diff import Hunk, hunks
+from generators.rewriting.english import english
 from generators.rewriting.forms import UNSPACED
+from generators.rewriting.losses import is_still_said
 from generators.rewriting.occurrences import Prompt, remaining
+from generators.rewriting.parsing import Parsing
+from generators.rewriting.sentences import changed_sentences
+from generators.rewriting.stand_ins import unnatural
 from recorder.events import FailedCheck
 from recorder.values import Segment
 
@@ -31,6 +36,9 @@ _RESIDUE = {
     "a space before punctuation": re.compile(r"(?<=\w)[ \t]+[,.;:!?](?=\s|$)"),
     "doubled punctuation": re.compile(r"[,;:]\s*[,;.]|(?<!\.)\.[ \t]*\.(?!\.)"),
     "doubled spaces": re.compile(r"(?<=[\w.,;:])[ \t]{2,}(?=\w)"),
+    "a hyphen without its other half": re.compile(r"(?<=[\s(])-(?=[a-z])|(?<=[a-z])-(?=\s[a-z])"),
+    "a slash without its other half": re.compile(r"(?<=[a-z])/(?=[)\s])"),
+    "doubled underscores": re.compile(r"__"),
     "a name without a name": re.compile(r"(?i)\b(?:named|called|titled|entitled)\s*(?=[.,;:!?\n]|$)"),
 }
 _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
@@ -58,9 +66,12 @@ def problems_of(original: str, rewriting: Rewriting, removal: Removal) -> tuple[
         *_other_changes(before, changes, removal),
         *_structure(original, rewriting.prompt),
         *_residue(original, rewriting.prompt),
+        *_parsing(original, rewriting.prompt, changes),
+        *(("reads_well", message) for message in unnatural(original, changes, removal)),
         *_length(original, rewriting.prompt),
         *_questions(before, rewriting, removal),
         *_stand_ins(before, changes, removal),
+        *_losses(rewriting.prompt, removal),
         *_placeholders(original, rewriting, changes),
     ]
     return tuple(FailedCheck(check=check, message=message) for check, message in found)
@@ -106,6 +117,14 @@ def _residue(original: str, rewritten: str) -> Iterator[tuple[str, str]]:
             yield "reads_well", f"the prompt has {name} that it did not have ({here[-1]!r}); mend the sentence"
 
 
+def _parsing(original: str, rewritten: str, changes: tuple[Hunk, ...]) -> Iterator[tuple[str, str]]:
+    """Every changed sentence must parse where it did before."""
+    parsing = Parsing(english())
+    for change in changed_sentences(original, rewritten, changes, english()):
+        for fault in parsing.faults(change):
+            yield "still_parses", f"{change.after[:80]!r}: {fault}; mend the sentence"
+
+
 def _length(original: str, rewritten: str) -> Iterator[tuple[str, str]]:
     had, has = len(_WORD.findall(original)), len(_WORD.findall(rewritten))
     if has < _FEWEST_WORDS or has < _LEAST_SHARE * had:
@@ -147,6 +166,16 @@ def _stand_ins(before: Prompt, changes: tuple[Hunk, ...], removal: Removal) -> I
                 "something_stands_in_its_place",
                 f"nothing stands in the place of {segment.segment_id}; {removal.severity} it, do not delete it",
             )
+
+
+def _losses(rewritten: str, removal: Removal) -> Iterator[tuple[str, str]]:
+    """Something must be missing: what the rest of the prompt still says in so many words is not."""
+    for segment in removal.segments:
+        if is_still_said(segment, rewritten, english()):
+            message = (
+                f"the prompt still says all of {segment.segment_id} elsewhere; remove that too, or another segment"
+            )
+            yield "something_is_missing", message
 
 
 def _placeholders(original: str, rewriting: Rewriting, changes: tuple[Hunk, ...]) -> Iterator[tuple[str, str]]:

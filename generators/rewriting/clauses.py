@@ -22,6 +22,7 @@ _DEFINITION = re.compile(r"(?i)\b(?:is|are) (?:defined as|considered)\b|\bmeans\
 _OTHER_HALF = re.compile(r"(?i)^[^.;]*?,\s+(?:while|and|whereas)\s+(?=[a-z])")
 _OWN_HALF = re.compile(r"(?i),\s+(?:while|whereas)\s[^,;]*$")
 _WITHIN = re.compile(r"(?i)^,?\s+both (?:\w+ )?included")
+_MODAL_BEFORE = re.compile(r"(?i)\b(?:must|should|shall|will|can|please|need to|have to)\s+$")
 _MOST_WORDS = 9
 _FEW_WORDS = 4
 
@@ -54,7 +55,8 @@ class ClauseCuts:
             yield base, scene.end + 1
         if joint and is_closed:
             yield base + joint.start(), end
-        if follows and not left.strip():
+        is_led = thing.form == "verb" and _MODAL_BEFORE.search(left)
+        if follows and (is_led or not left.strip()):
             yield start, end + follows.end()
         if predicate and (is_closed or _BEFORE_VERB.match(right)):
             yield base + predicate.start(), end

@@ -76,7 +76,7 @@ class NounCuts:
             yield base + preposition.start(), condition.end() if condition else end
 
     def _follows_auxiliary(self, left: str) -> bool:
-        last = _LAST_WORD.search(left)
+        last = _LAST_WORD.search(left.rstrip().rstrip(","))
         word = last[1].lower() if last else ""
         known = self.english.auxiliaries | self.english.conjunctions | {"i", "you", "we", "they", "to"}
         return not word or word in known or word.endswith("ly")

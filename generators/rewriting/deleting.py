@@ -8,8 +8,10 @@ from generators.rewriting.cuts import Cut, NounCuts, earlier_changes
 from generators.rewriting.edits import Edit
 from generators.rewriting.english import English
 from generators.rewriting.grammar import Grammar
+from generators.rewriting.parsing import Parsing
 from generators.rewriting.scene import Scene
 from generators.rewriting.seams import repaired
+from generators.rewriting.sentences import Change
 from generators.rewriting.slots import Slot
 from generators.rewriting.values import Thing
 from recorder.values import Segment
@@ -26,6 +28,7 @@ class Deleter:
 
     def __init__(self, english: English, grammar: Grammar) -> None:
         self.grammar = grammar
+        self._parsing = Parsing(english)
         self._nouns = NounCuts(english, grammar)
         self._clauses = ClauseCuts(english)
 
@@ -65,7 +68,10 @@ class Deleter:
         right = scene.text[edit.end : scene.sentence_end]
         if edit.end >= scene.sentence_end and scene.right.strip()[-1:] in (".", "?", "!"):
             return False
-        return self.grammar.holds(left, right)
+        if not self.grammar.holds(left, right):
+            return False
+        before = scene.text[scene.sentence_start : scene.sentence_end]
+        return not self._parsing.faults(Change(before, f"{left}{right}".strip(), () if edit.new.strip() else (right,)))
 
 
 def renumbering(scene: Scene, edit: Edit) -> list[Edit]:

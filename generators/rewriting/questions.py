@@ -19,10 +19,15 @@ from generators.rewriting.values import Thing, thing_of
 from generators.rewriting.wording import Wording, wording
 from recorder.values import ExpectedQuestions, Segment
 from runners.users.matcher import matching_segments
+from runners.users.wording import lexicon, stem
 
 FILE_NAME = "questions.toml"
 _MOST_QUESTIONS = 2
+_WORD = re.compile(r"[^\W\d_]+")
+_SAID_OFTEN = frozenset({"so", "that", "those", "another", "is", "what", "for", "something", "anything"})
 _FIELD = re.compile(r"\{(\w+)\}")
+_RECIPIENT = "recipient"
+_PERSON = re.compile(r"(?:[A-Z][\w'\u2019-]+ ){1,2}[A-Z][\w'\u2019-]+")
 _LAST_RESORT = "Which information is missing here?"
 
 
@@ -67,7 +72,8 @@ class Questions:
             thing, frame = self._seen(prompt, segment)
             keys = [key for key in self._keys(segment, thing) if key in self._templates.failure_modes]
             template = self._templates.failure_modes[keys[0]]
-            filled = _filled(template, frame, {"topic": "the result", "noun": "thing"})
+            defaults = {"topic": "the result", "noun": "thing"}
+            filled = _filled(template, frame, defaults) or _filled(template, Frame(), defaults)
             if filled and self._is_clean(prompt, filled, removal):
                 sentences.append(filled)
             else:
@@ -86,9 +92,10 @@ class Questions:
         return tuple(known[:_MOST_QUESTIONS]) or tuple(ranked[:1]) or (_LAST_RESORT,)
 
     def _candidates(self, segment: Segment, thing: Thing, frame: Frame) -> Iterator[str]:
-        named = (f"named/{segment.subdimension.lower()}", "named")
+        own = f"named/{segment.subdimension.lower()}"
+        named = (own if own in self._templates.questions else "named",)
         keys = [*self._keys(segment, thing), *named]
-        if segment.dimension == "context":
+        if segment.dimension == "context" and _RECIPIENT not in segment.synonyms:
             keys = [*named, *keys]
         for key in keys:
             for template in self._templates.questions.get(key, ()):
@@ -100,17 +107,25 @@ class Questions:
         """Yield the keys that fit a segment, the most specific first."""
         kind = self._wording.kind_of(segment.value.strip())
         names = [kind.name] if kind else []
-        persons = re.search(r"\b(?:inform|notify|invite|tell|ask|contact|email) [A-Z]\w+ [A-Z]", segment.value)
+        is_recipient = _RECIPIENT in segment.synonyms and _PERSON.fullmatch(segment.value.strip())
+        persons = is_recipient or re.search(
+            r"\b(?:inform|notify|invite|tell|ask|contact|email) [A-Z]\w+ [A-Z]", segment.value
+        )
         if thing.noun in ("person", "people"):
             names.insert(0, thing.noun)
         elif persons:
-            names.insert(0, "person")
+            names.insert(0, "recipient" if is_recipient else "person")
         elif thing.form == "number" and not names:
             names.append("number")
         names += [group for group, kinds in self._templates.groups.items() if names and names[-1] in kinds]
+        if thing.form == "question":
+            yield "question"
+        if thing.is_ordinal:
+            yield "ordinal"
         for name in (*names, segment.subdimension.lower()):
             yield f"{name}/{segment.dimension}"
-            yield name
+            if f"{name}/{segment.dimension}" not in self._templates.questions:
+                yield name
         yield segment.dimension
 
     def _seen(self, prompt: Prompt, segment: Segment) -> tuple[Thing, Frame]:
@@ -139,13 +154,16 @@ def _rank(question: str, segment: Segment, segments: Sequence[Segment]) -> int:
 
 
 def _filled(template: str, frame: Frame, defaults: Mapping[str, str]) -> str | None:
+    """Return a template with its fields; None where one has nothing, or where a word would be said twice."""
     fields = {name: getattr(frame, name) or defaults.get(name) for name in _FIELD.findall(template)}
     if any(value is None for value in fields.values()):
         return None
-    last_of_topic = str(fields.get("topic") or "").split()[-1:]
-    if last_of_topic and re.search(rf"(?i)\b{re.escape(last_of_topic[0])}\b", _FIELD.sub("", template)):
-        return None
-    if "noun" in fields and "topic" in fields and str(fields["noun"]) in str(fields["topic"]).split():
-        return None
-    filled = template.format_map(fields)
-    return re.sub(r"(?i)\b(which|what) the\b", r"\1", filled)
+    filled = re.sub(r"(?i)\b(which|what) the\b", r"\1", template.format_map(fields))
+    return None if fields and says_twice(filled) else filled
+
+
+def says_twice(text: str) -> bool:
+    """Return whether a question says a word twice that says something: "Which rule applies to the rule?"."""
+    known = lexicon().stop_terms
+    said = [stem(word) for word in _WORD.findall(text.lower()) if word not in known and word not in _SAID_OFTEN]
+    return len(set(said)) < len(said)

@@ -4,6 +4,7 @@ import re
 
 from generators.rewriting.edits import Edit
 from generators.rewriting.english import English, any_of
+from generators.rewriting.phrasing import phrase, question
 from generators.rewriting.scene import Scene
 from generators.rewriting.slots import Slot
 from generators.rewriting.values import Thing, last_noun
@@ -13,23 +14,18 @@ from recorder.values import Segment
 _SUPERLATIVE = re.compile(r"^\s+(?:most|least|\w+est)\b")
 _PERSON = re.compile(r"(?i)^\W*(?:he|she|who|invited|asked|told|said|his|her)\b")
 _RELATIVE = re.compile(r"(?i)^\s+(?:who|that|which|where)\b")
-_BARE_QUESTION = re.compile(r"(?i)^(?:what|who|whom|where|when|why|how|whether)$")
-_NOUN_QUESTION = re.compile(r"(?i)^(?:how (?:much|many)|which|what|whose)(?: [\w-]+){1,2}$")
-_QUESTION_BEFORE = re.compile(r"(?i)(?<![\w-])(?:what|which|who|how|where|when|why)\s+$")
-_DETERMINER_BEFORE = re.compile(r"(?i)(?<![\w-])(?:the|an?|this|that|each|every|some|any)\s+$")
-_PERSONAL = re.compile(r"(?i)(?<![\w-])(?:you|we|i|they|please)\b[^.;:]*$")
-_MODAL_BEFORE = re.compile(
-    r"(?i)(?<![\w-])(?:should|must|shall|will|would|may|might|can|could)(?: not| also| only)?\s+$"
-)
 _TO_BEFORE = re.compile(r"(?i)(?<![\w-])(?:to|with|at)\s+(?:the\s+|an?\s+)?$")
-_PAST = re.compile(r"(?i)\b(?:was|were|had|has been|have been)\b")
 _PLACE_BEFORE = re.compile(
     r"(?i)(?<![\w-])(?:in|on|at|from|to|under|inside|into|within)\s+(?:(?:the|an?|my|our|your|their|his|her|its|this|that)\s+)?$"
 )
+_SPAN_BEFORE = re.compile(r"(?i)(?<![\w-])(?:from|between)\s+$")
+_SPAN = re.compile(r"(?i)\b(?:to|until|till|through|and)\b|[-\u2013]")
+_SUCH_AS_BEFORE = re.compile(r"(?i)\bsuch\s+as\s+$")
 _AS_BEFORE = re.compile(r"(?i)(?<![\w-])as\s+$")
 _MASS_NOUNS = frozenset({"information", "precision", "criteria", "data"})
 _MEANT_DEFINITE = frozenset({"input", "context"})
 _FILE_NOUNS = frozenset({"file", "document", "spreadsheet", "image", "database"})
+_DATE_NOUNS = frozenset({"date", "day", "month", "year", "decade"})
 _EXTREMES = frozenset({"top", "first", "last", "next", "past", "previous", "bottom"})
 
 
@@ -47,15 +43,15 @@ class Replacer:
         if scene.is_code:
             return _at(scene, (thing.noun or "value").replace(" ", "_"))
         if thing.form == "question":
-            return self._question(scene, phrases)
+            return question(scene, phrases)
         if thing.form in ("verb", "gerund", "participle", "preposition", "clause"):
-            return self._phrase(scene, segment, thing, phrases)
+            return phrase(scene, segment, thing, phrases, self.english)
         if is_again:
             return self._again(scene, slot, thing, phrases)
         return (
             self._number(scene, slot, thing, phrases)
             or self._before_noun(scene, slot, segment, phrases)
-            or self._named(scene, thing, phrases)
+            or self._named(scene, segment, thing, phrases)
             or self._apposition(scene, slot, phrases)
             or self._adjunct(scene, slot, segment, thing, phrases)
             or _at(scene, self.noun_phrase(scene, slot, segment, thing, phrases))
@@ -64,6 +60,8 @@ class Replacer:
     def noun_phrase(self, scene: Scene, slot: Slot, segment: Segment, thing: Thing, phrases: Phrases) -> str:
         """Return a noun phrase that fits after what stands before the value."""
         noun = self._noun(scene, slot, thing)
+        if _SUCH_AS_BEFORE.search(scene.left):
+            return phrases.ones
         if _PERSON.match(scene.right) and not slot.determiner:
             return phrases.someone
         if noun is None:
@@ -79,7 +77,10 @@ class Replacer:
         if thing.is_plural:
             return phrases.plural.format(noun=noun)
         is_definite = segment.dimension in _MEANT_DEFINITE and slot.before not in self.english.copulas
-        is_bare = thing.is_head and not self._begins_with_determiner(scene)
+        is_past_date = noun in _DATE_NOUNS and bool(phrases.definite_adjective)
+        is_definite = (is_definite or is_past_date) and noun != "value"
+        has_code = bool(re.search(r"\d", scene.text[scene.start : scene.end])) and not thing.is_plural
+        is_bare = thing.is_head and not self._begins_with_determiner(scene) and not has_code
         if is_bare or noun in _MASS_NOUNS:
             return (phrases.definite if is_definite and not is_bare else phrases.mass).format(noun=noun)
         return (phrases.definite if is_definite else phrases.indefinite).format(noun=noun)
@@ -90,13 +91,21 @@ class Replacer:
             return phrases.by_subdimension.get("selection", phrases.known)
         if slot.determiner:
             return _join(_adjective(slot.determiner, phrases), "items" if thing.is_plural else "item")
+        if slot.before in ("has", "have", "having"):
+            return phrases.feature
         return phrases.known_plural if thing.is_plural else phrases.known
 
     def _noun(self, scene: Scene, slot: Slot, thing: Thing) -> str | None:
-        if re.search(r"=\s*$", scene.left):
+        is_marked = scene.text[scene.start : scene.start + 1] in "\"'`"
+        if re.search(r"=\s*$", scene.left) or (is_marked and scene.left.endswith(": ")):
             return "value"
+        if is_marked and thing.noun == "information":
+            return "text"
         if thing.is_head and _RELATIVE.match(scene.right):
             return last_noun(scene.text[scene.start : scene.end], self.english) or thing.noun
+        said_before = set(re.findall(r"\w+", scene.left.lower()))
+        if slot.before in ("in", "under") and thing.noun in _FILE_NOUNS & said_before:
+            return "location"
         if slot.before == "at" and thing.noun in _FILE_NOUNS | {"folder"}:
             return "location"
         return thing.noun
@@ -148,7 +157,7 @@ class Replacer:
             return _at(scene, phrases.definite_adjective or phrases.adjective if is_definite else phrases.adjective)
         return _at(scene, (phrases.definite if is_definite else phrases.indefinite).format(noun="").strip())
 
-    def _named(self, scene: Scene, thing: Thing, phrases: Phrases) -> Edit | None:
+    def _named(self, scene: Scene, segment: Segment, thing: Thing, phrases: Phrases) -> Edit | None:
         match = self.namer.search(scene.left)
         if not match:
             return None
@@ -158,7 +167,8 @@ class Replacer:
         )
         if is_predicate:
             return _at(scene, phrases.manner or phrases.known)
-        name = phrases.plural.format(noun="names") if thing.is_plural else phrases.indefinite.format(noun="name")
+        name = phrases.input_name if segment.dimension == "input" else phrases.name
+        name = phrases.names if thing.is_plural else name
         start = scene.start - (len(scene.left) - match.end("noun"))
         return Edit(start=start, end=scene.end, new=f" with {name}")
 
@@ -182,10 +192,17 @@ class Replacer:
         is_one_of_two = re.match(r"^\s+(?:and|or)\s+[\"'`\u201c/]", scene.right)
         if as_name and thing.noun in _FILE_NOUNS | {"folder"} and not is_one_of_two:
             start = scene.sentence_start + as_name.start()
-            return Edit(start=start, end=scene.end, new="under " + phrases.indefinite.format(noun="name"))
+            return Edit(
+                start=start,
+                end=scene.end,
+                new=f"under {phrases.input_name if segment.dimension == 'input' else phrases.name}",
+            )
         place = _PLACE_BEFORE.search(scene.left)
         if place and thing.noun is None and segment.subdimension.lower() in ("source", "location") and by_subdimension:
             return Edit(start=scene.sentence_start + place.start(), end=scene.end, new=by_subdimension)
+        span = _SPAN_BEFORE.search(scene.left)
+        if span and by_subdimension and _SPAN.search(scene.text[scene.start : scene.end]):
+            return Edit(start=scene.sentence_start + span.start(), end=scene.end, new=by_subdimension)
         to = _TO_BEFORE.search(scene.left)
         if to and thing.noun == "precision" and by_subdimension:
             return Edit(start=scene.sentence_start + to.start(), end=scene.end, new=by_subdimension)
@@ -206,43 +223,6 @@ class Replacer:
             return _at(scene, thing.noun)
         return _at(scene, phrases.again.format(noun=thing.noun))
 
-    def _question(self, scene: Scene, phrases: Phrases) -> Edit | None:
-        plain = " ".join(scene.text[scene.start : scene.end].split())
-        if _BARE_QUESTION.match(plain):
-            return None
-        if _NOUN_QUESTION.match(plain):
-            return _at(scene, "who" if re.search("(?i)person|people|who", plain) else "what")
-        return _at(scene, phrases.details)
-
-    def _phrase(self, scene: Scene, segment: Segment, thing: Thing, phrases: Phrases) -> Edit | None:
-        value = scene.text[scene.start : scene.end]
-        by_subdimension = phrases.by_noun.get(thing.noun or "") or phrases.by_subdimension.get(
-            segment.subdimension.lower(), phrases.manner
-        )
-        if thing.form == "gerund":
-            return _at(scene, _gerund(phrases.action))
-        if thing.form == "verb":
-            is_state = _MODAL_BEFORE.search(scene.left) and not _PERSONAL.search(scene.left)
-            return _at(scene, phrases.state if is_state else phrases.action)
-        if thing.form == "clause":
-            before = _QUESTION_BEFORE.search(scene.left)
-            if before:
-                return Edit(start=scene.sentence_start + before.start(), end=scene.end, new=phrases.details)
-            determiner = _DETERMINER_BEFORE.search(scene.left)
-            start = scene.sentence_start + determiner.start() if determiner else scene.start
-            event = phrases.event if _PAST.search(value) else phrases.conditions
-            return Edit(start=start, end=scene.end, new=phrases.rule if thing.noun == "rule" else event)
-        if _AS_BEFORE.search(scene.left):
-            return _at(scene, phrases.known)
-        first = value.split()[0].lower()
-        if first in ("not", "to"):
-            return _at(scene, "to " + phrases.action)
-        if thing.form == "participle" and len(value.split()) > 1 and segment.subdimension.lower() != "temporal":
-            words = value.split()
-            kept = words[1] if first.endswith("ly") and len(words) > 1 else words[0]
-            return _at(scene, _join(kept, phrases.by_noun.get(thing.noun or "", phrases.manner)))
-        return _at(scene, by_subdimension or phrases.known)
-
 
 def _adjective(determiner: str, phrases: Phrases) -> str:
     return phrases.adjective if determiner == "a" else phrases.definite_adjective
@@ -250,11 +230,6 @@ def _adjective(determiner: str, phrases: Phrases) -> str:
 
 def _plain(scene: Scene) -> str:
     return scene.text[scene.start : scene.end].strip("\"'`*")
-
-
-def _gerund(action: str) -> str:
-    first, _, rest = action.partition(" ")
-    return _join(first[:-1] + "ing" if first.endswith("e") else first + "ing", rest)
 
 
 def _join(*parts: str) -> str:

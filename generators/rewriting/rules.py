@@ -13,7 +13,7 @@ from generators.rewriting.removing import Remover
 from recorder.canonical import digest
 from runners.models.calls import ModelCaller
 
-NAME = "rules/1"
+NAME = "rules/2"
 
 
 class RuleRewriter:

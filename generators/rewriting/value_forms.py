@@ -66,7 +66,7 @@ def _opening_form(value: str, first: str, second: str, english: English) -> Form
     lower = value.lower()
     if _QUESTION_WORD.match(first) and not (first in ("when", "where", "which") and "," in value):
         return "question"
-    if first in english.subordinators:
+    if first in english.subordinators or (first in english.auxiliaries and second):
         return "clause"
     comparator = re.match(rf"(?i){any_of(english.comparators)}\s", lower + " ")
     if (comparator and re.search(r"\d", value)) or first in english.prepositions | {"not", "to", "due"}:

@@ -51,6 +51,7 @@ _WHOLE_KINDS = frozenset(
     {"image", "spreadsheet", "document", "database", "file", "folder", "url", "email", "period", "date", "month"}
     | {"color", "placeholder", "language", "format"}
 )
+_NO_FOLDERS = frozenset({"content", "format", "selection", "method"})
 _PLURAL_KINDS = frozenset({"language", "day", "color"})
 _PLURAL_NOUNS = {"content": "elements", "acceptance": "criteria", "temporal": "periods", "target": "files"}
 
@@ -90,6 +91,8 @@ def thing_of(value: str, left: str, segment: Segment, english: English, wording:
     whole = re.sub(rf"(?i)(?<=\w)\s+(?:{_comparators_after(english)})$", "", whole)
     plain = " ".join(core(whole).split())
     kind = wording.kind_of(whole) or wording.kind_of(plain)
+    if kind and kind.name == "folder" and segment.subdimension.lower() in _NO_FOLDERS:
+        kind = None
     named = _NAMED.match(whole)
     if named and named["noun"].lower() in english.kind_nouns and not (kind and kind.name == "placeholder"):
         return Thing(form="name", noun=named["noun"].lower())

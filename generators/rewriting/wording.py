@@ -40,6 +40,12 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     known: str
     known_plural: str
     someone: str
+    name: str
+    input_name: str
+    names: str
+    defined: str
+    ones: str
+    feature: str
     adjective: str = ""
     definite_adjective: str = ""
     count: str = ""

@@ -2,7 +2,9 @@
 
 Two rules. ``solvable``: pass@k > 0 for every reference agent (SWE-bench Pro, MCP-Atlas, and desk, where all points are
 often reached). ``progress``: the mean checkpoint progress, averaged over the reference agents, reaches a threshold
-(TheAgentCompany, where full success is too rare to select by). Source: LHAW 3.1 and 3.6; docs/metrics.md 2 and 6.
+(TheAgentCompany, where full success is too rare to select by). Before either, a task of SWE-bench Pro needs at least
+three checkpoints (its fail-to-pass tests), since fewer show no divergence. Source: LHAW 3.1 and 3.6; docs/metrics.md 2
+and 6.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +20,14 @@ from recorder.values import Task
 Rule = Literal["solvable", "progress"]
 RULES: Mapping[str, Rule] = {"tac": "progress"}
 """The rule of a benchmark; ``solvable`` for those that are not named."""
+LEAST_CHECKPOINTS: Mapping[str, int] = {"swebench_pro": 3}
+"""How many checkpoints a task needs; one for benchmarks that are not named, and none is asked for."""
 TRIALS = 3
 MIN_PROGRESS_PCT = 50.0
 
 _TASKS = """
-    select task_id, arg_max(task_digest, (recorded_at_us, stream_id, sequence)) as task_digest
+    select task_id, arg_max(task_digest, (recorded_at_us, stream_id, sequence)) as task_digest,
+        arg_max(len(checkpoints), (recorded_at_us, stream_id, sequence)) as n_checkpoints
     from stg_tasks_registered
     where benchmark = $benchmark
     group by task_id
@@ -114,8 +119,10 @@ def competent_tasks(
     finally:
         connection.close()
     wanted = {row["task_id"]: row["task_digest"] for row in known}
+    counts = {row["task_id"]: row["n_checkpoints"] for row in known}
     if tasks is not None:
         wanted = {task.task_id: task.task_digest for task in tasks}
+        counts = {task.task_id: len(task.checkpoints) for task in tasks}
     found: dict[str, dict[str, AgentValue]] = {task_id: {} for task_id in wanted}
     for row in rows:
         if row["task_id"] in wanted and tried[row["task_id"]] == wanted[row["task_id"]]:
@@ -131,6 +138,7 @@ def competent_tasks(
             trials=trials,
             min_progress_pct=min_progress_pct,
             is_of_another_version=tried.get(task_id, digest) != digest,
+            n_checkpoints=counts[task_id],
         )
         for task_id, digest in wanted.items()
     ]
@@ -145,12 +153,15 @@ def judge_task(
     trials: int = TRIALS,
     min_progress_pct: float = MIN_PROGRESS_PCT,
     is_of_another_version: bool = False,
+    n_checkpoints: int | None = None,
 ) -> TaskCompetence:
     """Return what follows for one task from the values of the reference agents.
 
     An agent that failed in all its trials settles ``solvable`` whatever the others did; else every agent must have
-    enough valid trials. What is missing is missing data, and never counts against a task.
+    enough valid trials. What is missing is missing data, and never counts against a task. Too few checkpoints, where
+    their number is given, settle it without any trial.
     """
+    least = LEAST_CHECKPOINTS.get(benchmark, 1)
     means = [agent.checkpoint_progress for agent in agents if agent.n_trials >= trials]
     known = [mean for mean in means if mean is not None]
     progress_pct = round(100 * sum(known) / len(known), 6) if known and len(known) == len(agents) else None
@@ -158,7 +169,9 @@ def judge_task(
     missing = _missing(agents, trials, is_of_another_version=is_of_another_version)
     verdict: Literal["chosen", "not_chosen", "unknown"] = "chosen"
     reason = ""
-    if rule == "solvable" and failed:
+    if n_checkpoints is not None and least > 1 and n_checkpoints < least:
+        verdict, reason = "not_chosen", f"it has {n_checkpoints} checkpoints, and {benchmark} needs {least}"
+    elif rule == "solvable" and failed:
         verdict = "not_chosen"
         reason = f"not solved by {', '.join(f'{agent.agent} (0 of {agent.n_trials})' for agent in failed)}"
     elif missing:

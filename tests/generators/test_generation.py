@@ -85,7 +85,7 @@ class _Rewriter:
         prompt = source.task.prompt
         for value in values:
             if value not in self.keeping:
-                prompt = prompt.replace(f"{value} ", "some ").replace(value, "some file")
+                prompt = prompt.replace(f"the {value} ", "some ").replace(value, "some file")
         questions = tuple(
             ExpectedQuestions(segment_id=segment.segment_id, questions=(f"What about {segment.dimension}?",))
             for segment in removal.segments

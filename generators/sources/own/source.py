@@ -12,10 +12,13 @@ from generators.sources.reading import Finding, Reading, error, usable
 from runners.benchmarks import BENCHMARKS
 from runners.benchmarks.swebench_pro import BENCHMARK as SWEBENCH_PRO
 from runners.benchmarks.tac import BENCHMARK as TAC
+from runners.imports.lhaw_dataset import BENCHMARKS as RELEASED
 
 _LINES = (".jsonl", ".ndjson")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_TAKEN = (*BENCHMARKS, TAC, SWEBENCH_PRO)
+_TAKEN = frozenset((*BENCHMARKS, TAC, SWEBENCH_PRO))
+_SIGNS = re.compile(r"[\W_]+")
+_RELEASED = {_SIGNS.sub("", name.lower()): name for name in (*RELEASED.values(), *RELEASED)}
 
 
 class OwnSource:
@@ -65,6 +68,9 @@ def name_problem(name: str) -> str | None:
     """Return why a benchmark cannot be named so, or None."""
     if name in _TAKEN:
         return f"{name!r} is the name of another benchmark"
+    released = _RELEASED.get(_SIGNS.sub("", name.lower()))
+    if released is not None:
+        return f"{name!r} is the name of {released} in the released dataset, whose variants would be taken for yours"
     if not _NAME.fullmatch(name):
         return f"{name!r} is no name of letters, digits, '.', '_' and '-'"
     return None

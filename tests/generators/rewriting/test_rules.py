@@ -28,14 +28,14 @@ CASES = [
         'Put the plan into a folder called "/home/ada/plans" and tell Ada.',
         segment("/home/ada/plans", "goal", "target"),
         "Put the plan into a folder and tell Ada.",
-        "Put the plan into a folder with a certain name and tell Ada.",
+        "Put the plan into a folder with the agreed name and tell Ada.",
         "Put the plan into a folder with a suitable name and tell Ada.",
     ),
     (
         "Save the chart as trend.png in the shared folder.",
         segment("trend.png", "goal", "target"),
         "Save the chart in the shared folder.",
-        "Save the chart under a certain name in the shared folder.",
+        "Save the chart under the agreed name in the shared folder.",
         "Save the chart under a suitable name in the shared folder.",
     ),
     (
@@ -97,9 +97,9 @@ CASES = [
     (
         "You must drop all drafts, and then count the pages.",
         segment("drop all drafts", "constraint", "method"),
-        "You must proceed, and then count the pages.",
-        "You must do what is needed, and then count the pages.",
-        "You must take the appropriate steps, and then count the pages.",
+        "You must count the pages.",
+        "You must handle the rest as discussed, and then count the pages.",
+        "You must do the rest as appropriate, and then count the pages.",
     ),
 ]
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lhaw_record import main
-from tests.cli.program import lhaw_record
+from tests.cli.program import called, lhaw_record
 
 BASE = """
 name = "base"
@@ -115,12 +115,12 @@ def test_the_file_is_the_export_of_the_selection(folder, capsys):
 def test_streams_without_trials_disturb_nobody(folder, tmp_path):
     """Verification, counts, tables, report and the other exports work on a store with a selection in it."""
     store = folder / "base"
-    assert lhaw_record("log", "verify", store).returncode == 0
-    assert "benchmark_selected" in lhaw_record("log", "stat", store).stdout
-    assert lhaw_record("tables", store, "overall", "variant_breakdown").returncode == 0
-    assert lhaw_record("report", store, "-o", tmp_path / "r.html").returncode == 0
+    assert called("log", "verify", store).returncode == 0
+    assert "benchmark_selected" in called("log", "stat", store).stdout
+    assert called("tables", store, "overall", "variant_breakdown").returncode == 0
+    assert called("report", store, "-o", tmp_path / "r.html").returncode == 0
     for form in ("trials", "trajectories"):
-        done = lhaw_record("export", form, store, "-o", tmp_path / f"{form}.json")
+        done = called("export", form, store, "-o", tmp_path / f"{form}.json")
         assert done.returncode in (0, 1), done.stderr
         assert "Traceback" not in done.stderr
 
@@ -138,20 +138,20 @@ def test_a_selection_runs_as_the_variants_of_an_experiment(folder, origin, store
     name = f"on-{store}"
     path = folder / f"{name}.toml"
     path.write_text(EVALUATION.replace("{origin}", origin).replace("evaluation", name), encoding="utf-8")
-    done = lhaw_record("run", path, "--store", folder / store)
+    done = called("run", path, "--store", folder / store)
     assert done.returncode == 0, done.stderr
-    again = lhaw_record("run", path, "--store", folder / store)
+    again = called("run", path, "--store", folder / store)
     assert "nothing to run" in again.stderr
     chosen = {row["variant_id"]: row["ambiguity_class"] for row in json.loads((folder / "mine.json").read_bytes())}
     query = (
         "select distinct variant_id, ambiguity_class, class_source from ambiguity_classes "
         f"where variant_digest in (select variant_digest from trials where experiment_id = '{name}')"
     )
-    rows = json.loads(lhaw_record("sql", folder / store, "-c", query, "--format", "json").stdout)
+    rows = json.loads(called("sql", folder / store, "-c", query, "--format", "json").stdout)
     assert {row["variant_id"]: row["ambiguity_class"] for row in rows} == chosen
     assert {row["class_source"] for row in rows} == {source}
     settings = ["--set", "k=1", "--set", f"experiment={name}", "--format", "json"]
-    tables = json.loads(lhaw_record("tables", folder / store, "by_class", *settings).stdout)
+    tables = json.loads(called("tables", folder / store, "by_class", *settings).stdout)
     rows = [row for row in tables["by_class"]["rows"] if row["condition"] == "underspecified"]
     assert {row["ambiguity_class"]: row["n_trials"] for row in rows if row["measure"] == "pass_at_k"} == {
         name: list(chosen.values()).count(name) for name in set(chosen.values())

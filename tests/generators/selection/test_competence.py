@@ -1,9 +1,13 @@
 """Competence: a task is chosen, refused or unknown, and never one for the want of data."""
 
+import gzip
+import json
+
 import pytest
 
 from generators.selection import AgentValue, competent_tasks, judge_task
 from tests.analytics.make_store import Store as Written
+from tests.generators.labelled import REAL
 from tests.generators.selection.stores import to_disk
 
 
@@ -53,6 +57,39 @@ def test_the_mean_progress_must_reach_half(agents, verdict, reason, progress):
     """Rule progress: the mean over reference agents, each weighing the same, at least 50 %; success does not matter."""
     found = judge_task("tac", "t", agents, rule="progress")
     assert (found.verdict, found.reason, found.progress_pct) == (verdict, reason, progress)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "count", "verdict"),
+    [
+        ("swebench_pro", 2, "not_chosen"),
+        ("swebench_pro", 3, "chosen"),
+        ("swebench_pro", None, "chosen"),
+        ("mcp_atlas", 1, "chosen"),
+    ],
+)
+def test_swebench_pro_needs_three_tests(benchmark, count, verdict):
+    """Fewer than three fail-to-pass tests settle it, whatever the agents did; other benchmarks ask for none."""
+    found = judge_task(benchmark, "t", [value()], rule="solvable", n_checkpoints=count)
+    assert found.verdict == verdict
+    without = judge_task(benchmark, "t", [], rule="solvable", n_checkpoints=count)
+    assert without.verdict == ("not_chosen" if verdict == "not_chosen" else "unknown")
+    if verdict == "not_chosen":
+        assert found.reason == "it has 2 checkpoints, and swebench_pro needs 3"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+def test_the_published_run_has_416_tasks_with_three_tests():
+    """Of the 730 instances of the largest published run with 250 turns, 416 have more than two fail-to-pass tests."""
+    folder = REAL / "swebenchpro"
+    with gzip.open(folder / "instance_tests.jsonl.gz", "rt", encoding="utf-8") as lines:
+        tests = {each["instance_id"]: len(set(each["fail_to_pass"])) for each in map(json.loads, lines)}
+    run = json.loads((folder / "eval_results/claude-45sonnet-10132025/eval_results.json").read_text(encoding="utf-8"))
+    verdicts = [
+        judge_task("swebench_pro", name, [value(successes=3)], rule="solvable", n_checkpoints=tests[name]).is_chosen
+        for name in run
+    ]
+    assert (len(verdicts), sum(verdicts)) == (730, 416)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from analytics.store import open as open_store
+from analytics.views import named_in
 from generators.errors import GeneratorError
 from generators.selection import REASONS, Wish, find_selection, latest_selections, select_benchmark, selectable
 from recorder.errors import StoreError
@@ -33,7 +34,7 @@ def root(tmp_path_factory):
 
 def rows(root, query, **parameters):
     """The rows of a query."""
-    connection = open_store(root, parameters=parameters)
+    connection = open_store(root, parameters=parameters, only=named_in(query))
     try:
         return connection.execute(query).fetchall()
     finally:

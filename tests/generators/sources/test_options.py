@@ -58,6 +58,11 @@ def test_the_name_of_an_own_benchmark(tmp_path):
         (["own", "--from", "{here}", "--from", "{here}"], r"source own takes one --from, not 2"),
         (["own", "--from", "{here}", "--benchmark", "desk"], r"'desk' is the name of another benchmark"),
         (["own", "--from", "{here}", "--benchmark", "tac"], r"'tac' is the name of another benchmark"),
+        (
+            ["own", "--from", "{here}", "--benchmark", "TheAgentCompany"],
+            r"is the name of TheAgentCompany in the released",
+        ),
+        (["own", "--from", "{here}", "--benchmark", "swe-bench-pro"], r"is the name of SWE-Bench Pro in the released"),
         (["own", "--from", "{here}", "--benchmark", "a b"], r"'a b' is no name of letters, .* --benchmark NAME"),
     ],
 )
