@@ -69,7 +69,8 @@ class Parsing:
     def _lack(self, before: str, word: str, after: str, third: Sequence[str]) -> str | None:
         """Return what a word wants after it and does not have."""
         known = self._english
-        if word in known.before_numbers and after in known.measures:
+        is_counted = after in known.measures or after == "it" or f"{after}s" in known.measures
+        if word in known.before_numbers - {"every", "top"} and is_counted:
             return "a number"
         if word in known.determiners - known.pronoun_determiners:
             then = third[0].lower() if third else "."

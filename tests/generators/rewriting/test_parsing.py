@@ -22,6 +22,7 @@ PARSING = Parsing(english())
         ("Flag bills that do not match.", "Flag bills that do.", "without its verb"),
         ("The first row is a header.", "The first row is.", "without what it says"),
         ("Find halls of more than 40 square feet.", "Find halls of more than square feet.", "a number"),
+        ("Those with less than one year of work.", "Those with less than year of work.", "a number"),
         ("See the film, released in 1970.", "See the film, released.", "without what it introduces"),
         ("Save the table in the folder.", "Save in the folder.", "nothing that it acts on"),
         ("Tell me if the profit was enough.", "Tell me if the profit.", "the clause after 'if' has no verb"),

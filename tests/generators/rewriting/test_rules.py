@@ -95,6 +95,27 @@ CASES = [
         "Write the names, sorted in a suitable order, to names.txt.",
     ),
     (
+        "Create a template that can be used every year, named plan.odt.",
+        segment("can be used every year", "constraint", "selection"),
+        "Create a template, named plan.odt.",
+        "Create a template that meets certain conditions, named plan.odt.",
+        "Create a template that meets the appropriate conditions, named plan.odt.",
+    ),
+    (
+        "Late arrival is defined as not being there at nine. Count it for each clerk of the town hall.",
+        segment("not being there at nine", "context", "terminology"),
+        "Count it for each clerk of the town hall.",
+        "Late arrival is defined as discussed. Count it for each clerk of the town hall.",
+        "Late arrival is defined in the usual way. Count it for each clerk of the town hall.",
+    ),
+    (
+        "Write about the town with sections such as history, people and food.",
+        segment("history, people and food", "goal", "content"),
+        "Write about the town with sections.",
+        "Write about the town with sections such as the ones we discussed.",
+        "Write about the town with sections such as the usual ones.",
+    ),
+    (
         "You must drop all drafts, and then count the pages.",
         segment("drop all drafts", "constraint", "method"),
         "You must count the pages.",
