@@ -14,6 +14,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from recorder import own_session
 from recorder.journal import JournalFile
 from recorder.no_pandas import refuse_pandas
 from recorder.store import Store
@@ -67,11 +68,10 @@ class PublishingChild:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 command = [sys.executable, "-m", "recorder.publishing_child", str(self._store.root)]
-                self._process = subprocess.Popen(
+                self._process = own_session.start(
                     [*command, str(theirs.fileno()), str(self._patience_s)],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
-                    start_new_session=True,
                 )
             self._socket = ours
         return self._socket

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+from recorder import own_session
 from recorder.journal import JournalFile
 from recorder.no_pandas import refuse_pandas
 from recorder.store import Store
@@ -34,7 +35,7 @@ def start_child(store: Store, journal: JournalFile) -> Sealing:
         OSError: No process can be started; the journal stays.
     """
     command = [sys.executable, "-m", "recorder.seal_child", str(store.root), str(journal.path)]
-    return subprocess.Popen(command, pass_fds=[journal.descriptor], stdin=subprocess.DEVNULL, start_new_session=True)
+    return own_session.start(command, pass_fds=[journal.descriptor], stdin=subprocess.DEVNULL)
 
 
 def main(arguments: list[str]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 
+from recorder import own_session
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.channel import ControlChannel
 from runners.sandboxes.inside.worker import REQUEST_DESCRIPTOR, STATUS_DESCRIPTOR
@@ -163,14 +164,13 @@ def _spawn(command: list[str], control: socket.socket, descriptors: tuple[int, .
 
     It must belong to the thread that lives as long as the host: bubblewrap ends with the thread that started it.
     """
-    process = subprocess.Popen(
+    process = own_session.start(
         command,
         stdin=control.fileno(),
         stdout=control.fileno(),
         stderr=subprocess.PIPE,
         env={},
         pass_fds=descriptors,
-        start_new_session=True,
     )
     assert process.stderr is not None
     os.set_blocking(process.stderr.fileno(), False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.abc import Process, TaskGroup
 
+from recorder import own_session
 from runners.benchmarks.mcp_atlas.confinement import ProcessPlan
 
 if TYPE_CHECKING:
@@ -52,12 +53,7 @@ class ServerTransport:
     ) -> "tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]":
         from mcp.shared.message import SessionMessage
 
-        self._process = await anyio.open_process(
-            self._plan.command,
-            env=self._plan.environment,
-            cwd=self._plan.directory,
-            start_new_session=True,
-        )
+        self._process = await self._started()
         self._inbox, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writer, outbox = anyio.create_memory_object_stream[SessionMessage](0)
         self._streams = (self._inbox, reader, writer, outbox)
@@ -78,6 +74,18 @@ class ServerTransport:
                 stream.close()
         self._group.cancel_scope.cancel()
         return await self._group.__aexit__(kind, error, trace)
+
+    async def _started(self) -> Process:
+        while True:
+            process = await anyio.open_process(
+                self._plan.command,
+                env=self._plan.environment,
+                cwd=self._plan.directory,
+                start_new_session=True,
+            )
+            if own_session.has_run(process.pid, process.returncode):
+                return process
+            await process.aclose()
 
     async def _read_stdout(self, process: Process, inbox: "MemoryObjectSendStream[Any]") -> None:
         assert process.stdout is not None
