@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _END_ALL = ("/bin/sh", "-c", "kill -9 -1")
 _END_S = 15.0
+_NEWS_S = 3.0
 _STDERR = 2
 
 
@@ -78,6 +79,18 @@ async def execute(container: "DockerContainer", program: Program) -> ExecResult:
         is_timeout=not has_ended,
         is_truncated=any(size > program.output_bytes for size in sizes.values()),
     )
+
+
+async def check_end(container: "DockerContainer") -> None:
+    """Give the engine time to learn that a container has ended: its programs end first, killed, and no other starts.
+
+    Raises:
+        SandboxBoundaryError: It has ended; the message says why.
+    """
+    with anyio.move_on_after(_NEWS_S):
+        while True:
+            await _check_alive(container)
+            await anyio.sleep(0.05)
 
 
 async def _prepared(container: "DockerContainer", program: Program) -> "Exec":

@@ -10,7 +10,7 @@ import msgspec
 from runners.sandboxes.docker.config import DockerImage, limited
 from runners.sandboxes.docker.containers import created
 from runners.sandboxes.docker.engine import asked, connected
-from runners.sandboxes.docker.execution import ExecResult, Program, execute
+from runners.sandboxes.docker.execution import ExecResult, Program, check_end, execute
 from runners.sandboxes.docker.files import FileLimits, packed, put_archive, read_archive, unpacked
 from runners.sandboxes.docker.owners import MEMORY
 from runners.sandboxes.docker.room import MemoryRoom
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Process 1 lives as long as its standard input, which the engine closes when this process has gone, also by SIGKILL. No
 # signal from inside reaches it, it collects orphans while it waits, and a watcher that was ended is begun again.
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
-_MEMORY_EVENTS = "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null"
+_MEMORY_EVENTS = "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null; exit 0"
 _LOOK_S = 15.0
 
 
@@ -93,9 +93,15 @@ class DockerMachine:
         unpacked(await self.get(path, limits), destination)
 
     async def _has_run_out_of_memory(self) -> bool:
-        """Return whether the system has ended a process for want of memory since this was asked last."""
+        """Return whether the system has ended a process for want of memory since this was asked last.
+
+        Raises:
+            SandboxBoundaryError: The container has ended, and the program with it.
+        """
         argv = ("/bin/sh", "-c", _MEMORY_EVENTS)
         looked = await execute(self._container, Program(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
+        if looked.exit_code != 0:
+            await check_end(self._container)
         lines = [line.split() for line in looked.stdout.splitlines()]
         before = self._memory_kills
         self._memory_kills = sum(int(words[1]) for words in lines if len(words) == 2 and words[0] == b"oom_kill")

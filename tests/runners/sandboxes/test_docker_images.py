@@ -23,7 +23,7 @@ async def test_an_image_is_pulled_with_progress():
                 assert await ensure_image(client, name, lines.append) == pulled
         finally:
             docker("rmi", name)
-    assert pulled["RepoTags"] == [name]
+    assert name in pulled["RepoTags"]
     assert lines[0] == f"pulling the image {name}"
     assert all(line.startswith(f"pulling the image {name}") for line in lines)
 
