@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from generators.rewriting.english import English
 from generators.rewriting.grammar import Grammar
+from generators.rewriting.remnants import loose_words, lost_halves
 from generators.rewriting.sentences import Change
 
 _WORD_OR_MARK = re.compile(
@@ -25,9 +26,6 @@ _OPENS_WITH_SUBJECT = frozenset({"if", "whether", "because", "although", "unless
 _STRANDING = frozenset({"what", "which", "who", "that", "where"})
 _AFTER_RELATIVE = frozenset({"possible", "necessary", "needed", "so", ""})
 _PAIRS = (("both", "and"), ("either", "or"), ("between", "and"), ("neither", "nor"))
-_POINTING_BACK = re.compile(r"(?i)^\s*,?\s*and\s+(?:their|its|his|her)\b")
-_COMPARED = re.compile(r"(?i)\b(?:compar\w+|differ\w*|gap|versus|vs)\b")
-_VERSUS = re.compile(r"(?i)\b(?:versus|vs)\b")
 _VERB_ENDINGS = ("'s", "'re", "'ve", "'m", "'d", "'ll")
 _PARTICIPLES = ("ed", "ing", "ies", "izes", "ises")
 _FEW_WORDS = 2
@@ -51,7 +49,7 @@ class Parsing:
         if not after:
             return ()
         found = Counter(self._all(after)) - Counter(self._all(before))
-        return (*found, *self._lost(before, after), *_lost_halves(change))
+        return (*found, *self._lost(before, after), *lost_halves(change, self._english))
 
     def _all(self, words: Sequence[str]) -> Iterator[str]:
         for number, word in enumerate(words):
@@ -65,6 +63,7 @@ class Parsing:
         yield from self._clauses(words)
         yield from self._objects(words)
         yield from _pairs(words)
+        yield from loose_words(words)
 
     def _lack(self, before: str, word: str, after: str, third: Sequence[str]) -> str | None:
         """Return what a word wants after it and does not have."""
@@ -203,13 +202,6 @@ def _pairs(words: Sequence[str]) -> Iterator[str]:
             is_one_phrase = following in ("of", "the") or (first == "both" and following.endswith("s"))
             if word == first and second not in lower[number:] and not is_one_phrase:
                 yield f"{first!r} announces two things and one follows"
-
-
-def _lost_halves(change: Change) -> Iterator[str]:
-    if any(_POINTING_BACK.match(each) for each in change.following):
-        yield "what follows points back to what is gone"
-    if _COMPARED.search(change.after) and len(_VERSUS.findall(change.after)) < len(_VERSUS.findall(change.before)):
-        yield "a comparison has lost one of its sides"
 
 
 def _outside_relatives(words: Sequence[str]) -> Iterator[str]:

@@ -13,6 +13,8 @@ _CODE_START = re.compile(r"[`/\\<\[{$#@]|\w*[_./\\]\w|[a-z]+[A-Z]")
 _OPENING_WORD = re.compile(r"(?i)(?<![\w-])(?:that|and|but|so|if|where|which|because|then)\s*$")
 _OWN_ARTICLE = re.compile(r"^((?: with | |under )?)an? (?=\S)")
 _LAST_ARTICLE = re.compile(r"(?i)(?<![\w'-])(an?)(\s+)$")
+_PARTICIPLE = re.compile(r"\s*\w+ed\b")
+_JOINED_PARTICIPLE = re.compile(r"\s*and(?=\s+\w+ed\b)")
 _UNSPACED_FROM = "\u0e00"
 
 
@@ -69,6 +71,9 @@ class _Hole:
 def _without_hole(scene: Scene, edit: Edit) -> Edit:
     """Close the hole of a deletion: no doubled or lost punctuation, one space or line end."""
     hole = _Hole(scene, edit.start, edit.end)
+    joined = _JOINED_PARTICIPLE.match(hole.text, hole.end, hole.high)
+    if joined and hole.before == "," and _PARTICIPLE.match(hole.text, hole.start):
+        hole.end = joined.end()  # of "a note, named X and kept in Y" stays "a note, kept in Y"
     is_opening = bool(_OPENING_WORD.search(hole.text[hole.low : hole.start]))
     is_weaker = hole.following == "," or hole.before != ","
     is_doubled = hole.following in tuple(",;:") and (

@@ -102,6 +102,13 @@ CASES = [
         "Create a template that meets the appropriate conditions, named plan.odt.",
     ),
     (
+        "Write a notice to the staff, named notice.odt and saved in the shared folder.",
+        segment("notice.odt", "goal", "target"),
+        "Write a notice to the staff, saved in the shared folder.",
+        "Write a notice to the staff with the agreed name and saved in the shared folder.",
+        "Write a notice to the staff with a suitable name and saved in the shared folder.",
+    ),
+    (
         "Late arrival is defined as not being there at nine. Count it for each clerk of the town hall.",
         segment("not being there at nine", "context", "terminology"),
         "Count it for each clerk of the town hall.",
