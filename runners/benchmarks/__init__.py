@@ -8,7 +8,7 @@ from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
 
-BENCHMARKS = ("desk", "mcp_atlas")
+BENCHMARKS = ("desk", "mcp_atlas", "tac")
 ENTRY_POINTS = "lhaw_record.benchmarks"
 """Installed packages offer benchmarks of their own in this group; docs/own-benchmarks.md has an example."""
 
@@ -42,6 +42,10 @@ def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: Grade
         from runners.benchmarks.mcp_atlas import open_mcp_atlas
 
         return open_mcp_atlas(options, base, grader)
+    if name == "tac":
+        from runners.benchmarks.tac.benchmark import open_tac
+
+        return open_tac(options, base, grader)
     return _installed(name, options, base, grader)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from recorder.events import Skipped
 from recorder.values import CONDITIONS, Checkpoint, Task
 from runners.benchmarks.protocol import CheckpointResult
+from runners.benchmarks.tac.results import points_of
+from runners.benchmarks.tac.task import BENCHMARK, GRADER
 from runners.imports.facts import UNKNOWN, Failure, Finish, Found, ImportFailed, Known, Options, Source, TrialFacts
-from runners.imports.fields import as_list, as_number, as_object, as_text, shown
+from runners.imports.fields import as_list, as_object, as_text, shown
 from runners.imports.sources import decode_json
 
-BENCHMARK = "tac"
-GRADER = "tac/evaluator"
 _KEYS = frozenset({"checkpoints", "final_score", "error", "task_id", "score", "total", "timestamp"})
 _FULL = ("full", "full_ask_user")
 
@@ -98,7 +98,7 @@ def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Fail
     Raises:
         ValueError: The result contradicts itself, or has no checkpoints.
     """
-    points = [_points(each, f"checkpoint {n}") for n, each in enumerate(_checkpoints(given), 1)]
+    points = [points_of(each, f"checkpoint {n}") for n, each in enumerate(_checkpoints(given), 1)]
     task = Task(
         benchmark=BENCHMARK,
         benchmark_version=UNKNOWN,
@@ -115,7 +115,7 @@ def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Fail
     if not points:
         raise ValueError("a result without checkpoints")
     final = given.get("final_score")
-    score, total = (None, None) if final is None else _points(as_object(final, "final_score"), "final_score")
+    score, total = (None, None) if final is None else points_of(as_object(final, "final_score"), "final_score")
     reached = score == total if total is not None else all(got == of for got, of in points)
     return task, Finish(
         is_success=reached,
@@ -133,31 +133,16 @@ def _checkpoints(given: Mapping[str, Any]) -> list[Any]:
     return as_list(given.get("checkpoints") or [], "checkpoints")
 
 
-def _points(value: Any, name: str) -> tuple[float, float]:
-    """(result, total) of a checkpoint; ``true`` and ``false`` count as 1 and 0 of one point."""
-    given = as_object(value, name)
-    total = as_number(given.get("total"), f"{name}: total")
-    result = given.get("result")
-    if isinstance(result, bool):
-        if total != 1:
-            raise ValueError(f"{name}: a result of true or false for other than one point")
-        return float(result), total
-    got = as_number(result, f"{name}: result")
-    if total <= 0 or not 0 <= got <= total:
-        raise ValueError(f"{name}: a result that is not between 0 and its total")
-    return got, total
-
-
 def _remarks(task_id: str, given: Mapping[str, Any]) -> Iterator[str]:
     inner = given.get("task_id")
     if inner is not None and task_name(as_text(str(inner), "task_id")) != task_id:
         yield f"the result of {task_id} names itself {inner}; the outer name is taken"
     for key in sorted(set(given) - _KEYS):
         yield f"key {key!r} of a result is not kept"
-    points = [_points(each, "checkpoint") for each in given.get("checkpoints") or []]
+    points = [points_of(each, "checkpoint") for each in given.get("checkpoints") or []]
     final = given.get("final_score")
     if final is not None and given.get("error") is None and points:
-        score, total = _points(final, "final_score")
+        score, total = points_of(final, "final_score")
         if score != sum(got for got, _ in points):
             yield "a final score differs from the sum of its checkpoints: the benchmark's scoring strategy"
         if total != sum(of for _, of in points):

@@ -35,13 +35,14 @@ def engine_problem() -> str | None:
     return None if done.returncode == 0 else f"no Docker Engine answers ({done.stderr.strip()}); {_START}"
 
 
-def docker(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def docker(*arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[str]":
     """Run the docker client, as a second pair of eyes on the engine that the test uses."""
     host = os.environ.get("DOCKER_HOST") or engine_address()
     environment = {**os.environ, "DOCKER_HOST": host} if host else dict(os.environ)
-    return subprocess.run(
-        ["docker", *arguments], capture_output=True, text=True, env=environment, timeout=60, check=False
+    done = subprocess.run(
+        ["docker", *arguments], input=stdin, capture_output=True, env=environment, timeout=60, check=False
     )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @contextmanager

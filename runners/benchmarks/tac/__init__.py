@@ -1,4 +1,4 @@
-"""TheAgentCompany: published task folders as tasks. Their trials need the company's servers and are not here."""
+"""TheAgentCompany: published task folders as tasks, and their images as environments with graders of their own."""
 
 from runners.benchmarks.tac.checkpoints import Checkpoints, read_checkpoints
 from runners.benchmarks.tac.folders import PublishedTask, is_task_folder, read_task

@@ -14,6 +14,7 @@ from runners.benchmarks.tac.folders import PublishedTask
 BENCHMARK = "tac"
 VERSION = "1"
 LICENCE = "MIT"
+GRADER = "tac/evaluator"
 _DOMAINS = {
     "admin": "Admin",
     "bm": "Business",

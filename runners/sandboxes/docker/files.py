@@ -53,6 +53,21 @@ async def put_archive(container: "DockerContainer", folder: str, archive: bytes)
         await container.put_archive(folder, io.BytesIO(archive))  # type: ignore[no-untyped-call]
 
 
+async def take_archive(container: "DockerContainer", path: str, limits: FileLimits) -> bytes:
+    """Return a path of a container as the engine packs it, for :func:`put_archive` into the folder that holds the path.
+
+    Modes, owners and links stay as they are; nobody here looks into it.
+
+    Raises:
+        FileNotFoundError: There is nothing at the path.
+        SandboxBoundaryError: It is more than the limits allow, or the container is gone.
+    """
+    with tempfile.TemporaryFile() as file:
+        await _download(container, path, limits, file)
+        file.seek(0)
+        return await anyio.to_thread.run_sync(file.read)
+
+
 async def read_archive(container: "DockerContainer", path: str, limits: FileLimits) -> dict[str, bytes]:
     """Return the regular files at or below a path of a container, by their path below it.
 

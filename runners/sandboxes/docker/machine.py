@@ -11,7 +11,7 @@ from runners.sandboxes.docker.config import DockerImage, limited
 from runners.sandboxes.docker.containers import created
 from runners.sandboxes.docker.engine import asked, connected
 from runners.sandboxes.docker.execution import ExecResult, Program, check_end, execute
-from runners.sandboxes.docker.files import FileLimits, packed, put_archive, read_archive, unpacked
+from runners.sandboxes.docker.files import FileLimits, packed, put_archive, read_archive, take_archive, unpacked
 from runners.sandboxes.docker.owners import MEMORY
 from runners.sandboxes.docker.room import MemoryRoom
 from runners.sandboxes.protocol import SandboxLimits
@@ -82,6 +82,23 @@ class DockerMachine:
             SandboxBoundaryError: They are more than the limits allow, or the container is gone.
         """
         return await read_archive(self._container, path, limits)
+
+    async def take(self, path: str, limits: FileLimits) -> bytes:
+        """Return a path as one archive with modes, owners and links, for :meth:`put_back`.
+
+        Raises:
+            FileNotFoundError: There is nothing at the path.
+            SandboxBoundaryError: It is more than the limits allow, or the container is gone.
+        """
+        return await take_archive(self._container, path, limits)
+
+    async def put_back(self, folder: str, archive: bytes) -> None:
+        """Unpack what :meth:`take` gave into the folder that held its path.
+
+        Raises:
+            SandboxBoundaryError: The folder is missing or full, or the container is gone.
+        """
+        await put_archive(self._container, folder, archive)
 
     async def export(self, path: str, destination: Path, limits: FileLimits) -> None:
         """Copy the regular files below a folder of the container to a host folder, following no links.

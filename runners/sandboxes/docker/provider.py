@@ -15,14 +15,21 @@ from runners.sandboxes.docker.attach import Attachment
 from runners.sandboxes.docker.config import AGENT_HOME, DockerImage, agent_config, container_config
 from runners.sandboxes.docker.containers import created
 from runners.sandboxes.docker.engine import asked, connected
+from runners.sandboxes.docker.machine import DockerMachine
 from runners.sandboxes.docker.room import MemoryRoom
 from runners.sandboxes.driven import DrivenSandbox
 from runners.sandboxes.inside.forwarder import PORT
-from runners.sandboxes.protocol import Sandbox, SandboxLimits, Way
+from runners.sandboxes.protocol import SandboxLimits, Way
 from runners.sandboxes.settings import program_environment
 
 if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer
+
+
+class DockerSandbox(DrivenSandbox):
+    """A container with an agent in it; ``machine`` is the same container for what is run before and after the agent."""
+
+    machine: DockerMachine
 
 
 class DockerSandboxProvider:
@@ -48,7 +55,9 @@ class DockerSandboxProvider:
         return DockerSandboxProvider(msgspec.structs.replace(self.image, **changes), self.room)
 
     @asynccontextmanager
-    async def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> AsyncIterator[Sandbox]:
+    async def open(
+        self, files: Path | None, limits: SandboxLimits, way: Way | None = None
+    ) -> AsyncIterator[DockerSandbox]:
         """Open a container whose work directory starts as a copy of ``files``; it may have to wait for memory.
 
         Raises:
@@ -62,7 +71,8 @@ class DockerSandboxProvider:
             channel = await _start(stack, container, self.image)
             driver_config = agent_config(self.image, limits, way, container_environment=await _environment(container))
             channel.send_program(boot.program(driver_config, has_packages=not self.image.is_own_machine))
-            sandbox = DrivenSandbox(self.kind, self.image.work_dir, self.image.weak_limits, limits, channel)
+            sandbox = DockerSandbox(self.kind, self.image.work_dir, self.image.weak_limits, limits, channel)
+            sandbox.machine = DockerMachine(container)
             if way is not None:
                 environment = program_environment(driver_config["environment"], AGENT_HOME, way)
                 sandbox.offer_programs(f"http://127.0.0.1:{PORT}", environment)

@@ -1,0 +1,156 @@
+"""The tac benchmark: published task folders as tasks, their images as environments, their own evaluators as graders."""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recorder.canonical import digest
+from recorder.resources import data_path
+from recorder.values import Checkpoint, Task, Variant
+from runners.benchmarks.protocol import EnvironmentSettings
+from runners.benchmarks.tac.environment import TacEnvironment
+from runners.benchmarks.tac.folders import PublishedTask, is_task_folder, read_task
+from runners.benchmarks.tac.opening import Opening
+from runners.benchmarks.tac.options import TacOptions, read_options
+from runners.benchmarks.tac.references import read_reference
+from runners.benchmarks.tac.task import BENCHMARK, GRADER, VERSION, published_points, task_of
+from runners.experiment import GraderSpec, ModelSpec
+from runners.models.replay import Reference
+
+
+def open_tac(options: dict[str, Any], base: Path, grader: GraderSpec) -> "TacBenchmark":
+    """Return the benchmark that an experiment file describes.
+
+    Args:
+        options: The keys of ``[benchmark]`` that are the benchmark's own.
+        base: The folder of the experiment file.
+        grader: The ``[grader]`` table; its judge is the model that evaluators ask.
+
+    Raises:
+        ExperimentError: An option does not fit, or a task folder cannot be read.
+    """
+    return TacBenchmark(read_options(options, base), grader.judge if grader.kind == "judge" else None)
+
+
+class TacBenchmark:
+    """A source of tasks from published folders.
+
+    Args:
+        options: Where folders, images and services are.
+        judge: The model that evaluators and simulated colleagues ask; None for none.
+    """
+
+    name = BENCHMARK
+    version = VERSION
+    ends_on_text = False
+
+    def __init__(self, options: TacOptions, judge: ModelSpec | None = None) -> None:
+        self._options = options
+        self._judge = judge
+        self.grader = f"{GRADER}:{judge.model}" if judge else GRADER
+        folders = sorted(path for path in Path(options.folder).iterdir() if is_task_folder(path))
+        self._published = {folder.name: read_task(folder) for folder in folders}
+
+    def tasks(self) -> Sequence[Task]:
+        """Return the tasks that can run as the options are, in the order of their names."""
+        return [task for task_id, task in self._tasks.items() if self.why_not(task_id) is None]
+
+    def why_not(self, task_id: str) -> str | None:
+        """Return why a task cannot run as the options are, or None."""
+        published, options = self._published.get(task_id), self._options
+        if published is None:
+            return f"{options.folder} has no folder of that name with a task.md"
+        if options.only_with is not None and set(published.services) != set(options.only_with):
+            return f"it needs {_listed(published.services)}, and benchmark.only_with is {_listed(options.only_with)}"
+        missing = [name for name in published.services if not options.services_host and name not in options.services]
+        if missing:
+            return f"it needs {_listed(missing)}; add benchmark.services.{missing[0]} or benchmark.services_host"
+        points = sum(each.total for each in self._tasks[task_id].checkpoints)
+        graded = published_points().get(task_id, points)
+        if not points or (graded != points and task_id not in options.checkpoints):
+            return (
+                f"its checkpoints.md has {points:g} points and its evaluator grades with {graded:g}; name those of "
+                "each checkpoint in benchmark.checkpoints"
+            )
+        return None
+
+    def variants(self) -> Sequence[Variant]:
+        """Return nothing: variants come from elsewhere."""
+        return []
+
+    def system_prompt(self) -> str:
+        """Return what agents are told about the company; the original logs its agents in before they begin."""
+        text = data_path("tac", "system.md").read_text(encoding="utf-8").strip()
+        logins = [f"- {name}: {spec.login}" for name, spec in self._options.services.items() if spec.login]
+        text = text.format(hostname=self._options.hostname, work_dir=self._options.work_dir)
+        return "\n\n".join([text, "How to log in:\n" + "\n".join(logins)] if logins else [text])
+
+    def reference(self, task_id: str) -> Reference | None:
+        """Return how a task is done, where the folder of references says so.
+
+        Raises:
+            ExperimentError: Its file cannot be used.
+        """
+        return read_reference(Path(self._options.references), task_id) if self._options.references else None
+
+    def secrets(self) -> frozenset[str]:
+        """Return the key of the model that evaluators ask."""
+        return frozenset(filter(None, (self._model_variables().get("LITELLM_API_KEY"),)))
+
+    def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AbstractAsyncContextManager[TacEnvironment]:
+        """Open the task's container beside healthy services, as its init script leaves it, without its evaluator.
+
+        Raises:
+            SandboxBoundaryError: Image, container, service or init script fail, or the image is of another task.
+        """
+        published = self._published[task.task_id]
+        prompt = variant.prompt if variant else task.prompt
+        return Opening(task, published, self._options, self._model_variables(), prompt).open(settings)
+
+    def _model_variables(self) -> dict[str, str]:
+        """What an evaluator finds about its model, under the names that the images read."""
+        if self._judge is None:
+            return {}
+        return {
+            "LITELLM_MODEL": self._judge.model,
+            "LITELLM_BASE_URL": self._judge.api_base or "",
+            "LITELLM_API_KEY": os.environ.get(self._judge.api_key_env or "", ""),
+        }
+
+    @cached_property
+    def _tasks(self) -> dict[str, Task]:
+        return {task_id: self._task(published) for task_id, published in self._published.items()}
+
+    def _task(self, published: PublishedTask) -> Task:
+        task, options = task_of(published), self._options
+        given = options.checkpoints.get(task.task_id)
+        services = {name: options.services[name].image for name in published.services if name in options.services}
+        return msgspec.structs.replace(
+            task,
+            checkpoints=_with_points(task.checkpoints, given) if given else task.checkpoints,
+            environment_digest=digest(
+                {"folder": task.environment_digest, "image": options.image_of(task.task_id), "services": services}
+            ),
+        )
+
+
+def _with_points(checkpoints: Sequence[Checkpoint], points: Sequence[float]) -> tuple[Checkpoint, ...]:
+    """The checkpoints that the options give, with the text of those of the folder where there are as many."""
+    labels = [each.label for each in checkpoints]
+    if len(labels) != len(points):
+        labels = [f"checkpoint {number}" for number in range(1, len(points) + 1)]
+    return tuple(
+        Checkpoint(checkpoint_id=f"c{number}", label=label, total=total)
+        for number, (label, total) in enumerate(zip(labels, points, strict=True), start=1)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(sorted(names)) or "no service"

@@ -1,0 +1,154 @@
+"""One open environment of one trial: a task's own container, what its agent does there, and the evaluator's verdict."""
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from recorder.canonical import canonical_json
+from recorder.values import Task
+from runners.benchmarks.protocol import Artifact, AskJudge, Grade, ToolResult
+from runners.benchmarks.tac.company import Company
+from runners.benchmarks.tac.hiding import put_back
+from runners.benchmarks.tac.options import TacOptions
+from runners.benchmarks.tac.results import grade_of
+from runners.errors import GraderError
+from runners.sandboxes.docker.execution import ExecResult
+from runners.sandboxes.docker.files import FileLimits
+from runners.sandboxes.docker.provider import DockerSandbox
+from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
+
+_JSON = "application/json"
+_RESULT = FileLimits(total_bytes=4 << 20, entries=1)
+_STEP_S = 30.0
+_STILL_HEALTHY_S = 15.0
+_SAID_CHARACTERS = 800
+_NO_NETWORK = "There is no input and no network."
+TOOLS = tuple(
+    msgspec.structs.replace(
+        tool,
+        description=tool.description.replace(
+            _NO_NETWORK, "There is no input. Of the network it reaches the company's services only."
+        ),
+    )
+    for tool in WORKSPACE_TOOLS
+)
+
+
+class TacEnvironment:
+    """The open environment of one trial.
+
+    Args:
+        task: The task.
+        options: How the image wants to be used.
+        sandbox: The task's container.
+        company: The services around it.
+        variables: What the evaluator finds in its environment beside the key.
+        hidden: What was taken out of the container.
+        prompt: What the agent was asked.
+        facts: What is recorded of images and services.
+    """
+
+    tools = TOOLS
+
+    def __init__(
+        self,
+        task: Task,
+        options: TacOptions,
+        sandbox: DockerSandbox,
+        company: Company,
+        variables: Mapping[str, str],
+        hidden: Mapping[str, bytes],
+        prompt: str,
+        facts: tuple[Artifact, ...],
+    ) -> None:
+        self.facts = facts
+        self._task = task
+        self._options = options
+        self._sandbox = sandbox
+        self._company = company
+        self._variables = variables
+        self._hidden = hidden
+        self._steps: list[dict[str, Any]] = [{"source": "user", "action": "message", "content": prompt}]
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Execute a workspace tool in the container; it becomes a step of the trajectory that the evaluator reads.
+
+        Raises:
+            SandboxBoundaryError: The container is gone.
+        """
+        result = await call_workspace_tool(self._sandbox, name, arguments)
+        self._steps.append({"source": "agent", "action": name, "args": arguments, "observation": result.text})
+        return result
+
+    async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
+        """Put the evaluator back, run it on the trajectory, and read the file that it leaves.
+
+        Raises:
+            GraderError: It crashed, took too long, or left something else than a result.
+            SandboxBoundaryError: The container is gone, or a service is not healthy any more.
+        """
+        del ask_judge  # an evaluator asks a model by itself
+        if self._company.control is not None:
+            await self._company.check(self._company.control, _STILL_HEALTHY_S)
+        steps = [*self._steps, {"source": "agent", "action": "finish", "content": final_answer}]
+        trajectory = canonical_json(steps)
+        await put_back(self._sandbox.machine, self._hidden)
+        content, said = await self._evaluated(trajectory)
+        grade = grade_of(content, self._task.checkpoints)
+        return msgspec.structs.replace(
+            grade,
+            artifacts=(
+                Artifact(name="trajectory.json", role="trajectory", media_type=_JSON, content=trajectory),
+                Artifact(name=self._file("eval"), role="grader_result", media_type=_JSON, content=content),
+                Artifact(name="evaluator.txt", role="grader_output", media_type="text/plain", content=said),
+            ),
+        )
+
+    async def _evaluated(self, trajectory: bytes) -> tuple[bytes, bytes]:
+        """Run the evaluator; returns its file and what it printed. A file that was there before is none of its."""
+        machine, outputs = self._sandbox.machine, self._options.outputs
+        await machine.run(["rm", "-rf", "--", outputs], timeout_s=_STEP_S, user="0", work_dir="/")
+        await machine.run(["mkdir", "-p", "--", outputs], timeout_s=_STEP_S, user="0", work_dir="/")
+        await machine.put(outputs, {self._file("traj"): trajectory})
+        read, written = (posixpath.join(outputs, self._file(kind)) for kind in ("traj", "eval"))
+        result = await machine.run(
+            [*self._options.evaluator, "--trajectory_path", read, "--result_path", written],
+            timeout_s=self._options.grading_seconds,
+            user="0",
+            work_dir=self._options.work_dir,
+            environment={**self._variables, "DECRYPTION_KEY": self._options.decryption_key},
+        )
+        _check_ended(result, self._options.grading_seconds)
+        try:
+            found = await machine.get(written, _RESULT)
+        except FileNotFoundError:
+            found = {}
+        if len(found) != 1:
+            raise GraderError(f"the evaluator left no result at {written}; {last_words(result)}", kind="no_result")
+        return found[self._file("eval")], result.stdout + result.stderr
+
+    def _file(self, kind: str) -> str:
+        """The name of a file as the original has it."""
+        return f"{kind}_{self._task.task_id}.json"
+
+
+def _check_ended(result: ExecResult, limit_s: float) -> None:
+    """Refuse an evaluator that did not end well.
+
+    Raises:
+        GraderError: It did not.
+    """
+    if result.is_timeout:
+        raise GraderError(f"the evaluator took over {limit_s:g} s; {last_words(result)}", kind="timeout")
+    if result.is_out_of_memory:
+        raise GraderError(f"the evaluator ran out of memory; {last_words(result)}", kind="out_of_memory")
+    if result.exit_code != 0:
+        raise GraderError(f"the evaluator ended with {result.exit_code}; {last_words(result)}", kind="crash")
+
+
+def last_words(result: ExecResult) -> str:
+    """Return what a program printed last, in one line."""
+    words = " ".join((result.stdout + b" " + result.stderr).decode(errors="replace").split())
+    return f"its last words: {words[-_SAID_CHARACTERS:]}" if words else "it said nothing"

@@ -1,0 +1,136 @@
+"""Open a task's own container: services healthy, init script run, evaluator hidden, prompt in place; in this order."""
+
+import posixpath
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from recorder.canonical import canonical_json
+from recorder.values import Task
+from runners.benchmarks.protocol import Artifact, EnvironmentSettings
+from runners.benchmarks.tac.company import Company, memory_of, open_company
+from runners.benchmarks.tac.environment import TacEnvironment, last_words
+from runners.benchmarks.tac.folders import PublishedTask
+from runners.benchmarks.tac.hiding import take_out
+from runners.benchmarks.tac.options import TacOptions
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.docker.engine import connected
+from runners.sandboxes.docker.images import ensure_image
+from runners.sandboxes.docker.machine import DockerMachine
+from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.docker.room import MemoryRoom
+
+_READ_S = 60.0
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What is opened.
+
+    Args:
+        task: The task.
+        published: Its folder.
+        options: How its image wants to be used.
+        model: What an evaluator finds in its environment about the model that it asks.
+        prompt: What the agent is asked.
+    """
+
+    task: Task
+    published: PublishedTask
+    options: TacOptions
+    model: Mapping[str, str]
+    prompt: str
+
+    @asynccontextmanager
+    async def open(self, settings: EnvironmentSettings) -> AsyncIterator[TacEnvironment]:
+        """Open the container and what belongs to it; closing leaves nothing behind.
+
+        Raises:
+            SandboxBoundaryError: Image, container, service or init script fail, or the image is of another task.
+        """
+        provider, services, options = _docker(settings), self.published.services, self.options
+        image = options.image_of(self.task.task_id)
+        async with connected() as docker:
+            image_id = (await ensure_image(docker, image))["Id"]
+        total_mb = settings.limits.memory_mb + memory_of(options, services)
+        async with provider.room.hold(total_mb):  # all at once: trials that hold one part each would wait for ever
+            room = MemoryRoom(total_mb, _nobody)
+            async with open_company(options, services, image, room) as company:
+                own = provider.with_image(
+                    name=image, work_dir=options.work_dir, is_own_machine=True, network=company.network
+                )
+                async with DockerSandboxProvider(own.image, room).open(None, settings.limits) as sandbox:
+                    hidden = await self._initialised(sandbox.machine, company)
+                    yield TacEnvironment(
+                        task=self.task,
+                        options=options,
+                        sandbox=sandbox,
+                        company=company,
+                        variables={"SERVER_HOSTNAME": company.server, **self.model},
+                        hidden=hidden,
+                        prompt=self.prompt,
+                        facts=(_facts(image, image_id, company),),
+                    )
+
+    async def _initialised(self, machine: DockerMachine, company: Company) -> dict[str, bytes]:
+        """Run the image's init script, look at the services, hide the evaluator, and show the prompt."""
+        options = self.options
+        await self._check_instruction(machine)
+        # Only simulated colleagues ask a model so early, and the agent could read what their processes were given.
+        model = self.model if self.published.colleagues else {}
+        result = await machine.run(
+            options.init,
+            timeout_s=options.init_seconds,
+            user="0",
+            work_dir=options.work_dir,
+            environment={"SERVER_HOSTNAME": company.server, **model},
+        )
+        if result.exit_code != 0:
+            how = f"took over {options.init_seconds:g} s" if result.is_timeout else f"ended with {result.exit_code}"
+            raise SandboxBoundaryError(
+                f"{' '.join(options.init)} of {self.task.task_id} {how}; {last_words(result)}", kind="init_failed"
+            )
+        await company.check(machine, options.health_seconds)
+        hidden = await take_out(machine, options.hidden)
+        folder, name = posixpath.split(options.instruction)
+        await machine.put(folder, {name: self.prompt.encode()})
+        return hidden
+
+    async def _check_instruction(self, machine: DockerMachine) -> None:
+        """Refuse an image whose instruction is not that of the folder: variants would be of another task.
+
+        Raises:
+            SandboxBoundaryError: It is not, or the image has none.
+        """
+        result = await machine.run(["cat", self.options.instruction], timeout_s=_READ_S, user="0", work_dir="/")
+        words = result.stdout.decode(errors="replace").split()
+        if result.exit_code != 0 or words != self.task.prompt.split():
+            raise SandboxBoundaryError(
+                f"{self.options.instruction} of the image is not the task.md of the folder {self.task.task_id}; take "
+                "folders and images of one release",
+                kind="other_task",
+                is_retry_owed=False,
+            )
+
+
+def _docker(settings: EnvironmentSettings) -> DockerSandboxProvider:
+    if not isinstance(settings.sandbox, DockerSandboxProvider):
+        raise SandboxBoundaryError(
+            f'tac needs its tasks\' images, and the sandbox is {settings.sandbox.kind}; set sandbox.kind = "docker"',
+            kind="wrong_sandbox",
+            is_retry_owed=False,
+        )
+    return settings.sandbox
+
+
+def _facts(image: str, image_id: str, company: Company) -> Artifact:
+    """Which images a trial really had."""
+    described = {"image": {"name": image, "id": image_id}, "server": company.server, "services": dict(company.images)}
+    return Artifact(
+        name="images.json", role="environment", media_type="application/json", content=canonical_json(described)
+    )
+
+
+async def _nobody() -> int:
+    """Say that nobody else takes part of what a trial holds already."""
+    return 0

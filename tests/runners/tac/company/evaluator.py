@@ -1,0 +1,49 @@
+"""The grader of the test task. A file mood.txt of the agent makes it as bad as a grader can be."""
+
+import os
+import sys
+import time
+import urllib.request
+
+SECRET = "the-answer-is-three"
+
+
+def text_of(path):
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def fetched(path):
+    try:
+        return urllib.request.urlopen("http://the-agent-company.com:8092" + path).read().decode()
+    except OSError:
+        return ""
+
+
+def grade_checkpoints(trajectory):
+    mood = text_of("/workspace/mood.txt")
+    if mood == "crash":
+        sys.exit("the grader has a bad day")
+    if mood == "hang":
+        time.sleep(3600)
+    if mood == "garbage":
+        return "Here is the result: {"
+    if mood == "error":
+        return {"error": "no model", "checkpoints": [], "final_score": {"total": 4, "result": 0}}
+    if mood == "other":
+        return {"checkpoints": [{"total": 5, "result": 5}], "final_score": {"total": 5, "result": 5}}
+    if mood == "nothing":
+        os._exit(0)
+    seen = "8092/files/front-desk/" in trajectory
+    counted = text_of("/workspace/count.txt") == "3"
+    uploaded = 2 if fetched("/puts") == '["/files/count.txt"]' and fetched("/files/count.txt").strip() == "3" else 0
+    results = [(1, int(seen)), (1, counted), (2, uploaded)]
+    reached = 4 if uploaded == 2 else sum(int(result) for _, result in results)
+    print("graded with", os.environ.get("LITELLM_MODEL", "no model"))
+    return {
+        "checkpoints": [{"total": total, "result": result} for total, result in results],
+        "final_score": {"total": 4, "result": reached},
+    }
