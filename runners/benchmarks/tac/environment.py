@@ -91,7 +91,8 @@ class TacEnvironment:
         """
         del ask_judge  # an evaluator asks a model by itself
         if self._company.control is not None:
-            await self._company.check(self._company.control, _STILL_HEALTHY_S)
+            limit_s = min(_STILL_HEALTHY_S, self._options.health_seconds)
+            await self._company.check(self._company.control, limit_s)
         steps = [*self._steps, {"source": "agent", "action": "finish", "content": final_answer}]
         trajectory = canonical_json(steps)
         await put_back(self._sandbox.machine, self._hidden)

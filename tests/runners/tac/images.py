@@ -46,18 +46,18 @@ UPLOAD = call(
 )
 
 
-def make_folder(root):
+def make_folder(root, task_id=TASK, services="- owncloud"):
     """Write the task folder as it is published; returns the folder that holds it."""
-    folder = root / "tasks" / TASK
+    folder = root / "tasks" / task_id
     folder.mkdir(parents=True)
     (folder / "task.md").write_bytes(PROMPT.encode())
     (folder / "checkpoints.md").write_text(CHECKPOINTS)
-    (folder / "dependencies.yml").write_text("- owncloud")
+    (folder / "dependencies.yml").write_text(services)
     return folder.parent
 
 
-def make_images():
-    """Make the images that the engine lacks yet; returns the names of the task's, the service's and the company's."""
+def made_images():
+    """Return the names of task image, service image and company image; those that the engine lacks are made."""
     source = b"".join(path.read_bytes() for path in sorted(HERE.glob("*"))) + Path(__file__).read_bytes()
     version = hashlib.sha256(source).hexdigest()[:12]
     names = [f"lhaw-record/tac-{kind}:{version}" for kind in (TASK, "owncloud", "company")]

@@ -4,6 +4,7 @@ import argparse
 import base64
 import json
 import os
+from pathlib import Path
 
 from fernet import decrypt
 
@@ -12,12 +13,10 @@ parser.add_argument("--trajectory_path")
 parser.add_argument("--result_path")
 arguments = parser.parse_args()
 key = os.environ["DECRYPTION_KEY"].encode()
-with open("/utils/evaluator.py.enc", "rb") as file:
-    source = decrypt(base64.urlsafe_b64encode(key.ljust(32, b"\0")[:32]), file.read())
+token = Path("/utils/evaluator.py.enc").read_bytes()
+source = decrypt(base64.urlsafe_b64encode(key.ljust(32, b"\0")[:32]), token)
 names = {}
 exec(source, names)
-with open(arguments.trajectory_path) as file:
-    trajectory = json.dumps(json.load(file))
+trajectory = json.dumps(json.loads(Path(arguments.trajectory_path).read_text()))
 result = names["grade_checkpoints"](trajectory)
-with open(arguments.result_path, "w") as file:
-    file.write(result if isinstance(result, str) else json.dumps(result))
+Path(arguments.result_path).write_text(result if isinstance(result, str) else json.dumps(result))

@@ -4,19 +4,19 @@ import os
 import sys
 import time
 import urllib.request
-
-SECRET = "the-answer-is-three"
+from pathlib import Path
 
 
 def text_of(path):
+    """Return a file's text; empty where there is none."""
     try:
-        with open(path) as file:
-            return file.read().strip()
+        return Path(path).read_text().strip()
     except OSError:
         return ""
 
 
 def fetched(path):
+    """Return what the store has; empty where it has nothing."""
     try:
         return urllib.request.urlopen("http://the-agent-company.com:8092" + path).read().decode()
     except OSError:
@@ -24,6 +24,7 @@ def fetched(path):
 
 
 def grade_checkpoints(trajectory):
+    """Return the points of every checkpoint, all of them where the last one is reached."""
     mood = text_of("/workspace/mood.txt")
     if mood == "crash":
         sys.exit("the grader has a bad day")
@@ -42,7 +43,7 @@ def grade_checkpoints(trajectory):
     uploaded = 2 if fetched("/puts") == '["/files/count.txt"]' and fetched("/files/count.txt").strip() == "3" else 0
     results = [(1, int(seen)), (1, counted), (2, uploaded)]
     reached = 4 if uploaded == 2 else sum(int(result) for _, result in results)
-    print("graded with", os.environ.get("LITELLM_MODEL", "no model"))
+    sys.stdout.write("graded with {}\n".format(os.environ.get("LITELLM_MODEL", "no model")))
     return {
         "checkpoints": [{"total": total, "result": result} for total, result in results],
         "final_score": {"total": 4, "result": reached},

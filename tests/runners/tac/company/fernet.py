@@ -53,8 +53,8 @@ def _round_keys(key):
             word = [_BOX[value] for value in word[1:] + word[:1]]
             word[0] ^= constant
             constant = _product(constant, 2)
-        words.append([a ^ b for a, b in zip(words[at - 4], word)])
-    return [sum(words[at : at + 4], []) for at in range(0, len(words), 4)]
+        words.append([a ^ b for a, b in zip(words[at - 4], word, strict=True)])
+    return [[value for word in words[at : at + 4] for value in word] for at in range(0, len(words), 4)]
 
 
 def _mixed(state, factors):
@@ -69,7 +69,7 @@ def _mixed(state, factors):
 
 
 def _added(state, key):
-    return [a ^ b for a, b in zip(state, key)]
+    return [a ^ b for a, b in zip(state, key, strict=True)]
 
 
 def _block_encrypted(block, keys):

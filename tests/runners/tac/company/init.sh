@@ -13,5 +13,5 @@ while urllib.request.urlopen(url + 'healthcheck/$service').status != 200:
     time.sleep(1)
 "
 done
-sleep 3600 & # as the simulated colleagues of other tasks
+sleep 3600 > /dev/null 2>&1 & # as the simulated colleagues of other tasks
 echo "${LITELLM_API_KEY:-no key}" > /workspace/given-at-init.txt

@@ -1,4 +1,4 @@
-"""A file store as small as can be: PUT and GET below /files/, GET /status, and with ``control`` the resets of a company.
+"""A file store as small as can be: PUT and GET below /files/, GET /status; with ``control`` the resets of a company.
 
 GET /broken never succeeds, and GET /puts tells how often something was put since the last reset.
 """
@@ -13,7 +13,10 @@ files, puts = dict(FIRST), []
 
 
 class Store(BaseHTTPRequestHandler):
+    """The store."""
+
     def do_GET(self):
+        """Give a file, the list of a folder, or what is asked about the store."""
         if self.path == "/status":
             self.answer(200, b"ok")
         elif self.path == "/puts":
@@ -26,11 +29,13 @@ class Store(BaseHTTPRequestHandler):
             self.answer(503 if self.path == "/broken" else 404)
 
     def do_PUT(self):
+        """Keep a file."""
         files[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
         puts.append(self.path)
         self.answer(201)
 
     def answer(self, status, content=b""):
+        """Send a whole answer."""
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -38,7 +43,10 @@ class Store(BaseHTTPRequestHandler):
 
 
 class Control(Store):
+    """What puts the store back to how it began."""
+
     def do_POST(self):
+        """Reset the store."""
         if self.path == "/api/reset-owncloud":
             files.clear()
             files.update(FIRST)
@@ -46,6 +54,7 @@ class Control(Store):
         self.answer(202)
 
     def do_GET(self):
+        """Say that it is healthy."""
         self.answer(200 if self.path == "/api/healthcheck/owncloud" else 404)
 
 

@@ -1,0 +1,85 @@
+"""How a task's container is opened on a real engine: what is checked, what is hidden, and what the agent is shown."""
+
+import msgspec
+import pytest
+
+from recorder.values import Segment, Variant
+from runners.benchmarks.protocol import EnvironmentSettings
+from runners.benchmarks.tac.benchmark import open_tac
+from runners.errors import SandboxBoundaryError
+from runners.experiment import GraderSpec
+from runners.sandboxes.process import ProcessSandboxProvider
+from runners.sandboxes.protocol import SandboxLimits
+from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401
+from tests.runners.tac.images import PROMPT, TASK, make_folder
+
+pytestmark = [pytest.mark.docker, needs_engine]
+SETTINGS = EnvironmentSettings(sandbox=make_provider(), limits=SandboxLimits(memory_mb=256))
+
+
+def opened(folder, images, *, variant=None, settings=SETTINGS, **options):
+    """Open the test task without services: its init script is another one."""
+    tasks = make_folder(folder, services="")
+    given = {"folder": str(tasks), "image": images["task"], "init": ["true"], **options}
+    benchmark = open_tac(given, folder, GraderSpec())
+    (task,) = benchmark.tasks()
+    return benchmark.open(task, settings, variant)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "says"),
+    [
+        ({"init": ["sh", "-c", "echo no company; exit 4"]}, "init_failed", "ended with 4; its last words: no company"),
+        ({"init": ["sleep", "3600"], "init_seconds": 0.5}, "init_failed", "took over 0.5 s"),
+        ({"instruction": "/workspace/notes.txt"}, "other_task", "is not the task.md of the folder"),
+        ({"image": "localhost:1/none:1"}, "registry_away", "localhost:1/none:1 cannot be pulled: .*docker load"),
+    ],
+)
+async def test_an_image_that_does_not_begin(tmp_path, images, options, kind, says):
+    """A missing image, one of another task, an init script that fails or hangs: the sandbox's failure, nothing left."""
+    with pytest.raises(SandboxBoundaryError, match=says) as caught:
+        async with opened(tmp_path, images, **options):
+            pass
+    assert (caught.value.kind, caught.value.is_retry_owed) == (kind, kind != "other_task")
+    assert own_names() == []
+
+
+async def test_another_sandbox_is_refused(tmp_path, images):
+    """Without Docker there are no images; the message has the key."""
+    settings = msgspec.structs.replace(SETTINGS, sandbox=ProcessSandboxProvider())
+    with pytest.raises(SandboxBoundaryError, match=r"set sandbox.kind = .docker."):
+        async with opened(tmp_path, images, settings=settings):
+            pass
+
+
+async def test_the_agent_is_shown_the_variant_only(tmp_path, images):
+    """The instruction in the container is the prompt of the trial: what was removed stands nowhere there."""
+    variant = Variant(
+        benchmark="tac",
+        task_id=TASK,
+        variant_id="v",
+        prompt=PROMPT.replace("the front-desk folder of ", ""),
+        segments=(Segment(segment_id="S1", value="front-desk", dimension="input", subdimension=""),),
+        origin="hand_written",
+    )
+    async with opened(tmp_path, images, variant=variant) as environment:
+        shown = await environment.call("read_file", {"path": "/instruction/task.md"})
+        found = await environment.call(
+            "bash", {"command": "grep -rl front-desk /instruction /workspace /srv /tmp /opt"}
+        )
+    assert shown.text == variant.prompt
+    assert found.text == "[exit code 1]"
+
+
+async def test_what_was_hidden_comes_back_as_it_was(tmp_path, images):
+    """Modes and links of the grader's files are those of the image, and what an agent put in their place is gone."""
+    look = ["sh", "-c", "cd /utils; stat -c '%n %A %u' *; readlink link; ls -a"]
+    async with opened(tmp_path, images) as environment:
+        assert "No such file" in (await environment.call("bash", {"command": "ls /utils"})).text
+        await environment.call("bash", {"command": "ln -s /workspace /utils; touch /workspace/forged.py"})
+        await environment.grade("", None)
+        after = (await environment._sandbox.machine.run(look, timeout_s=30)).stdout.decode()
+    assert "init.sh -rwxr-xr-x 0" in after
+    assert "link lrwxrwxrwx 0\n" in after
+    assert "\ninit.sh\n.\n..\n" in after
+    assert "forged.py" not in after
