@@ -1,0 +1,108 @@
+"""The ``[benchmark]`` table of tac, and which tasks can run as it is."""
+
+from pathlib import Path
+
+import pytest
+
+from runners.benchmarks.tac.benchmark import open_tac
+from runners.errors import ExperimentError
+from runners.experiment import GraderSpec
+from tests.runners.tac.images import CHECKPOINTS, TASK, make_folder
+
+REAL = Path(__file__).parents[4] / "shared" / "real" / "tac" / "tasks"
+OWN = {"image": "store:1", "health": "http://the-agent-company.com/status"}
+SHARED = {"services_host": "10.0.0.2", "network": "bridge"}
+
+
+def benchmark(folder, **options):
+    """Open the benchmark of a folder of tasks."""
+    return open_tac({"folder": str(folder), **options}, Path(), GraderSpec())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"folder": "nowhere"}, "nowhere is no folder"),
+        ({"fodler": "x"}, "its keys are folder, image, services"),
+        ({"services": {"owncloud": {"image": "store:1"}}}, "services.owncloud.health"),
+        ({"services": {"owncloud": {}}}, "services.owncloud.image"),
+        ({"services": {"owncloud": OWN}, **SHARED}, "remove one of the two"),
+        ({"services_host": "10.0.0.2"}, "benchmark.network"),
+        ({"network": "bridge"}, "benchmark.network"),
+        ({"grading_seconds": 3600}, "grading_seconds"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(tmp_path, options, says):
+    """Every contradiction is named with its key before anything runs."""
+    with pytest.raises(ExperimentError, match=says):
+        benchmark(**{"folder": make_folder(tmp_path), **options})
+
+
+def test_a_task_runs_where_its_services_are(tmp_path):
+    """A service that nobody offers keeps its tasks out, and the reason has the keys that change it."""
+    folder = make_folder(tmp_path)
+    without = benchmark(folder)
+    assert without.tasks() == []
+    assert without.why_not(TASK) == "it needs owncloud; add benchmark.services.owncloud or benchmark.services_host"
+    assert without.why_not("other").endswith("has no folder of that name with a task.md")
+    for options in (SHARED, {"services": {"owncloud": OWN}}):
+        assert [task.task_id for task in benchmark(folder, **options).tasks()] == [TASK]
+    assert benchmark(folder, **SHARED, only_with=["gitlab"]).why_not(TASK) == (
+        "it needs owncloud, and benchmark.only_with is gitlab"
+    )
+
+
+def test_points_that_the_evaluator_does_not_grade_with_are_asked_for(tmp_path):
+    """Where text and evaluator differ, the task waits for the points of each checkpoint, and then has these."""
+    known = "bm-classify-nationality"  # the evaluator's points are published, and these are others
+    folder = make_folder(tmp_path, known)
+    assert "has 4 points and its evaluator grades with 6" in benchmark(folder, **SHARED).why_not(known)
+    (task,) = benchmark(folder, **SHARED, checkpoints={known: [2, 2, 2]}).tasks()
+    assert [(each.label, each.total) for each in task.checkpoints] == [
+        ("The folder was looked at.", 2.0),
+        ("The number is right.", 2.0),
+        ("It is in ownCloud.", 2.0),
+    ]
+    (task,) = benchmark(folder, **SHARED, checkpoints={known: [5, 1]}).tasks()
+    assert [each.total for each in task.checkpoints] == [5.0, 1.0]
+    (folder / known / "checkpoints.md").write_text(CHECKPOINTS.replace("2pts", "4pts"))
+    assert benchmark(folder, **SHARED).why_not(known) is None
+
+
+def test_image_and_services_are_part_of_the_task(tmp_path):
+    """Trials in other images are other trials."""
+    folder = make_folder(tmp_path)
+    found = {
+        benchmark(folder, **options).tasks()[0].environment_digest
+        for options in (
+            {"services": {"owncloud": OWN}},
+            {"services": {"owncloud": {**OWN, "image": "store:2"}}},
+            {"services": {"owncloud": OWN}, "image": "mine/{task}:2"},
+        )
+    }
+    assert len(found) == 3
+
+
+def test_agents_are_told_how_to_log_in(tmp_path):
+    """The system prompt names the company and every login that the file gives."""
+    told = benchmark(make_folder(tmp_path), services={"owncloud": {**OWN, "login": "ada / lovelace"}}).system_prompt()
+    assert "http://the-agent-company.com" in told
+    assert "- owncloud: ada / lovelace" in told
+
+
+def test_a_reference_that_cannot_be_read_is_named(tmp_path):
+    """A file of calls that is none says what it should be."""
+    folder = make_folder(tmp_path)
+    (tmp_path / f"{TASK}.json").write_text('{"name": "bash"}')
+    with pytest.raises(ExperimentError, match="is no list of calls such as"):
+        benchmark(folder, **SHARED, references=str(tmp_path)).reference(TASK)
+    assert benchmark(folder, **SHARED).reference(TASK) is None
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the published task folders are not here (../shared/real/tac)")
+def test_every_published_folder_can_run():
+    """All 43 folders are tasks on a whole company, and those that need ownCloud only are LHAW's 33."""
+    whole = benchmark(REAL, **SHARED)
+    assert [task.task_id for task in whole.tasks()] == sorted(path.name for path in REAL.iterdir())
+    assert len(whole.tasks()) == 43
+    assert len(benchmark(REAL, **SHARED, only_with=["owncloud"]).tasks()) == 33

@@ -1,0 +1,89 @@
+"""What an evaluator leaves becomes a grade: checkpoints and final score apart, and no score from anything else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recorder.values import Checkpoint
+from runners.benchmarks.tac.results import grade_of
+from runners.benchmarks.tac.scoring import strategy_of
+from runners.errors import GraderError
+
+REAL = Path(__file__).parents[4] / "shared" / "real" / "tac" / "eval_results"
+
+
+def result(*checkpoints, final=None, **more):
+    """Return a result file; a checkpoint is (result, total)."""
+    final = final or (sum(got for got, _ in checkpoints), sum(of for _, of in checkpoints))
+    shaped = [{"result": got, "total": of} for got, of in checkpoints]
+    return json.dumps({"checkpoints": shaped, "final_score": {"result": final[0], "total": final[1]}, **more}).encode()
+
+
+def checkpoints(*totals):
+    """Return a task's checkpoints."""
+    return [Checkpoint(checkpoint_id=f"c{at}", label="x", total=float(of)) for at, of in enumerate(totals, 1)]
+
+
+def test_booleans_and_integers_are_points():
+    """True and 1 are the same, false and 0 too; a result that is not there is neither."""
+    grade = grade_of(result((True, 1), (False, 1), (2, 3), final=(3, 5)), checkpoints(1, 1, 3))
+    assert [(each.checkpoint_id, each.score) for each in grade.results] == [("c1", 1.0), ("c2", 0.0), ("c3", 2.0)]
+    assert (grade.is_success, grade.final_score, grade.final_total) == (False, 3.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"", "garbage"),
+        (b"[]", "garbage"),
+        (b'{"final_score": {"total": 1, "result": 1}}', "garbage"),
+        (b'{"checkpoints": [{"total": 1, "result": 1}]}', "garbage"),
+        (result((None, 1), final=(0, 1)), "garbage"),
+        (result((2, 1)), "garbage"),
+        (result((True, 2), final=(1, 2)), "garbage"),
+        (result((1, 1), error="no model"), "evaluator_error"),
+        (result((1, 1), (1, 1)), "other_checkpoints"),
+        (result((1, 2)), "other_checkpoints"),
+        (b'{"checkpoints": [], "final_score": {"total": 1, "result": 1}}', "other_checkpoints"),
+    ],
+)
+def test_nothing_else_is_a_grade(content, kind):
+    """Garbage, an error, a missing result and other checkpoints than the task's are the grader's failure, not zero."""
+    with pytest.raises(GraderError) as caught:
+        grade_of(content, checkpoints(1))
+    assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("points", "final", "strategy"),
+    [
+        ([(1, 1), (0, 2)], (1, 3), "plain_sum"),
+        ([(0, 1), (0, 1), (2, 2)], (4, 4), "bonus_for_completing_final"),
+        ([(0, 2), (1, 1), (0, 3)], (3, 6), "bonus_for_completing_any"),
+        ([(0, 2), (0, 1)], (2, 3), "unknown"),
+        ([(0, 2), (1, 1)], (2, 3), "unknown"),
+        ([(1, 1)], (1, 2), "unknown"),
+    ],
+)
+def test_the_strategies_of_the_original(points, final, strategy):
+    """A final score is explained by the plain sum, a bonus of the original, or not at all, and then it says so."""
+    assert strategy_of(points, final) == strategy
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real result files are not here (../shared/real/tac)")
+def test_every_real_result_is_a_grade():
+    """Each published result gives its own points and final score, explained by a strategy."""
+    count = 0
+    for path in sorted(REAL.glob("*.json")):
+        for arms in json.loads(path.read_text()).values():
+            for given in arms.values():
+                totals = [each["total"] for each in given["checkpoints"]]
+                grade = grade_of(json.dumps(given).encode(), checkpoints(*totals))
+                assert [each.score for each in grade.results] == [
+                    float(each["result"]) for each in given["checkpoints"]
+                ]
+                assert grade.final_score == given["final_score"]["result"]
+                assert not any("unknown" in each.details for each in grade.results)
+                count += 1
+    assert count == 8
