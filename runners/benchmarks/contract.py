@@ -113,7 +113,7 @@ async def _tools(environment: Environment) -> AsyncIterator[str]:
 
 def _grade(grade: Grade, task: Task) -> Iterator[str]:
     totals = {checkpoint.checkpoint_id: checkpoint.total for checkpoint in task.checkpoints}
-    if Counter(result.checkpoint_id for result in grade.results) != Counter(totals):
+    if Counter(result.checkpoint_id for result in grade.results) != Counter(totals.keys()):
         yield "the grade does not have one result for every checkpoint"
         return
     for result in grade.results:

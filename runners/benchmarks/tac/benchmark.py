@@ -19,6 +19,7 @@ from runners.benchmarks.tac.opening import Opening
 from runners.benchmarks.tac.options import TacOptions, read_options
 from runners.benchmarks.tac.references import read_reference
 from runners.benchmarks.tac.task import BENCHMARK, GRADER, VERSION, published_points, task_of
+from runners.errors import SandboxBoundaryError
 from runners.experiment import GraderSpec, ModelSpec
 from runners.models.replay import Reference
 
@@ -108,8 +109,16 @@ class TacBenchmark:
         """Open the task's container beside healthy services, as its init script leaves it, without its evaluator.
 
         Raises:
-            SandboxBoundaryError: Image, container, service or init script fail, or the image is of another task.
+            SandboxBoundaryError: Image, container, service or init script fail, the image is of another task, or the
+                variant would change the environment, which this cannot.
         """
+        if variant is not None and variant.environment_change is not None:
+            raise SandboxBoundaryError(
+                f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
+                f"{self.name} cannot; leave it out with the key 'variants'",
+                kind="unknown_change",
+                is_retry_owed=False,
+            )
         published = self._published[task.task_id]
         prompt = variant.prompt if variant else task.prompt
         return Opening(task, published, self._options, self._model_variables(), prompt).open(settings)

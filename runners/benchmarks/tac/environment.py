@@ -1,6 +1,7 @@
 """One open environment of one trial: a task's own container, what its agent does there, and the evaluator's verdict."""
 
 import posixpath
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ TOOLS = tuple(
     msgspec.structs.replace(
         tool,
         description=tool.description.replace(
-            _NO_NETWORK, "There is no input. Of the network it reaches the company's services only."
+            _NO_NETWORK, "There is no input. The network is for the company's services."
         ),
     )
     for tool in WORKSPACE_TOOLS
@@ -122,13 +123,36 @@ class TacEnvironment:
             environment={**self._variables, "DECRYPTION_KEY": self._options.decryption_key},
         )
         _check_ended(result, self._options.grading_seconds)
+        self._check_words(result)
         try:
             found = await machine.get(written, _RESULT)
         except FileNotFoundError:
             found = {}
         if len(found) != 1:
             raise GraderError(f"the evaluator left no result at {written}; {last_words(result)}", kind="no_result")
-        return found[self._file("eval")], result.stdout + result.stderr
+        return found[self._file("eval")], self._without_key(result.stdout + result.stderr)
+
+    def _check_words(self, result: ExecResult) -> None:
+        """Refuse an evaluator that went on without its model: published ones turn such an error into a false.
+
+        Raises:
+            GraderError: It did.
+        """
+        pattern = self._options.failure_words
+        found = (
+            re.search(pattern, (result.stdout + b"\n" + result.stderr).decode(errors="replace")) if pattern else None
+        )
+        if found:
+            raise GraderError(
+                f"the evaluator could not ask its model ({found[0]}) and went on; set grader.judge, and see that the "
+                f"container reaches it; {last_words(result)}",
+                kind="swallowed_error",
+            )
+
+    def _without_key(self, said: bytes) -> bytes:
+        """What the evaluator printed, without the key that it was given; files are kept as they are."""
+        key = self._variables.get("LITELLM_API_KEY", "").encode()
+        return said.replace(key, b"[redacted]") if key else said
 
     def _file(self, kind: str) -> str:
         """The name of a file as the original has it."""

@@ -1,5 +1,6 @@
 """The ``[benchmark]`` table of an experiment file, as this benchmark reads it."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +34,8 @@ class ServiceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class TacOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The keys of ``[benchmark]`` that are this benchmark's own; paths are relative to the experiment file.
 
-    What has a default is as the published images have it.
+    What has a default is as the published images have it. ``failure_words`` is a pattern of what evaluators print when
+    a model that they ask cannot be reached; they go on then, with false for the checkpoint.
     """
 
     folder: str
@@ -51,6 +53,7 @@ class TacOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     evaluator: tuple[str, ...] = ("python_default", "/utils/eval.py")
     outputs: str = "/outputs"
     hidden: tuple[str, ...] = ("/utils",)
+    failure_words: str = r"\blitellm\.(exceptions\.)?(Timeout|\w+(Error|Exception))\b"
     decryption_key: str = "theagentcompany is all you need"
     init_seconds: Seconds = 900.0
     health_seconds: Seconds = 600.0
@@ -89,6 +92,10 @@ def read_options(options: dict[str, Any], base: Path) -> TacOptions:
             f"key 'benchmark.folder': {folder} is no folder; name the one that holds the task folders"
         )
     _check_services(chosen)
+    try:
+        re.compile(chosen.failure_words)
+    except re.error as error:
+        raise ExperimentError(f"key 'benchmark.failure_words': no regular expression: {error}") from error
     references = str((base / chosen.references).resolve()) if chosen.references else ""
     return msgspec.structs.replace(chosen, folder=str(folder), references=references)
 

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from recorder.values import Segment, Variant
+from recorder.values import EnvironmentChange, Segment, Variant
+from runners.benchmarks.contract import problems_of
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.benchmarks.tac.benchmark import open_tac
 from runners.errors import SandboxBoundaryError
@@ -17,13 +18,23 @@ pytestmark = [pytest.mark.docker, needs_engine]
 SETTINGS = EnvironmentSettings(sandbox=make_provider(), limits=SandboxLimits(memory_mb=256))
 
 
-def opened(folder, images, *, variant=None, settings=SETTINGS, **options):
-    """Open the test task without services: its init script is another one."""
+def benchmark_of(folder, images, **options):
+    """Open the benchmark of the test task without services: its init script is another one."""
     tasks = make_folder(folder, services="")
     given = {"folder": str(tasks), "image": images["task"], "init": ["true"], **options}
-    benchmark = open_tac(given, folder, GraderSpec())
+    return open_tac(given, folder, GraderSpec())
+
+
+def opened(folder, images, *, variant=None, settings=SETTINGS, **options):
+    """Open the container of the test task."""
+    benchmark = benchmark_of(folder, images, **options)
     (task,) = benchmark.tasks()
     return benchmark.open(task, settings, variant)
+
+
+async def test_it_keeps_what_every_benchmark_promises(tmp_path, images):
+    """Tools, errors and grades are as the protocol has them, also when it is graded twice."""
+    assert await problems_of(benchmark_of(tmp_path, images), SETTINGS) == []
 
 
 @pytest.mark.parametrize(
@@ -50,6 +61,17 @@ async def test_another_sandbox_is_refused(tmp_path, images):
     with pytest.raises(SandboxBoundaryError, match=r"set sandbox.kind = .docker."):
         async with opened(tmp_path, images, settings=settings):
             pass
+
+
+async def test_a_change_of_the_environment_is_refused(tmp_path, images):
+    """A variant that would change files or services is not run as if it did."""
+    change = EnvironmentChange(kind="two_candidates", arguments=())
+    variant = Variant(
+        benchmark="tac", task_id=TASK, variant_id="v", prompt=PROMPT, segments=(), origin="hand_written",
+        environment_change=change,
+    )  # fmt: skip
+    with pytest.raises(SandboxBoundaryError, match="variant v changes its environment"):
+        opened(tmp_path, images, variant=variant)
 
 
 async def test_the_agent_is_shown_the_variant_only(tmp_path, images):

@@ -30,6 +30,7 @@ def benchmark(folder, **options):
         ({"services_host": "10.0.0.2"}, "benchmark.network"),
         ({"network": "bridge"}, "benchmark.network"),
         ({"grading_seconds": 3600}, "grading_seconds"),
+        ({"failure_words": "("}, "failure_words"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(tmp_path, options, says):

@@ -119,7 +119,7 @@ def test_from_init_to_the_final_score(run, tmp_path):
     }
     kept = json.loads(content(tmp_path, events, "eval_bm-all.json"))
     assert kept["checkpoints"] == [{"total": 1, "result": 1}, {"total": 1, "result": True}, {"total": 2, "result": 2}]
-    assert content(tmp_path, events, "evaluator.txt") == b"graded with no model\n"
+    assert content(tmp_path, events, "evaluator.txt") == b"graded with no model\nwithout a key"
     facts = json.loads(content(tmp_path, events, "images.json"))
     assert facts["image"]["id"].startswith("sha256:")
     assert set(facts["services"]) == {"owncloud"}
@@ -154,7 +154,7 @@ def test_the_agent_never_sees_the_grader(run, tmp_path, monkeypatch):
     assert code == 0, events["stderr"]
     (seen,) = [event.result for event in events["ActionFinished"] if event.result.startswith("ls: ")]
     assert seen == "ls: cannot access '/utils': No such file or directory\nno key\n"
-    assert content(tmp_path, events, "evaluator.txt") == b"graded with openai/judge\n"
+    assert content(tmp_path, events, "evaluator.txt") == b"graded with openai/judge\n[redacted]"
     assert {event.grader for event in events["CheckpointScored"]} == {"tac/evaluator:openai/judge"}
 
 
@@ -166,6 +166,7 @@ def test_bad_graders_are_missing_data(run):
         "garbage": ("garbage", "is no result"),
         "error": ("evaluator_error", "gave up: 'no model'"),
         "nothing": ("no_result", "left no result"),
+        "model": ("swallowed_error", "could not ask its model (litellm.AuthenticationError) and went on"),
         "other": ("other_checkpoints", "set benchmark.checkpoints to what the evaluator says"),
     }
     # A result that is there before the evaluator runs is none of its.

@@ -38,12 +38,15 @@ def grade_checkpoints(trajectory):
         return {"checkpoints": [{"total": 5, "result": 5}], "final_score": {"total": 5, "result": 5}}
     if mood == "nothing":
         os._exit(0)
+    if mood == "model":
+        sys.stderr.write("ERROR:root:Failed to evaluate: litellm.AuthenticationError: no key\n")  # and goes on
     seen = "8092/files/front-desk/" in trajectory
     counted = text_of("/workspace/count.txt") == "3"
     uploaded = 2 if fetched("/puts") == '["/files/count.txt"]' and fetched("/files/count.txt").strip() == "3" else 0
     results = [(1, int(seen)), (1, counted), (2, uploaded)]
     reached = 4 if uploaded == 2 else sum(int(result) for _, result in results)
     sys.stdout.write("graded with {}\n".format(os.environ.get("LITELLM_MODEL", "no model")))
+    sys.stdout.write(os.environ.get("LITELLM_API_KEY", "without a key"))
     return {
         "checkpoints": [{"total": total, "result": result} for total, result in results],
         "final_score": {"total": 4, "result": reached},
