@@ -19,7 +19,7 @@ from runners.benchmarks.tac.opening import Opening
 from runners.benchmarks.tac.options import TacOptions, read_options
 from runners.benchmarks.tac.references import read_reference
 from runners.benchmarks.tac.task import BENCHMARK, GRADER, VERSION, published_points, task_of
-from runners.errors import SandboxBoundaryError
+from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.experiment import GraderSpec, ModelSpec
 from runners.models.replay import Reference
 
@@ -35,7 +35,13 @@ def open_tac(options: dict[str, Any], base: Path, grader: GraderSpec) -> "TacBen
     Raises:
         ExperimentError: An option does not fit, or a task folder cannot be read.
     """
-    return TacBenchmark(read_options(options, base), grader.judge if grader.kind == "judge" else None)
+    judge = grader.judge if grader.kind == "judge" else None
+    if judge and not (judge.api_key_env or judge.api_base):
+        raise ExperimentError(
+            "key 'grader.judge.api_key_env': evaluators ask their model from inside a container and get its key from "
+            "us; name the variable that holds it"
+        )
+    return TacBenchmark(read_options(options, base), judge)
 
 
 class TacBenchmark:

@@ -42,7 +42,7 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
         server: What the image's init script is told as ``SERVER_HOSTNAME``.
         addresses: Where each service shows its health.
         images: The id of each service's image; empty where the company is not ours.
-        control: A container beside the services that no agent gets into; None where the company is not ours.
+        control: A container that no agent gets into, where services are looked at from; None where there are none.
     """
 
     network: str = "none"
@@ -71,8 +71,8 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
 
 def memory_of(options: TacOptions, services: Sequence[str]) -> int:
     """Return how many megabytes the containers of a trial's company take."""
-    own = [options.services[name].memory_mb for name in services if name in options.services]
-    return 0 if options.services_host or not services else _CONTROL.memory_mb + sum(own)
+    own = [options.services[name].memory_mb for name in services] if not options.services_host else []
+    return _CONTROL.memory_mb + sum(own) if services else 0
 
 
 @asynccontextmanager
@@ -94,8 +94,8 @@ async def open_company(
     if not services:
         yield Company()
     elif options.services_host:
-        async with _turn(options.services_host):
-            yield Company(network=options.network, server=options.services_host, addresses=addresses)
+        async with open_machine(DockerImage(name=image, network=options.network), _CONTROL, room) as machine:
+            yield Company(network=options.network, server=options.services_host, addresses=addresses, control=machine)
     else:
         async with AsyncExitStack() as stack:
             company = await _started(stack, options, addresses, image, room)
@@ -131,8 +131,15 @@ def _inside() -> str:
 
 
 @asynccontextmanager
-async def _turn(host: str) -> AsyncIterator[None]:
-    """Wait until no other trial on this machine uses a company, and keep the others waiting."""
+async def turn(host: str) -> AsyncIterator[None]:
+    """Wait until no other trial on this machine uses the company on a host, and keep the others waiting.
+
+    Args:
+        host: Where it lives; empty for a company that is the trial's own.
+    """
+    if not host:
+        yield
+        return
     name = hashlib.sha256(host.encode()).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"lhaw-record-tac-{name}.lock"
     with path.open("w") as file:  # the lock goes with the file, also when this process is killed

@@ -2,14 +2,14 @@
 
 import posixpath
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
 from recorder.canonical import canonical_json
 from recorder.values import Task
 from runners.benchmarks.protocol import Artifact, EnvironmentSettings
-from runners.benchmarks.tac.company import Company, memory_of, open_company
+from runners.benchmarks.tac.company import Company, memory_of, open_company, turn
 from runners.benchmarks.tac.environment import TacEnvironment, last_words
 from runners.benchmarks.tac.folders import PublishedTask
 from runners.benchmarks.tac.hiding import take_out
@@ -53,24 +53,28 @@ class Opening(msgspec.Struct, frozen=True):
         async with connected() as docker:
             image_id = (await ensure_image(docker, image))["Id"]
         total_mb = settings.limits.memory_mb + memory_of(options, services)
-        async with provider.room.hold(total_mb):  # all at once: trials that hold one part each would wait for ever
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(turn(options.services_host if services else ""))
+            # All memory at once: trials that hold one part each would wait for each other for ever.
+            await stack.enter_async_context(provider.room.hold(total_mb))
             room = MemoryRoom(total_mb, _nobody)
-            async with open_company(options, services, image, room) as company:
-                own = provider.with_image(
-                    name=image, work_dir=options.work_dir, is_own_machine=True, network=company.network
-                )
-                async with DockerSandboxProvider(own.image, room).open(None, settings.limits) as sandbox:
-                    hidden = await self._initialised(sandbox.machine, company)
-                    yield TacEnvironment(
-                        task=self.task,
-                        options=options,
-                        sandbox=sandbox,
-                        company=company,
-                        variables={"SERVER_HOSTNAME": company.server, **self.model},
-                        hidden=hidden,
-                        prompt=self.prompt,
-                        facts=(_facts(image, image_id, company),),
-                    )
+            company = await stack.enter_async_context(open_company(options, services, image, room))
+            own = provider.with_image(
+                name=image, work_dir=options.work_dir, is_own_machine=True, network=company.network
+            )
+            agents = DockerSandboxProvider(own.image, room)
+            sandbox = await stack.enter_async_context(agents.open(None, settings.limits))
+            hidden = await self._initialised(sandbox.machine, company)
+            yield TacEnvironment(
+                task=self.task,
+                options=options,
+                sandbox=sandbox,
+                company=company,
+                variables={"SERVER_HOSTNAME": company.server, **self.model},
+                hidden=hidden,
+                prompt=self.prompt,
+                facts=(_facts(image, image_id, company),),
+            )
 
     async def _initialised(self, machine: DockerMachine, company: Company) -> dict[str, bytes]:
         """Run the image's init script, look at the services, hide the evaluator, and show the prompt."""

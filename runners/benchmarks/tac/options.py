@@ -19,8 +19,8 @@ class ServiceSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     Args:
         image: Started anew for every trial; empty where the service lives on ``services_host``.
-        health: An address that answers with a success once the service can be used, as a container of the company
-            reaches it; empty for the control server's own of that name.
+        health: An address that answers with a success once the service can be used, as containers reach it; empty for
+            the running company's control server, asked about the service.
         login: What agents are told about how to log in.
         memory_mb: What its container may use.
     """
@@ -66,7 +66,7 @@ class TacOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def health_of(self, service: str) -> str:
         """Return the address at which a service shows that it can be used."""
         spec = self.services.get(service)
-        return (spec.health if spec else "") or f"http://{self.hostname}:2999/api/healthcheck/{service}"
+        return (spec.health if spec else "") or f"http://{self.services_host}:2999/api/healthcheck/{service}"
 
 
 def read_options(options: dict[str, Any], base: Path) -> TacOptions:

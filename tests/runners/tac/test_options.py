@@ -6,7 +6,7 @@ import pytest
 
 from runners.benchmarks.tac.benchmark import open_tac
 from runners.errors import ExperimentError
-from runners.experiment import GraderSpec
+from runners.experiment import GraderSpec, ModelSpec
 from tests.runners.tac.images import CHECKPOINTS, TASK, make_folder
 
 REAL = Path(__file__).parents[4] / "shared" / "real" / "tac" / "tasks"
@@ -37,6 +37,13 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, options, says):
     """Every contradiction is named with its key before anything runs."""
     with pytest.raises(ExperimentError, match=says):
         benchmark(**{"folder": make_folder(tmp_path), **options})
+
+
+def test_the_evaluators_model_needs_a_key_that_they_can_be_given(tmp_path):
+    """A judge whose key only this process would find is refused: evaluators would go on without it."""
+    judge = GraderSpec(kind="judge", judge=ModelSpec(model="openai/judge"))
+    with pytest.raises(ExperimentError, match=r"grader\.judge\.api_key_env"):
+        open_tac({"folder": str(make_folder(tmp_path)), **SHARED}, Path(), judge)
 
 
 def test_a_task_runs_where_its_services_are(tmp_path):

@@ -73,18 +73,21 @@ def run(tmp_path, images, capsys):
 def neighbourhood():
     """Make a network with a company on it that is nobody's trial's; returns the network's name."""
     name = f"tac-test-{os.getpid()}"
-    made = []
+    made, networks = [], []
 
     def neighbourhood(image):
         assert docker("network", "create", "--internal", name).returncode == 0
+        networks.append(name)
         run = docker("run", "--detach", "--network", name, "--network-alias", "the-office", image)
         assert run.returncode == 0, run.stderr
         made.append(run.stdout.strip())
         return name
 
     yield neighbourhood
-    docker("rm", "--force", *made)
-    docker("network", "rm", name)
+    for container in made:
+        docker("rm", "--force", container)
+    for network in networks:
+        docker("network", "rm", network)
 
 
 def points(events):
@@ -217,14 +220,15 @@ def test_a_container_killed_in_mid_trial(run):
     assert not events["CheckpointScored"]
 
 
-def test_a_service_that_dies_is_no_zero(run, images):
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_service_that_dies_is_no_zero(run, images, neighbourhood, is_shared):
     """Where a service is gone when the grader comes, nothing is graded: the trial is owed again."""
+    services = f'services_host = "the-office"\nnetwork = "{neighbourhood(images["company"])}"' if is_shared else None
+    image, *whose = (images["company"],) if is_shared else (images["owncloud"], "--filter", OWN)
 
     def kill():
         for _ in range(600):
-            alive = docker(
-                "ps", "--quiet", "--filter", f"ancestor={images['owncloud']}", "--filter", OWN
-            ).stdout.split()
+            alive = docker("ps", "--quiet", "--filter", f"ancestor={image}", *whose).stdout.split()
             ready = [name for name in own_names() if not docker("exec", name, "cat", "/workspace/count.txt").returncode]
             if alive and ready:
                 docker("kill", *alive)
@@ -233,7 +237,7 @@ def test_a_service_that_dies_is_no_zero(run, images):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    code, events = run([COUNT, call("bash", command="sleep 2")], more="health_seconds = 2.0")
+    code, events = run([COUNT, call("bash", command="sleep 2")], services=services, more="health_seconds = 2.0")
     killer.join()
     (failed,) = events["TrialFailed"]
     assert (code, failed.boundary, failed.error_kind) == (1, "sandbox", "service_unhealthy")
