@@ -17,6 +17,7 @@ from runners.agent import Ending, NativeAgent, PlannedInjection
 from runners.benchmarks.protocol import (
     Artifact,
     Benchmark,
+    BoundsItsGrading,
     Environment,
     EnvironmentSettings,
     Grade,
@@ -198,8 +199,9 @@ class Attempt:
         ask_judge, caller = self._runner.services.judge(self._trial, self._stream)
         if caller is not None:
             self._spenders.append(caller)
+        limit_s = None if isinstance(environment, BoundsItsGrading) else GRADING_SECONDS
         try:
-            with anyio.fail_after(GRADING_SECONDS):
+            with anyio.fail_after(limit_s):
                 grade = await environment.grade(final_answer, ask_judge)
         except (BoundaryError, RecorderError):
             raise

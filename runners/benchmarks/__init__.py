@@ -8,7 +8,7 @@ from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
 
-BENCHMARKS = ("desk", "mcp_atlas", "tac")
+BENCHMARKS = ("desk", "mcp_atlas", "tac", "swebench_pro")
 ENTRY_POINTS = "lhaw_record.benchmarks"
 """Installed packages offer benchmarks of their own in this group; docs/own-benchmarks.md has an example."""
 
@@ -46,6 +46,10 @@ def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: Grade
         from runners.benchmarks.tac.benchmark import open_tac
 
         return open_tac(options, base, grader)
+    if name == "swebench_pro":
+        from runners.benchmarks.swebench_pro import open_swebench_pro
+
+        return open_swebench_pro(options, base)
     return _installed(name, options, base, grader)
 
 

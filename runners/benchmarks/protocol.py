@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -92,6 +92,16 @@ class HasFacts(Protocol):
     """An environment that tells what it is made of; recorded as artifacts before the agent begins."""
 
     facts: tuple[Artifact, ...]
+
+
+@runtime_checkable
+class BoundsItsGrading(Protocol):
+    """An environment whose grading has limits of time of its own for every step, so that the common one is not set.
+
+    A suite of tests may take an hour, and wait for the memory of its container before it begins.
+    """
+
+    bounds_its_grading: Literal[True]
 
 
 @runtime_checkable

@@ -17,6 +17,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """One instance. Tests are names without repetition, in the order of the source.
 
     ``quoted_columns`` are those whose cell was a JSON string in a string; they hold what it says.
+    ``before_tests`` is what the source runs before the tests, and ``test_files`` what it runs of them; both None where
+    the source leaves the columns out. ``patch`` is the published solution; never show it to an agent.
     """
 
     instance_id: str
@@ -29,6 +31,9 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     pass_to_pass: tuple[str, ...]
     language: str | None = None
     image: str | None = None
+    before_tests: str | None = None
+    test_files: tuple[str, ...] | None = None
+    patch: str | None = None
     quoted_columns: tuple[str, ...] = ()
 
 
@@ -56,6 +61,9 @@ def instance_of(record: Mapping[str, Any], place: str) -> Instance:
             pass_to_pass=_names(_cell(cells, "pass_to_pass"), "pass_to_pass"),
             language=cells.get("repo_language") or None,
             image=cells.get("dockerhub_tag") or None,
+            before_tests=_text_if_there(cells, "before_repo_set_cmd"),
+            test_files=_names_if_there(cells, "selected_test_files_to_run"),
+            patch=_text_if_there(cells, "patch") or None,
             quoted_columns=tuple(name for name in _PROMPT_COLUMNS if texts[name] != (cells[name] or "")),
         )
     except ValueError as error:
@@ -66,6 +74,18 @@ def _cell(cells: Mapping[str, Any], name: str) -> Any:
     if name not in cells:
         raise ValueError(f"no column {name}; found: {', '.join(cells)}; name a file of whole published instances")
     return cells[name]
+
+
+def _text_if_there(cells: Mapping[str, Any], name: str) -> str | None:
+    """A text as it is, empty for null; None without the column."""
+    value = cells.get(name, "") or ""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {shown(value)}, expected a text")  # noqa: TRY004 - one error class
+    return value if name in cells else None
+
+
+def _names_if_there(cells: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    return _names(cells[name], name) if name in cells else None
 
 
 def _unquoted(value: Any) -> str:

@@ -1,0 +1,194 @@
+"""The SWE-Bench Pro benchmark: published instances as tasks, their images as machines, their own tests as graders."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+from recorder.canonical import canonical_json, digest
+from recorder.resources import data_path
+from recorder.values import Task, Variant
+from runners.benchmarks.protocol import Artifact, Environment, EnvironmentSettings
+from runners.benchmarks.swebench_pro.environment import SuitePlan, SwebenchProEnvironment
+from runners.benchmarks.swebench_pro.images import PUBLISHED_TEMPLATE, PUBLISHED_USER, image_name
+from runners.benchmarks.swebench_pro.instances import BENCHMARK, Instance
+from runners.benchmarks.swebench_pro.patch import AgentRepository
+from runners.benchmarks.swebench_pro.scripts import Scripts
+from runners.benchmarks.swebench_pro.task import VERSION, task_of
+from runners.errors import SandboxBoundaryError
+from runners.models.replay import Reference, ReferenceCall
+from runners.sandboxes.docker.engine import connected
+from runners.sandboxes.docker.images import ensure_image
+from runners.sandboxes.docker.provider import DockerSandboxProvider
+
+_GOLD = "/tmp/reference.patch"  # noqa: S108  in the agent's container
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """How instances are run: the keys of ``[benchmark]`` that are not files.
+
+    ``history`` is what the agent's repository holds: ``past``, nothing that the base commit does not come from, or
+    ``published``, what the image has, the solution's commit included. ``test_memory_mb`` None stands for the
+    experiment's limit.
+    """
+
+    image: str = PUBLISHED_TEMPLATE
+    user: str = PUBLISHED_USER
+    work_dir: str = "/app"
+    history: Literal["past", "published"] = "past"
+    test_seconds: float = 3600.0
+    test_memory_mb: int | None = None
+
+
+class SwebenchProBenchmark:
+    """A source of tasks from files of instances.
+
+    Args:
+        instances: The instances, in order.
+        scripts: The scripts of each by its id, or why there are none.
+        setup: How they are run.
+    """
+
+    name = BENCHMARK
+    version = VERSION
+    grader = "swebench_pro/tests-1"
+    ends_on_text = False
+
+    def __init__(
+        self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: Setup | None = None
+    ) -> None:
+        self._instances = {instance.instance_id: instance for instance in instances}
+        self._scripts = scripts
+        self._setup = setup or Setup()
+
+    def tasks(self) -> Sequence[Task]:
+        """Return the tasks that can run here, in the order of the instances."""
+        return self._tasks
+
+    def variants(self) -> Sequence[Variant]:
+        """Return nothing: variants are generated or imported."""
+        return ()
+
+    def why_not(self, task_id: str) -> str | None:
+        """Return why an instance cannot run here, or None."""
+        instance = self._instances.get(task_id)
+        if instance is None:
+            return "no file of instances has it"
+        if instance.before_tests is None or instance.test_files is None:
+            return (
+                "its record lacks the column before_repo_set_cmd or selected_test_files_to_run, so its tests cannot be "
+                "run; take the published file"
+            )
+        scripts = self._scripts[task_id]
+        return scripts if isinstance(scripts, str) else None
+
+    def system_prompt(self) -> str:
+        """Return what the agent is told about its container and tools."""
+        text = data_path("prompts", "swebench_pro.md").read_text(encoding="utf-8").strip()
+        return text.replace("{work_dir}", self._setup.work_dir)
+
+    def reference(self, task_id: str) -> Reference | None:
+        """Return how an instance is solved, with its published patch, or None where its record has none."""
+        instance = self._instances.get(task_id)
+        if instance is None or instance.patch is None:
+            return None
+        apply = f"cd {self._setup.work_dir} && git apply {_GOLD}"
+        return Reference(
+            task_id=task_id,
+            origin="published",
+            calls=(
+                ReferenceCall(name="write_file", arguments={"path": _GOLD, "content": instance.patch}),
+                ReferenceCall(name="bash", arguments={"command": apply}),
+                ReferenceCall(name="submit", arguments={"answer": "The published patch is applied."}),
+            ),
+        )
+
+    def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AbstractAsyncContextManager[Environment]:
+        """Open a container of an instance's image, its repository at the base commit.
+
+        Raises:
+            SandboxBoundaryError: The sandbox is not docker, the image is not to be had or does not do, or the variant
+                would change the environment, which this cannot.
+        """
+        if variant is not None and variant.environment_change is not None:
+            raise SandboxBoundaryError(
+                f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
+                f"{self.name} cannot; leave it out with the key 'variants'",
+                kind="unknown_change",
+                is_retry_owed=False,
+            )
+        if not isinstance(settings.sandbox, DockerSandboxProvider):
+            raise SandboxBoundaryError(
+                f"every instance of {self.name} has an image of its own, which the sandbox {settings.sandbox.kind} "
+                'cannot run; set sandbox.kind = "docker"',
+                kind="needs_docker",
+                is_retry_owed=False,
+            )
+        return self._open(task, settings, settings.sandbox)
+
+    @asynccontextmanager
+    async def _open(
+        self, task: Task, settings: EnvironmentSettings, docker: DockerSandboxProvider
+    ) -> AsyncIterator[Environment]:
+        setup, instance = self._setup, self._instances[task.task_id]
+        scripts = self._scripts[task.task_id]
+        assert isinstance(scripts, Scripts), "only what can run is a task"
+        image = image_name(instance, setup.image, setup.user)
+        async with connected() as client:
+            about = await ensure_image(client, image)
+        provider = docker.with_image(name=image, work_dir=setup.work_dir, is_own_machine=True)
+        test_limits = msgspec.structs.replace(
+            settings.limits, memory_mb=setup.test_memory_mb or settings.limits.memory_mb
+        )
+        plan = SuitePlan(
+            instance=instance,
+            scripts=scripts,
+            provider=provider,
+            limits=test_limits,
+            timeout_s=setup.test_seconds,
+        )
+        async with AsyncExitStack() as closing:
+            sandbox = await closing.enter_async_context(provider.open(None, settings.limits, settings.way))
+            repository = AgentRepository(sandbox, instance, setup.work_dir)
+            await repository.prepare(is_past_only=setup.history == "past")
+            yield SwebenchProEnvironment(plan, sandbox, repository, closing, (_facts(image, about, setup),))
+
+    @cached_property
+    def _tasks(self) -> tuple[Task, ...]:
+        return tuple(
+            self._task(instance) for instance in self._instances.values() if self.why_not(instance.instance_id) is None
+        )
+
+    def _task(self, instance: Instance) -> Task:
+        """A task; its environment is the instance's, and what the tests are run with."""
+        scripts = self._scripts[instance.instance_id]
+        assert isinstance(scripts, Scripts), "only what can run is a task"
+        task = task_of(instance)
+        environment = {
+            "instance": task.environment_digest,
+            "image": image_name(instance, self._setup.image, self._setup.user),
+            "before_tests": instance.before_tests,
+            "test_files": instance.test_files,
+            "scripts": scripts.sha256,
+            "work_dir": self._setup.work_dir,
+            "history": self._setup.history,
+        }
+        return msgspec.structs.replace(task, environment_digest=digest(environment))
+
+
+def _facts(image: str, about: Mapping[str, Any], setup: Setup) -> Artifact:
+    """Which image a trial really had."""
+    described = {
+        "image": image,
+        "id": about["Id"],
+        "digests": about.get("RepoDigests") or [],
+        "work_dir": setup.work_dir,
+        "history": setup.history,
+    }
+    return Artifact(
+        name="image.json", role="environment", media_type="application/json", content=canonical_json(described)
+    )

@@ -1,0 +1,125 @@
+"""One trial of an instance: the agent in its container, then its patch tested in a fresh one of the same image."""
+
+from contextlib import AsyncExitStack
+from typing import Any, Literal
+
+import msgspec
+
+from recorder.canonical import canonical_json
+from runners.benchmarks.protocol import Artifact, AskJudge, Grade, ToolResult
+from runners.benchmarks.swebench_pro.instances import Instance
+from runners.benchmarks.swebench_pro.patch import AgentRepository, NoPatch
+from runners.benchmarks.swebench_pro.results import checkpoint_results, verdict_of
+from runners.benchmarks.swebench_pro.scripts import Scripts
+from runners.benchmarks.swebench_pro.suite import SuiteRun, Tester
+from runners.sandboxes.docker.machine import open_machine
+from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.protocol import Sandbox, SandboxLimits
+from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
+
+
+class SuitePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a patch is tested: ``provider`` is of the instance's image, ``limits`` are the fresh container's."""
+
+    instance: Instance
+    scripts: Scripts
+    provider: DockerSandboxProvider
+    limits: SandboxLimits
+    timeout_s: float
+
+
+class SwebenchProEnvironment:
+    """An agent's open container.
+
+    Args:
+        plan: How its patch is tested.
+        sandbox: The container.
+        repository: The repository in it.
+        closing: Closes the container; done before the tests begin, so that a trial never holds the memory of two.
+        facts: What the environment is made of.
+    """
+
+    tools = WORKSPACE_TOOLS
+    bounds_its_grading: Literal[True] = True
+
+    def __init__(
+        self,
+        plan: SuitePlan,
+        sandbox: Sandbox,
+        repository: AgentRepository,
+        closing: AsyncExitStack,
+        facts: tuple[Artifact, ...],
+    ) -> None:
+        self.sandbox = sandbox
+        self.facts = facts
+        self._plan = plan
+        self._repository = repository
+        self._closing = closing
+        self._patch: bytes | NoPatch | None = None
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Execute a workspace tool in the agent's container.
+
+        Raises:
+            SandboxBoundaryError: The container broke.
+        """
+        return await call_workspace_tool(self.sandbox, name, arguments)
+
+    async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
+        """Take the agent's patch, close its container, and test the patch in a fresh one.
+
+        Raises:
+            GraderError: The tests could not be run.
+            SandboxBoundaryError: A container broke, or the patch cannot be taken.
+        """
+        del final_answer, ask_judge  # what counts is the repository
+        if self._patch is None:
+            try:
+                self._patch = await self._repository.take_patch()
+            except NoPatch as error:
+                self._patch = error
+            await self._closing.aclose()
+        if isinstance(self._patch, NoPatch):
+            run = SuiteRun(statuses={}, refusal=f"the agent left no repository to take one from ({self._patch})")
+            return self._graded(b"", run)
+        plan = self._plan
+        async with open_machine(plan.provider.image, plan.limits, plan.provider.room) as machine:
+            tester = Tester(
+                machine,
+                plan.instance,
+                plan.scripts,
+                work_dir=plan.provider.image.work_dir,
+                timeout_s=plan.timeout_s,
+            )
+            run = await tester.test(self._patch)
+        return self._graded(self._patch, run)
+
+    def _graded(self, patch: bytes, run: SuiteRun) -> Grade:
+        instance = self._plan.instance
+        verdict = verdict_of(instance, run.statuses)
+        why_absent = f"the patch does not apply: {run.refusal}" if run.refusal is not None else None
+        results = checkpoint_results(instance, run.statuses, **({"why_absent": why_absent} if why_absent else {}))
+        about = {
+            "is_patch_applied": run.refusal is None,
+            "refusal": run.refusal,
+            "exit_code": run.exit_code,
+            "fail_to_pass": verdict.fail_to_pass,
+            "pass_to_pass": verdict.pass_to_pass,
+        }
+        return Grade(
+            results=results,
+            is_success=verdict.is_success,
+            artifacts=(
+                Artifact(name="patch.diff", role="patch", media_type="text/x-diff", content=patch),
+                Artifact(
+                    name="tests.json",
+                    role="test_results",
+                    media_type="application/json",
+                    content=canonical_json(about),
+                ),
+                *(
+                    Artifact(name=name, role="test_output", media_type="text/plain", content=content)
+                    for name, content in run.logs.items()
+                ),
+            ),
+        )

@@ -1,0 +1,129 @@
+"""The agent's repository: set to the base commit before it begins, and its changes taken out as a patch at the end."""
+
+import shlex
+
+from runners.benchmarks.swebench_pro.instances import Instance
+from runners.benchmarks.swebench_pro.scripts import files_of_tests
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.protocol import CommandResult, Sandbox
+
+_FOLDER = "/.lhaw-record"
+_FULL = "no space left on device"
+# Nothing that the agent has set in its shell or its configuration of git decides what its patch is.
+_GIT = """\
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_COUNT=1
+export GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' GIT_OPTIONAL_LOCKS=0
+set -e
+cd "$1"
+"""
+_SET = """\
+git reset -q --hard "$2"
+git checkout -q --detach "$2"
+"""
+# What came after the base commit holds the solution and its tests: references go, then the objects that only they held.
+_FORGET = """\
+git remote | while read -r name; do git remote remove "$name"; done
+git for-each-ref --format='delete %(refname)' | git update-ref --stdin
+git_dir="$(git rev-parse --git-dir)"
+rm -f "$git_dir/FETCH_HEAD" "$git_dir/ORIG_HEAD" "$git_dir/MERGE_HEAD" "$git_dir"/objects/pack/*.keep
+git reflog expire --expire=now --all
+git gc -q --prune=now
+"""
+_LIST = """\
+mkdir -p "$3"
+git ls-files -z --others --exclude-standard > "$3/untracked"
+"""
+_TAKE = """\
+export GIT_INDEX_FILE="$3/index"
+rm -f "$GIT_INDEX_FILE"
+git read-tree "$2"
+git -c core.fsmonitor=false -c advice.addEmbeddedRepo=false add -A
+git update-index -z --force-remove --stdin < "$3/untracked"
+folder="$3"; commit="$2"; shift 3
+git diff-index -p --binary --full-index --no-renames --no-ext-diff --no-textconv \\
+  --cached "$commit" -- . "$@" > "$folder/patch"
+"""
+
+
+class NoPatch(Exception):
+    """The agent has left nothing that git can take changes from; the message has git's words."""
+
+
+class AgentRepository:
+    """The repository in the container of one agent.
+
+    Args:
+        sandbox: The container.
+        instance: The instance.
+        work_dir: Where the repository is.
+    """
+
+    def __init__(self, sandbox: Sandbox, instance: Instance, work_dir: str) -> None:
+        self._sandbox = sandbox
+        self._instance = instance
+        self._work_dir = work_dir
+        self._untracked = b""
+
+    async def prepare(self, *, is_past_only: bool) -> None:
+        """Set the repository to the base commit; files that the image has beside those of the commit stay.
+
+        Args:
+            is_past_only: Remove every commit that the base commit does not come from: the solution is among them.
+
+        Raises:
+            SandboxBoundaryError: The image does not have the commit, or git needs longer than a command may take.
+        """
+        result = await self._run(_SET + (_FORGET if is_past_only else "") + _LIST)
+        if result.exit_code is None:
+            raise SandboxBoundaryError(
+                f"setting {self._work_dir} to the base commit took longer than a command may; raise "
+                'limits.command_seconds, or set benchmark.history = "published"',
+                kind="repository_slow",
+                is_retry_owed=False,
+            )
+        if result.exit_code != 0:
+            raise self._broken(result, "cannot be set to its base commit", kind="image_unfit", is_retry_owed=False)
+        self._untracked = await self._sandbox.read_file(f"{_FOLDER}/untracked")
+
+    async def take_patch(self) -> bytes:
+        """Return what the agent has changed since the base commit, committed or not, new and binary files included.
+
+        Files that the image had beside the commit are left out, since a fresh container has them, and so are those that
+        the tests bring along: they are overwritten before the tests run.
+
+        Raises:
+            NoPatch: The agent has broken the repository.
+            SandboxBoundaryError: It cannot be taken, through no fault of the agent's.
+        """
+        await self._sandbox.write_file(f"{_FOLDER}/untracked", self._untracked)
+        left_out = [f":(exclude,top,literal){path}" for path in files_of_tests(self._instance)]
+        result = await self._run(_TAKE, *left_out)
+        if result.exit_code == 0:
+            return await self._read(f"{_FOLDER}/patch")
+        if result.exit_code is None or result.is_out_of_memory or _FULL in result.output.lower():
+            kind = "engine_disk_full" if _FULL in result.output.lower() else "patch_not_taken"
+            raise self._broken(result, "does not give the agent's changes", kind=kind)
+        raise NoPatch(last_words(result.output))
+
+    async def _read(self, path: str) -> bytes:
+        try:
+            return await self._sandbox.read_file(path)
+        except OSError as error:
+            raise SandboxBoundaryError(
+                f"the agent's patch cannot be read: {error}", kind="export_too_large", is_retry_owed=False
+            ) from error
+
+    async def _run(self, script: str, *arguments: str) -> CommandResult:
+        """Run a script in an environment of its own, from the agent's shell."""
+        words = (self._work_dir, self._instance.base_commit, _FOLDER, *arguments)
+        command = shlex.join(["/bin/sh", "-c", _GIT + script, "repository", *words])
+        return await self._sandbox.run_bash(f'/usr/bin/env -i HOME=/root PATH="$PATH" {command}')
+
+    def _broken(self, result: CommandResult, what: str, **options: str | bool) -> SandboxBoundaryError:
+        words = last_words(result.output) or f"exit code {result.exit_code}"
+        return SandboxBoundaryError(f"the repository at {self._work_dir} {what}: {words}", **options)  # type: ignore[arg-type]
+
+
+def last_words(output: str) -> str:
+    """Return the end of what git said, on one line."""
+    return " ".join(output.split())[-300:]

@@ -1,0 +1,166 @@
+"""The tests of an instance in a fresh container: patch applied, tests brought along, run script and parser executed.
+
+A full pass is believed however it came about. Anything less counts only where the machinery worked: a suite that hangs,
+is killed, finds no memory or no disk, cannot be started, or whose parser fails is missing data, never a zero.
+"""
+
+import msgspec
+
+from runners.benchmarks.swebench_pro.instances import Instance
+from runners.benchmarks.swebench_pro.results import parsed_statuses, verdict_of
+from runners.benchmarks.swebench_pro.scripts import PARSER, RUN_SCRIPT, Scripts, command_before_tests, suite_command
+from runners.errors import GraderError
+from runners.sandboxes.docker.execution import ExecResult
+from runners.sandboxes.docker.files import FileLimits
+from runners.sandboxes.docker.machine import DockerMachine
+
+_FOLDER = "workspace"
+_GIT_S = 300.0
+_PARSER_S = 300.0
+_LOOK_S = 30.0
+_LOG_BYTES = 200_000
+_LEAST_FREE_KB = 1024
+_KILLED = 137
+_NOT_STARTED = (126, 127)  # what a shell says of a program that it cannot execute, or does not find
+_FULL = b"no space left on device"
+_GIT_ENVIRONMENT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+
+
+class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a patch: ``statuses`` by the name of a test, or ``refusal``, git's words where it does not apply."""
+
+    statuses: dict[str, str]
+    refusal: str | None = None
+    exit_code: int | None = None
+    logs: dict[str, bytes] = {}
+
+
+class Tester:
+    """Runs the tests of one instance on one patch.
+
+    Args:
+        machine: A fresh container of the instance's image.
+        instance: The instance.
+        scripts: Its scripts.
+        work_dir: Where the repository is.
+        timeout_s: How long the run script may take.
+    """
+
+    def __init__(
+        self, machine: DockerMachine, instance: Instance, scripts: Scripts, *, work_dir: str, timeout_s: float
+    ) -> None:
+        self._machine = machine
+        self._instance = instance
+        self._scripts = scripts
+        self._work_dir = work_dir
+        self._timeout_s = timeout_s
+
+    async def test(self, patch: bytes) -> SuiteRun:
+        """Return what the tests say about a patch.
+
+        Raises:
+            GraderError: The machinery of the tests failed, and nothing is known.
+            SandboxBoundaryError: The container or the engine is gone.
+        """
+        commit = self._instance.base_commit
+        await self._must(f"git reset -q --hard {commit} && git checkout -q {commit}", "has no base commit")
+        if patch:
+            refusal = await self._apply(patch)
+            if refusal is not None:
+                return SuiteRun(statuses={}, refusal=refusal)
+        before = command_before_tests(self._instance)
+        if before:
+            await self._must(before, "does not get the files of its tests")
+        await self._machine.put("/", {f"{_FOLDER}/{RUN_SCRIPT}": self._scripts.run_script})
+        ran = await self._shell(suite_command(self._instance), self._timeout_s)
+        logs = await self._logs()
+        if ran.is_timeout:
+            raise self._error(f"the run script was stopped after {self._timeout_s:.0f} s", "suite_timeout")
+        try:
+            statuses = await self._parsed()
+        except GraderError as error:
+            await self._check_machinery(ran, logs, {})
+            raise self._with_logs(error, logs) from error
+        if not verdict_of(self._instance, statuses).is_success:
+            await self._check_machinery(ran, logs, statuses)
+        return SuiteRun(statuses=statuses, exit_code=ran.exit_code, logs=logs)
+
+    async def _apply(self, patch: bytes) -> str | None:
+        """Apply the patch, all of it or nothing, and return git's words where it does not fit."""
+        await self._machine.put("/", {f"{_FOLDER}/patch.diff": patch})
+        applied = await self._shell(f"git apply -v /{_FOLDER}/patch.diff", _GIT_S)
+        if applied.exit_code == 0:
+            return None
+        said = applied.stderr + applied.stdout
+        if applied.is_timeout or applied.is_out_of_memory or applied.exit_code == _KILLED:
+            raise self._error("git could not apply the patch: it was stopped", "patch_stopped")
+        if _FULL in said.lower():
+            raise self._error("the disk was full when the patch was applied", "engine_disk_full")
+        return _last_line(said)
+
+    async def _parsed(self) -> dict[str, str]:
+        # It comes now, not before the tests: nothing that they run can have changed it.
+        await self._machine.put("/", {f"{_FOLDER}/{PARSER}": self._scripts.parser})
+        folder = f"/{_FOLDER}"
+        command = f"rm -rf {folder}/output.json; python {folder}/{PARSER} {folder}/stdout.log {folder}/stderr.log "
+        ended = await self._shell(command + f"{folder}/output.json", _PARSER_S)
+        if ended.is_timeout:
+            raise self._error(f"the parser was stopped after {_PARSER_S:.0f} s", "parser_timeout")
+        if ended.exit_code != 0:
+            words = _last_line(ended.stderr + ended.stdout)
+            raise self._error(f"the parser ended with exit code {ended.exit_code}: {words}", "parser_crash")
+        try:
+            files = await self._machine.get(f"{folder}/output.json", FileLimits(entries=2))
+        except FileNotFoundError as error:
+            raise self._error("the parser wrote no output.json", "parser_garbage") from error
+        return parsed_statuses(files.get("output.json", b""))
+
+    async def _check_machinery(self, ran: ExecResult, logs: dict[str, bytes], statuses: dict[str, str]) -> None:
+        """Raise GraderError where tests lack for a reason that is not the patch's."""
+        if ran.is_out_of_memory:
+            raise self._error(
+                "the tests were ended for want of memory; raise benchmark.test_memory_mb", "out_of_memory"
+            )
+        if await self._free_kb() < _LEAST_FREE_KB:
+            raise self._error("the disk of the container was full when the tests had run", "engine_disk_full")
+        if ran.exit_code == _KILLED:
+            raise self._error("the run script was killed (exit code 137)", "suite_killed")
+        if not statuses and (ran.exit_code in _NOT_STARTED or not any(logs.values())):
+            words = _last_line(b"".join(logs.values())) or "no output"
+            raise self._error(f"the run script ended with exit code {ran.exit_code}: {words}", "suite_crash")
+
+    async def _free_kb(self) -> int:
+        looked = await self._shell(f"df -Pk {self._work_dir} /{_FOLDER} | awk 'NR > 1 {{ print $4 }}'", _LOOK_S)
+        free = [int(word) for word in looked.stdout.split() if word.isdigit()]
+        return min(free, default=_LEAST_FREE_KB)
+
+    async def _logs(self) -> dict[str, bytes]:
+        """Return the end of what the run script printed."""
+        found = {}
+        for name in ("stdout.log", "stderr.log"):
+            tail = await self._shell(f"tail -c {_LOG_BYTES} /{_FOLDER}/{name}", _LOOK_S)
+            found[name] = tail.stdout
+        return found
+
+    async def _must(self, command: str, what: str) -> None:
+        done = await self._shell(command, _GIT_S)
+        if done.exit_code != 0:
+            words = _last_line(done.stderr + done.stdout)
+            kind = "engine_disk_full" if _FULL in done.stderr.lower() else "repository"
+            raise self._error(f"the repository at {self._work_dir} {what} (exit code {done.exit_code}): {words}", kind)
+
+    async def _shell(self, command: str, timeout_s: float) -> ExecResult:
+        argv = ("/bin/bash", "-c", command)
+        return await self._machine.run(argv, timeout_s=timeout_s, work_dir=self._work_dir, environment=_GIT_ENVIRONMENT)
+
+    def _with_logs(self, error: GraderError, logs: dict[str, bytes]) -> GraderError:
+        words = _last_line(logs["stderr.log"]) or _last_line(logs["stdout.log"]) or "nothing"
+        return GraderError(f"{error}; the run script said at last: {words}", kind=error.kind)
+
+    def _error(self, what: str, kind: str) -> GraderError:
+        return GraderError(f"{self._instance.instance_id}: {what}", kind=kind)
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else ""

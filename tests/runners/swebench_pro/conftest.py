@@ -1,0 +1,36 @@
+"""What the tests of instances on a real engine share: the images, a benchmark of them, and settings to open it with."""
+
+import pytest
+
+from runners.benchmarks.protocol import EnvironmentSettings
+from runners.benchmarks.swebench_pro import open_swebench_pro
+from runners.sandboxes.protocol import SandboxLimits
+from tests.runners.sandboxes.docker_fixtures import make_provider
+from tests.runners.swebench_pro.acme import Acme, make
+from tests.support.docker import engine_address
+from tests.support.once import made_once
+
+
+@pytest.fixture(scope="session")
+def acme(tmp_path_factory):
+    """Return the instances; their images are on the engine."""
+    return Acme(made_once(tmp_path_factory, "acme", make))
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """Use the engine of the tests."""
+    if engine_address():
+        monkeypatch.setenv("DOCKER_HOST", engine_address())
+
+
+@pytest.fixture
+def benchmark(acme, engine, tmp_path):
+    """Return the benchmark of the instances."""
+    return open_swebench_pro(acme.options(), tmp_path)
+
+
+@pytest.fixture
+def settings(engine):
+    """Return how its environments are opened."""
+    return EnvironmentSettings(sandbox=make_provider(), limits=SandboxLimits(memory_mb=256, command_seconds=30))
