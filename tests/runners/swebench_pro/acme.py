@@ -1,13 +1,14 @@
 """A small repository with a history, in an image that keeps the contract of the published ones, and its instances.
 
-The repository has a Python package and a Perl module. Commit 2 is the base of an instance in Python that commit 3 solves;
-commit 3 is the base of one in Perl that commit 4 solves. As in the published images the repository is at /app, the commits
-that hold the solutions are in it, and there is a file that is neither tracked nor ignored.
+The repository has a Python package and a Perl module. Commit 2 is the base of an instance in Python that commit 3
+solves; commit 3 is the base of one in Perl that commit 4 solves. As in the published images the repository is at /app,
+the commits that hold the solutions are in it, and it has a file that is neither tracked nor ignored, and an ignored one.
 """
 
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -115,7 +116,7 @@ _END = "done_testing;\n"
 _COMMITS = (
     {
         "README.md": "# Ledger\n",
-        ".gitignore": "__pycache__/\n",
+        ".gitignore": "__pycache__/\nlocal.cfg\n",
         "ledger/__init__.py": "",
         "ledger/money.py": _MONEY,
         "lib/Ledger/Csv.pm": _CSV,
@@ -136,7 +137,7 @@ for number in 1 2 3 4; do
     git commit -q -m "Change $number"
 done
 git tag v1 HEAD~1 && git update-ref refs/remotes/origin/main HEAD && git checkout -q HEAD~2
-echo "built" > build.log
+echo built > build.log && echo here > local.cfg
 rm -rf /commits
 """
 RUN_SCRIPTS = {
@@ -176,7 +177,8 @@ found = [(name, words[word]) for name, word in re.findall(r"^\w+ \(([\w.]+)\) \.
     PERL: r"""
 import json, re, sys
 log = open(sys.argv[1]).read()
-found = [(f"t/csv.t | {name}", "FAILED" if no else "PASSED") for no, name in re.findall(r"^(not )?ok \d+ - (.*)", log, re.M)]
+lines = re.findall(r"^(not )?ok \d+ - (.*)", log, re.M)
+found = [(f"t/csv.t | {name}", "FAILED" if no else "PASSED") for no, name in lines]
 """
     + _WRITE,
     MANY: r"""
@@ -206,6 +208,18 @@ class Acme:
         """Return the keys of ``[benchmark]``."""
         files = {"instances": str(self.folder / "instances.jsonl"), "scripts": str(self.folder / "run_scripts")}
         return {**files, "user": USER, **changes}
+
+    def with_script(self, folder: Path, language: str, name: str, text: str) -> "Acme":
+        """Return the same instances in another folder, with another script for one of them."""
+        shutil.copytree(self.folder, folder)
+        (folder / "run_scripts" / self.rows[language]["instance_id"] / name).write_text(text)
+        return Acme(folder)
+
+
+def task_of(benchmark, language):
+    """Return the task of the instance in a language."""
+    order = (PYTHON, PERL, MANY)
+    return benchmark.tasks()[order.index(language)]
 
 
 def make(folder: Path) -> None:

@@ -6,7 +6,7 @@ from runners.benchmarks.protocol import EnvironmentSettings
 from runners.benchmarks.swebench_pro import open_swebench_pro
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.sandboxes.docker_fixtures import make_provider
-from tests.runners.swebench_pro.acme import Acme, make
+from tests.runners.swebench_pro.acme import Acme, make, task_of
 from tests.support.docker import engine_address
 from tests.support.once import made_once
 
@@ -28,6 +28,17 @@ def engine(monkeypatch):
 def benchmark(acme, engine, tmp_path):
     """Return the benchmark of the instances."""
     return open_swebench_pro(acme.options(), tmp_path)
+
+
+@pytest.fixture
+def opened(benchmark, settings):
+    """Return how to open the environment of an instance by its language, with keys of ``[benchmark]`` of its own."""
+
+    def open_instance(language, acme=None, **options):
+        source = open_swebench_pro(acme.options(**options), acme.folder) if acme else benchmark
+        return source.open(task_of(source, language), settings)
+
+    return open_instance
 
 
 @pytest.fixture
