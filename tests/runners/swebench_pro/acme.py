@@ -2,7 +2,7 @@
 
 The repository has a Python package and a Perl module. Commit 2 is the base of an instance in Python that commit 3
 solves; commit 3 is the base of one in Perl that commit 4 solves. As in the published images the repository is at /app,
-the commits that hold the solutions are in it, and it has a file that is neither tracked nor ignored, and an ignored one.
+the commits that hold the solutions are in it, and beside the tracked files it has an ignored one and one that is not.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Instances on a real engine: solved by their published patches in two languages, and what of an agent's work counts."""
+"""Instances on a real engine: solved by their published patches in two languages; what of an agent's work counts."""
 
 import json
 from collections import Counter, defaultdict
@@ -161,7 +161,9 @@ async def test_a_repository_that_the_agent_has_destroyed_gives_no_patch(opened):
 async def test_the_solution_is_not_in_the_agents_repository(acme, opened):
     """Commits after the base are gone, with their objects; those before it stay. As published, all are there."""
     solution = acme.rows[PYTHON]["before_repo_set_cmd"].split()[-3]
-    look = f"cd /app; git log --all --format=%s; git cat-file -t {solution} 2>&1; git status --porcelain; git tag; git remote"
+    look = (
+        f"cd /app; git log --all --format=%s; git cat-file -t {solution} 2>&1; git status --short; git tag; git remote"
+    )
     async with opened(PYTHON) as environment:
         hidden = await bash(environment, look)
         objects = await bash(environment, "cd /app; git cat-file --batch-all-objects --batch | grep -ac thousands")
