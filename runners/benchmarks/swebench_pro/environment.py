@@ -80,7 +80,7 @@ class SwebenchProEnvironment:
                 self._patch = error
             await self._closing.aclose()
         if isinstance(self._patch, NoPatch):
-            run = SuiteRun(statuses={}, refusal=f"the agent left no repository to take one from ({self._patch})")
+            run = SuiteRun(statuses={}, refusal=f"the agent left no repository to take a patch from: {self._patch}")
             return self._graded(b"", run)
         plan = self._plan
         async with open_machine(plan.provider.image, plan.limits, plan.provider.room) as machine:
@@ -97,8 +97,7 @@ class SwebenchProEnvironment:
     def _graded(self, patch: bytes, run: SuiteRun) -> Grade:
         instance = self._plan.instance
         verdict = verdict_of(instance, run.statuses)
-        why_absent = f"the patch does not apply: {run.refusal}" if run.refusal is not None else None
-        results = checkpoint_results(instance, run.statuses, **({"why_absent": why_absent} if why_absent else {}))
+        results = checkpoint_results(instance, run.statuses, run.refusal or "the run has no result for it")
         about = {
             "is_patch_applied": run.refusal is None,
             "refusal": run.refusal,

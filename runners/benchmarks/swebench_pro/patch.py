@@ -1,14 +1,15 @@
 """The agent's repository: set to the base commit before it begins, and its changes taken out as a patch at the end."""
 
+import errno
 import shlex
 
+from runners.benchmarks.swebench_pro.disk import free_space_command, is_full
 from runners.benchmarks.swebench_pro.instances import Instance
 from runners.benchmarks.swebench_pro.scripts import files_of_tests
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.protocol import CommandResult, Sandbox
 
 _FOLDER = "/.lhaw-record"
-_FULL = "no space left on device"
 # Nothing that the agent has set in its shell or its configuration of git decides what its patch is.
 _GIT = """\
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_COUNT=1
@@ -95,13 +96,19 @@ class AgentRepository:
             NoPatch: The agent has broken the repository.
             SandboxBoundaryError: It cannot be taken, through no fault of the agent's.
         """
-        await self._sandbox.write_file(f"{_FOLDER}/untracked", self._untracked)
+        try:
+            await self._sandbox.write_file(f"{_FOLDER}/untracked", self._untracked)
+        except OSError as error:
+            kind = "engine_disk_full" if error.errno == errno.ENOSPC else "patch_not_taken"
+            raise SandboxBoundaryError(f"the agent's patch cannot be taken: {error}", kind=kind) from error
         left_out = [f":(exclude,top,literal){path}" for path in files_of_tests(self._instance)]
         result = await self._run(_TAKE, *left_out)
         if result.exit_code == 0:
             return await self._read(f"{_FOLDER}/patch")
-        if result.exit_code is None or result.is_out_of_memory or _FULL in result.output.lower():
-            kind = "engine_disk_full" if _FULL in result.output.lower() else "patch_not_taken"
+        looked = await self._sandbox.run_bash(free_space_command("/", self._work_dir))
+        is_disk_full = is_full(result.output, looked.output)
+        if is_disk_full or result.exit_code is None or result.is_out_of_memory:
+            kind = "engine_disk_full" if is_disk_full else "patch_not_taken"
             raise self._broken(result, "does not give the agent's changes", kind=kind)
         raise NoPatch(last_words(result.output))
 

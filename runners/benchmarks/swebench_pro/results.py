@@ -58,7 +58,7 @@ def verdict_of(instance: Instance, statuses: Mapping[str, str]) -> Verdict:
 
 
 def checkpoint_results(
-    instance: Instance, statuses: Mapping[str, str], why_absent: str = "the run has no result for it"
+    instance: Instance, statuses: Mapping[str, str], why_absent: str
 ) -> tuple[CheckpointResult, ...]:
     """Return a point for each fail-to-pass test that passed, in the order of the task's checkpoints.
 

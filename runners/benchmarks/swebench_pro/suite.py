@@ -6,6 +6,7 @@ is killed, finds no memory or no disk, cannot be started, or whose parser fails 
 
 import msgspec
 
+from runners.benchmarks.swebench_pro.disk import free_space_command, is_full
 from runners.benchmarks.swebench_pro.instances import Instance
 from runners.benchmarks.swebench_pro.results import parsed_statuses, verdict_of
 from runners.benchmarks.swebench_pro.scripts import PARSER, RUN_SCRIPT, Scripts, command_before_tests, suite_command
@@ -19,15 +20,13 @@ _GIT_S = 300.0
 _PARSER_S = 300.0
 _LOOK_S = 30.0
 _LOG_BYTES = 200_000
-_LEAST_FREE_KB = 1024
 _KILLED = 137
 _NOT_STARTED = (126, 127)  # what a shell says of a program that it cannot execute, or does not find
-_FULL = b"no space left on device"
 _GIT_ENVIRONMENT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 
 
 class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a patch: ``statuses`` by the name of a test, or ``refusal``, git's words where it does not apply."""
+    """What came of a patch: ``statuses`` by the name of a test, or ``refusal`` where it was not tested."""
 
     statuses: dict[str, str]
     refusal: str | None = None
@@ -91,12 +90,11 @@ class Tester:
         applied = await self._shell(f"git apply -v /{_FOLDER}/patch.diff", _GIT_S)
         if applied.exit_code == 0:
             return None
-        said = applied.stderr + applied.stdout
+        if await self._has_full_disk(applied):
+            raise self._error("the disk was full when the patch was applied", "engine_disk_full")
         if applied.is_timeout or applied.is_out_of_memory or applied.exit_code == _KILLED:
             raise self._error("git could not apply the patch: it was stopped", "patch_stopped")
-        if _FULL in said.lower():
-            raise self._error("the disk was full when the patch was applied", "engine_disk_full")
-        return _last_line(said)
+        return f"the patch does not apply: {_last_line(applied.stderr + applied.stdout)}"
 
     async def _parsed(self) -> dict[str, str]:
         # It comes now, not before the tests: nothing that they run can have changed it.
@@ -121,7 +119,7 @@ class Tester:
             raise self._error(
                 "the tests were ended for want of memory; raise benchmark.test_memory_mb", "out_of_memory"
             )
-        if await self._free_kb() < _LEAST_FREE_KB:
+        if await self._has_full_disk(ran):
             raise self._error("the disk of the container was full when the tests had run", "engine_disk_full")
         if ran.exit_code == _KILLED:
             raise self._error("the run script was killed (exit code 137)", "suite_killed")
@@ -129,10 +127,9 @@ class Tester:
             words = _last_line(b"".join(logs.values())) or "no output"
             raise self._error(f"the run script ended with exit code {ran.exit_code}: {words}", "suite_crash")
 
-    async def _free_kb(self) -> int:
-        looked = await self._shell(f"df -Pk {self._work_dir} /{_FOLDER} | awk 'NR > 1 {{ print $4 }}'", _LOOK_S)
-        free = [int(word) for word in looked.stdout.split() if word.isdigit()]
-        return min(free, default=_LEAST_FREE_KB)
+    async def _has_full_disk(self, ended: ExecResult) -> bool:
+        looked = await self._shell(free_space_command(self._work_dir, f"/{_FOLDER}"), _LOOK_S)
+        return is_full((ended.stderr + ended.stdout).decode("utf-8", "replace"), looked.stdout.decode())
 
     async def _logs(self) -> dict[str, bytes]:
         """Return the end of what the run script printed."""
@@ -146,7 +143,7 @@ class Tester:
         done = await self._shell(command, _GIT_S)
         if done.exit_code != 0:
             words = _last_line(done.stderr + done.stdout)
-            kind = "engine_disk_full" if _FULL in done.stderr.lower() else "repository"
+            kind = "engine_disk_full" if await self._has_full_disk(done) else "repository"
             raise self._error(f"the repository at {self._work_dir} {what} (exit code {done.exit_code}): {words}", kind)
 
     async def _shell(self, command: str, timeout_s: float) -> ExecResult:

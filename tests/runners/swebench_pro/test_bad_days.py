@@ -205,7 +205,9 @@ async def test_a_full_disk(acme, settings, tmp_path, monkeypatch):
                 await environment.grade("", None)
         assert (caught.value.kind, caught.value.is_retry_owed) == ("engine_disk_full", True)
         async with source.open(task_of(source, PYTHON), roomy) as environment:
-            await environment.call("bash", {"command": "seq 9999 > /app/new; dd if=/dev/zero of=/fill bs=1M; sync"})
+            await environment.call(
+                "bash", {"command": "seq 9999 > /app/new; for i in 1 2 3 4; do cat /dev/zero > /fill$i; done"}
+            )
             with pytest.raises(SandboxBoundaryError) as caught:
                 await environment.grade("", None)
         assert (caught.value.kind, caught.value.is_retry_owed) == ("engine_disk_full", True)
