@@ -3,15 +3,20 @@
 import json
 from collections import Counter, defaultdict
 
+import anyio
+import msgspec
 import pytest
 
 from lhaw_record import main
 from recorder.blobs import load_blob
 from recorder.reader import read_envelopes
 from recorder.store import Store
+from runners import attempt
 from runners.benchmarks.contract import problems_of
-from tests.runners.sandboxes.docker_fixtures import needs_engine, own_names
-from tests.runners.swebench_pro.acme import MANY, MANY_FAIL_TO_PASS, MANY_PASS_TO_PASS, PERL, PYTHON
+from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.docker.room import MemoryRoom
+from tests.runners.sandboxes.docker_fixtures import needs_engine, nobody_else, own_names
+from tests.runners.swebench_pro.acme import MANY, MANY_FAIL_TO_PASS, MANY_PASS_TO_PASS, PERL, PYTHON, task_of
 from tests.support.docker import BASE_IMAGE
 
 pytestmark = [pytest.mark.docker, needs_engine]
@@ -40,8 +45,12 @@ async def test_the_promises_of_every_benchmark(benchmark, settings):
     assert own_names() == []
 
 
-def test_published_patches_pass_through_the_whole_program(acme, engine, tmp_path, capsys):
-    """`lhaw-record run` solves every instance with its published patch; thousands of tests are as many checkpoints."""
+def test_published_patches_pass_through_the_whole_program(acme, engine, tmp_path, capsys, monkeypatch):
+    """`lhaw-record run` solves every instance with its published patch; thousands of tests are as many checkpoints.
+
+    The common limit of grading does not bind: a suite has its own.
+    """
+    monkeypatch.setattr(attempt, "GRADING_SECONDS", 0.001)
     benchmark = {"name": "swebench_pro", **acme.options()}
     table = "\n".join(f"{key} = {json.dumps(value)}" for key, value in benchmark.items())
     (tmp_path / "x.toml").write_text(
@@ -193,3 +202,21 @@ async def test_the_tests_are_not_in_the_agents_container(opened):
         )
         assert "lo" in await bash(environment, "ls /sys/class/net")
         assert "eth" not in await bash(environment, "ls /sys/class/net")
+
+
+async def test_trials_never_wait_for_each_others_second_container(benchmark, settings):
+    """With memory for one container several trials are graded: each closes the agent's before it opens the tests'."""
+    room = MemoryRoom(settings.limits.memory_mb, nobody_else)
+    narrow = msgspec.structs.replace(settings, sandbox=DockerSandboxProvider(settings.sandbox.image, room))
+    graded = []
+
+    async def trial():
+        async with benchmark.open(task_of(benchmark, PYTHON), narrow) as environment:
+            graded.append(await environment.grade("", None))
+
+    with anyio.fail_after(120):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(trial)
+    assert [grade.is_success for grade in graded] == [False] * 3
+    assert room.used_mb == 0
