@@ -1,6 +1,7 @@
 """Benchmarks: where tasks, their environments and their graders come from."""
 
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from recorder.no_pandas import allow_pandas
@@ -8,7 +9,14 @@ from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
 
-BENCHMARKS = ("desk", "mcp_atlas", "tac", "swebench_pro")
+_OURS = {
+    "desk": "runners.benchmarks.desk:open_desk",
+    "mcp_atlas": "runners.benchmarks.mcp_atlas:open_mcp_atlas",
+    "tac": "runners.benchmarks.tac.benchmark:open_tac",
+    "swebench_pro": "runners.benchmarks.swebench_pro:open_swebench_pro",
+}
+BENCHMARKS = tuple(_OURS)
+_WITH_GRADERS = ("mcp_atlas", "tac")
 ENTRY_POINTS = "lhaw_record.benchmarks"
 """Installed packages offer benchmarks of their own in this group; docs/own-benchmarks.md has an example."""
 
@@ -32,24 +40,11 @@ def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: Grade
     Raises:
         ExperimentError: There is no such benchmark, or an option does not fit.
     """
-    if name == "desk":
-        from runners.benchmarks.desk import DeskBenchmark
-
-        if options:
-            raise ExperimentError(f"unknown key 'benchmark.{next(iter(options))}'; desk has no options of its own")
-        return DeskBenchmark()
-    if name == "mcp_atlas":
-        from runners.benchmarks.mcp_atlas import open_mcp_atlas
-
-        return open_mcp_atlas(options, base, grader)
-    if name == "tac":
-        from runners.benchmarks.tac.benchmark import open_tac
-
-        return open_tac(options, base, grader)
-    if name == "swebench_pro":
-        from runners.benchmarks.swebench_pro import open_swebench_pro
-
-        return open_swebench_pro(options, base)
+    if name in _OURS:
+        if grader.kind != "default" and name not in _WITH_GRADERS:
+            raise ExperimentError(f"key 'grader.kind': {name} has one grader of its own; take {grader.kind!r} out")
+        ours: Benchmark = resolve_name(_OURS[name])(options, base, grader)
+        return ours
     return _installed(name, options, base, grader)
 
 

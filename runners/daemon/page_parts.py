@@ -41,7 +41,7 @@ def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
         + f"<h3>Failed attempts by boundary</h3>{_part('failures', _failures(overview))}"
         + f"<h3>Live trials</h3>{_part('live', _live(detail.live))}"
         + f'<p class="quiet">From {escape(detail.path)}, submitted by {escape(overview.submitted_by)} '
-        f'{_moment(overview.submitted_at_us)}. Its ended trials and tables are in '
+        f"{_moment(overview.submitted_at_us)}. Its ended trials and tables are in "
         f'<a href="/report?experiment={name}">its report</a>; the report above is of the whole store.</p>'
     )
     return _page(overview.name, facts, body, follow=overview.name)

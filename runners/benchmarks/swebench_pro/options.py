@@ -10,6 +10,7 @@ from runners.benchmarks.swebench_pro.benchmark import Setup, SwebenchProBenchmar
 from runners.benchmarks.swebench_pro.instances import Instance, instance_of
 from runners.benchmarks.swebench_pro.scripts import read_scripts
 from runners.errors import ExperimentError
+from runners.experiment import GraderSpec
 
 
 class Options(Setup, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,16 +20,18 @@ class Options(Setup, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scripts: str
 
 
-def open_swebench_pro(options: dict[str, Any], base: Path) -> SwebenchProBenchmark:
+def open_swebench_pro(options: dict[str, Any], base: Path, grader: GraderSpec | None = None) -> SwebenchProBenchmark:
     """Return the benchmark that an experiment file describes.
 
     Args:
         options: The keys of ``[benchmark]`` besides name, tasks and variants.
         base: The folder of the experiment file.
+        grader: Leaves no choice: an instance's own tests grade.
 
     Raises:
         ExperimentError: A key is unknown, missing or senseless, a file cannot be used, or no instance can run.
     """
+    del grader
     given = {**options, "instances": [options["instances"]]} if isinstance(options.get("instances"), str) else options
     try:
         chosen = msgspec.convert(given, Options)
