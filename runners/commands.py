@@ -11,6 +11,7 @@ from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows
 
 if TYPE_CHECKING:
+    from runners.executors.protocol import Executor
     from runners.scheduler import RunSummary
 
 
@@ -28,6 +29,18 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     run.add_argument("--dry-run", action="store_true", help="show the plan only")
     run.add_argument("--concurrency", type=int, help="trials at a time, instead of the file's")
+    run.add_argument(
+        "--executor",
+        choices=("local", "ray"),
+        default="local",
+        help="where trials run: in this process, or on the machines of a Ray cluster, which needs a shared store and "
+        "the extra lhaw-record[ray] (docs/more-machines.md; default: %(default)s)",
+    )
+    run.add_argument(
+        "--workers",
+        type=int,
+        help="with ray: processes on the cluster (default: one for each processor, at most --concurrency)",
+    )
     run.add_argument("--format", choices=FORMATS, default="table", help="of the plan (default: %(default)s)")
     run.set_defaults(function=run_command)
     show = commands.add_parser(
@@ -81,6 +94,7 @@ def run_command(options: argparse.Namespace) -> int:
     from runners.progress import Progress
     from runners.run import check_runnable, prepare, run_experiment, stored_index
 
+    executor = _executor(options.executor, options.workers)
     prepared = prepare(options.experiment)
     if not options.dry_run:
         check_runnable(prepared)
@@ -100,14 +114,33 @@ def run_command(options: argparse.Namespace) -> int:
         _say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     with Progress(sys.stderr) as progress:
-        summary = anyio.run(run_experiment, prepared, root, progress.reporter())
-    return _conclude(summary, options.experiment, root)
+        summary = anyio.run(run_experiment, prepared, root, progress.reporter(), executor)
+    return _conclude(summary, options.experiment, root, options.executor)
 
 
-def _conclude(summary: "RunSummary", experiment: Path, root: Path) -> int:
+def _executor(name: str, workers: int | None) -> "Executor":
+    """Return where trials are to run.
+
+    Raises:
+        ExperimentError: The number of workers makes no sense.
+    """
+    from runners.errors import ExperimentError
+    from runners.executors.local import LocalExecutor
+
+    if workers is not None and (name == "local" or workers < 1):
+        raise ExperimentError("--workers is for --executor ray, and at least 1; --concurrency says how many trials run")
+    if name == "local":
+        return LocalExecutor()
+    from runners.executors.ray_executor import RayExecutor
+
+    return RayExecutor(workers)
+
+
+def _conclude(summary: "RunSummary", experiment: Path, root: Path, executor: str) -> int:
     """Say how the run ended and how to go on."""
     place = place_of(root)
     again = f"lhaw-record run {experiment} --store {shlex.quote(place)}"
+    again += "" if executor == "local" else f" --executor {executor}"
     _say(f"{place}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
     for outcome in summary.failures[:5]:
         failure = outcome.failure

@@ -2,6 +2,7 @@
 
     RunnerError
     ├── ExperimentError            the experiment file asks for something that cannot be: file, key and remedy
+    ├── ExecutorError              the machines that should execute trials cannot: no cluster, or no worker on it
     ├── UnusableReply              a model's reply does not hold what was asked for; it is asked once more
     └── BoundaryError              infrastructure failed during a trial: recorded as trial_failed, never scored
         ├── ModelBoundaryError     boundary "model"
@@ -29,6 +30,10 @@ class RunnerError(Exception):
 
 class ExperimentError(RunnerError):
     """The experiment cannot run as written; the message names the file, the key and the remedy."""
+
+
+class ExecutorError(RunnerError):
+    """The machines that should execute trials cannot; the message says which one, why, and the remedy."""
 
 
 class UnusableReply(RunnerError):

@@ -49,6 +49,7 @@ class Progress:
             recovered=self.recovered,
             others=self.others,
             sandbox=self.sandbox,
+            workers=self.workers,
             change=self.change,
             stopping=self.stopping,
         )
@@ -70,6 +71,10 @@ class Progress:
     def sandbox(self, kind: str) -> None:
         """Say where the agents work."""
         self._line(f"sandbox: {kind}")
+
+    def workers(self, text: str) -> None:
+        """Say which workers have come or gone."""
+        self._line(text)
 
     def stopping(self, scheduler: Scheduler) -> None:
         """Say that nothing more starts, and how not to wait for what is running."""

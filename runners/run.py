@@ -1,6 +1,5 @@
 """One invocation of an experiment file: recover, plan, run what is owed, and say how it ended."""
 
-import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -17,29 +16,25 @@ from recorder.pull import has_store
 from recorder.reader import read_snapshot
 from recorder.recorder import Recorder
 from recorder.recovery import Recovered, recover
-from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store
 from recorder.trial_index import TrialIndex, load_trial_index
 from recorder.values import Variant
 from runners.benchmarks import open_benchmark
-from runners.benchmarks.protocol import Benchmark, EnvironmentSettings, HasSecrets
+from runners.benchmarks.protocol import Benchmark
 from runners.designs import DesignedBenchmark, chosen, load_design
 from runners.errors import ExperimentError
+from runners.executors.local import LocalExecutor, redactor_of
+from runners.executors.protocol import Executor
 from runners.experiment import Experiment, load_experiment
-from runners.external.planning import check_programs, check_versions, with_programs
+from runners.external.planning import check_programs, with_programs
 from runners.interrupts import interruptibly
 from runners.models.litellm_library import close_clients
 from runners.plan import Plan, make_plan
-from runners.plan_table import unpriced_agent
 from runners.prompts import Prompts
 from runners.run_record import record_start, run_finished
-from runners.sandboxes.docker.config import DockerImage
-from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
-from runners.sandboxes.select import bubblewrap_problem, provider
 from runners.scheduler import Before, RunsTrials, RunSummary, Scheduler
 from runners.scratch import sweep_scratch_folders
-from runners.services import SCRIPTED, Services, check_scripted_names, keys_of, missing_keys, simulator_identity
-from runners.trial import TrialRunner
+from runners.services import check_scripted_names, simulator_identity
 from runners.variants_from import load_variants, not_here
 
 
@@ -125,13 +120,14 @@ def stored_index(prepared: Prepared, root: Path) -> TrialIndex:
 class Reporter(msgspec.Struct, frozen=True):
     """How a run shows itself.
 
-    What was recovered, who else may be at it, the sandbox and what is done to have it, every change, and that it waits
-    for running trials.
+    What was recovered, who else may be at it, the sandbox and what is done to have it, which workers come and go, every
+    change, and that it waits for running trials.
     """
 
     others: Callable[[list[OpenRun]], None] = lambda _: None
     recovered: Callable[[list[Recovered]], None] = lambda _: None
     sandbox: Callable[[str], None] = lambda _: None
+    workers: Callable[[str], None] = lambda _: None
     change: Callable[[Scheduler], None] = lambda _: None
     stopping: Callable[[Scheduler], None] = lambda _: None
 
@@ -150,13 +146,17 @@ class Control(msgspec.Struct, frozen=True):
     watched: Callable[[RunsTrials], RunsTrials] = lambda runner: runner
 
 
-async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> RunSummary:
+async def run_experiment(
+    prepared: Prepared, root: Path, reporter: Reporter, executor: Executor | None = None
+) -> RunSummary:
     """Run what a store does not have yet of an experiment; returns when nothing is left that may start.
 
-    The first interrupt lets running trials end, the second stops them; they are owed again.
+    The first interrupt lets running trials end, the second stops them; they are owed again. Without an executor this
+    process does the work.
 
     Raises:
         ExperimentError: A key is missing, or the sandbox is not to be had.
+        ExecutorError: The machines that should execute it cannot.
         StoreError: The store cannot be used, or another run holds the experiment.
         RecordingFailed: An event could not be made durable.
     """
@@ -172,57 +172,44 @@ async def run_experiment(prepared: Prepared, root: Path, reporter: Reporter) -> 
         await interruptibly(scheduler.run, stop)
 
     try:
-        return await run_controlled(prepared, root, reporter, Control(drive))
+        return await run_controlled(prepared, root, reporter, Control(drive), executor or LocalExecutor())
     finally:
         await close_clients()
 
 
-async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, control: Control) -> RunSummary:
+async def run_controlled(
+    prepared: Prepared, root: Path, reporter: Reporter, control: Control, executor: Executor
+) -> RunSummary:
     """Run what a store does not have yet of an experiment, as somebody drives it; several may run at a time.
 
     They share the connections of models, so whoever runs them closes those at the very end.
 
     Raises:
         ExperimentError: A key is missing, or the sandbox is not to be had.
+        ExecutorError: The machines that should execute it cannot.
         StoreError: The store cannot be used, or another run holds the experiment.
         RecordingFailed: An event could not be made durable.
     """
     experiment = prepared.experiment
+    run_id = f"{experiment.name}-{secrets.token_hex(6)}"
     check_runnable(prepared)
     with _naming(prepared.path):
-        sandbox = await _checked_sandbox(experiment, reporter.sandbox)
-        await anyio.to_thread.run_sync(check_versions, experiment)
+        await executor.check(prepared, root, reporter)
     await anyio.to_thread.run_sync(sweep_scratch_folders)
     store = await anyio.to_thread.run_sync(Store.create, root)
     with store.hold_experiment(experiment.name):
-        reporter.recovered(await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=experiment.name)))
-        snapshot = await anyio.to_thread.run_sync(read_snapshot, root)
-        index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
-        if store.address is not None:  # the lock is this host's; who runs it elsewhere can only be warned of
-            reporter.others(open_runs(snapshot, experiment.name))
-        redactor = Redactor(secrets_of(os.environ) | keys_of(experiment) | _secrets_of(prepared.benchmark))
         async with AsyncExitStack() as stack:
-            recorder = await stack.enter_async_context(Recorder(store, experiment.name, redactor=redactor))
-            run_id = f"{experiment.name}-{secrets.token_hex(6)}"
+            await stack.enter_async_context(executor.held(prepared, store, run_id))
+            reporter.recovered(await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=experiment.name)))
+            snapshot = await anyio.to_thread.run_sync(read_snapshot, root)
+            index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
+            if store.address is not None:  # the lock is this host's; who runs it elsewhere can only be warned of
+                reporter.others(open_runs(snapshot, experiment.name))
+            recorder = await stack.enter_async_context(Recorder(store, experiment.name, redactor=redactor_of(prepared)))
             stream = recorder.stream(run_id)
             await record_start(stream, prepared, root, index, run_id)
-            listener = None
-            if any(agent.external for agent in experiment.agents):
-                from runners.external.listener import open_listener
-
-                listener = await stack.enter_async_context(open_listener(has_port=sandbox.kind == "process"))
-            services = Services(experiment, prepared.benchmark, prepared.prompts)
-            runner = TrialRunner(
-                experiment=experiment,
-                benchmark=prepared.benchmark,
-                prompts=prepared.prompts,
-                settings=EnvironmentSettings(sandbox=sandbox, limits=_sandbox_limits(experiment)),
-                services=services,
-                recorder=recorder,
-                run_id=run_id,
-                listener=listener,
-            )
-            reporter.sandbox(sandbox.kind)
+            runner = await stack.enter_async_context(executor.runner(prepared, recorder, run_id))
+            reporter.sandbox(executor.sandbox_kind)
             scheduler = Scheduler(
                 experiment=experiment,
                 plan=prepared.plan,
@@ -239,53 +226,3 @@ async def run_controlled(prepared: Prepared, root: Path, reporter: Reporter, con
         with suppress(OSError, StoreError):  # small segments stay whole and readable; the next run merges them
             await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment.name))
     return summary
-
-
-async def _checked_sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
-    """Return where the agents work, after everything that could stop the run before it begins.
-
-    Raises:
-        ExperimentError: A key or a price is missing, or the sandbox is not to be had.
-    """
-    lacking = missing_keys(experiment)
-    if lacking:
-        raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
-    unpriced = unpriced_agent(experiment)
-    if unpriced:
-        raise ExperimentError(
-            f"[budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
-            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
-        )
-    return await _sandbox(experiment, report)
-
-
-async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
-    """Where the agents work. Without bubblewrap, ``auto`` takes a plain process for scripted models only.
-
-    Raises:
-        ExperimentError: A real model or a program would run commands on this machine without isolation.
-    """
-    kind = experiment.sandbox.kind
-    real = [
-        f"program {agent.external.title}" if agent.external else agent.model
-        for agent in experiment.agents
-        if agent.external or not agent.model.startswith(SCRIPTED)
-    ]
-    if kind == "auto" and await bubblewrap_problem() is not None and not real:
-        kind = "process"
-    if kind == "process" and real and not experiment.sandbox.allow_unisolated:
-        raise ExperimentError(
-            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take bubblewrap "
-            "(apt-get install bubblewrap), or set sandbox.allow_unisolated = true if this machine may be harmed"
-        )
-    image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None
-    return await provider(kind, image, report)
-
-
-def _secrets_of(benchmark: Benchmark) -> frozenset[str]:
-    return benchmark.secrets() if isinstance(benchmark, HasSecrets) else frozenset()
-
-
-def _sandbox_limits(experiment: Experiment) -> SandboxLimits:
-    limits = experiment.limits
-    return SandboxLimits(memory_mb=limits.memory_mb, processes=limits.processes, command_seconds=limits.command_seconds)

@@ -12,12 +12,11 @@ from typing import Protocol
 import anyio
 import msgspec
 
-from recorder.events import TrialFailed
 from recorder.stream import Stream
 from recorder.trial_index import FinishedTrial, TrialIndex
 from runners.experiment import Experiment
 from runners.plan import Plan, PlannedTrial, Unit, budgets_of, settle_budget
-from runners.trial import TrialOutcome
+from runners.trial import TrialOutcome, failed_outcome
 
 
 class RunsTrials(Protocol):
@@ -91,7 +90,9 @@ class Scheduler:
         self._attempts_here: Counter[str] = Counter()
         self._tries = Counter(before.attempts)
         self._given_up = {
-            trial.trial_id: _given_up(trial, index) for trial in plan.trials if _is_in(trial, before, index)
+            trial.trial_id: failed_outcome(trial, index.failed[trial.trial_id])
+            for trial in plan.trials
+            if _is_in(trial, before, index)
         }
         self._stop_reason: str | None = None
         self._wake = anyio.Event()
@@ -255,14 +256,3 @@ def _is_retry_owed(outcome: TrialOutcome) -> bool:
 def _is_in(trial: PlannedTrial, before: Before, index: TrialIndex) -> bool:
     """Whether a trial was given up and nothing has changed that since."""
     return trial.trial_id in before.given_up and trial.trial_id in index.failed
-
-
-def _given_up(trial: PlannedTrial, index: TrialIndex) -> TrialOutcome:
-    """The outcome of a trial that an earlier run gave up, from its last failed attempt."""
-    last = index.failed[trial.trial_id]
-    failure = TrialFailed(
-        boundary=last.boundary, error_kind=last.error_kind, message=last.message, is_retry_owed=last.is_retry_owed
-    )
-    return TrialOutcome(
-        trial=trial, attempt=last.attempt, is_valid=False, action_count=0, cost_usd=None, failure=failure
-    )

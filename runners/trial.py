@@ -14,6 +14,7 @@ import msgspec
 from recorder.errors import RecorderError
 from recorder.events import TrialFailed, TrialFinished
 from recorder.recorder import Recorder
+from recorder.trial_index import FailedTrial
 from runners.attempt import Attempt
 from runners.benchmarks.protocol import Benchmark, EnvironmentSettings
 from runners.errors import BoundaryError, ungrouped
@@ -108,6 +109,14 @@ class TrialRunner:
             cost_usd=attempted.cost_usd(),
             failure=closing if isinstance(closing, TrialFailed) else None,
         )
+
+
+def failed_outcome(trial: PlannedTrial, stored: FailedTrial) -> TrialOutcome:
+    """Return the outcome of an attempt that failed, from what the store has of it."""
+    failure = _failed(stored.boundary, stored.error_kind, stored.message, is_retry_owed=stored.is_retry_owed)
+    return TrialOutcome(
+        trial=trial, attempt=stored.attempt, is_valid=False, action_count=0, cost_usd=None, failure=failure
+    )
 
 
 def _failed(boundary: Any, kind: str, message: str, *, is_retry_owed: bool) -> TrialFailed:

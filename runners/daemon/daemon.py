@@ -25,6 +25,7 @@ from runners.daemon.messages import DaemonFacts, Detail, Overview, ShownState, T
 from runners.daemon.queue import Entry, Queue
 from runners.daemon.slots import Slots
 from runners.errors import ExperimentError, RunnerError
+from runners.executors.local import LocalExecutor
 from runners.experiment import Experiment
 from runners.run import Control, Reporter, prepare_experiment, run_controlled, stored_index
 from runners.run_record import run_finished
@@ -166,7 +167,8 @@ class Daemon:
             may_take=self.slots.may_take,
             watched=live.watched,
         )
-        summary = await run_controlled(prepared, self.store.root, Reporter(change=on_change), control)
+        reporter = Reporter(change=on_change)
+        summary = await run_controlled(prepared, self.store.root, reporter, control, LocalExecutor())
         self.queue.apply(entry.name, run_finished("", summary))
 
     def _tell_trial(self, change: TrialChange) -> None:

@@ -1,0 +1,132 @@
+"""The local executor: attempts run as tasks of this process, and their agents in a sandbox of this machine."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from recorder.recorder import Recorder
+from recorder.redaction import Redactor, secrets_of
+from recorder.store import Store
+from runners.benchmarks.protocol import EnvironmentSettings, HasSecrets
+from runners.errors import ExperimentError
+from runners.experiment import Experiment
+from runners.external.planning import check_versions
+from runners.plan_table import unpriced_agent
+from runners.sandboxes.docker.config import DockerImage
+from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
+from runners.sandboxes.select import bubblewrap_problem, provider
+from runners.services import SCRIPTED, Services, keys_of, missing_keys
+from runners.trial import TrialRunner
+
+if TYPE_CHECKING:
+    from runners.run import Prepared, Reporter
+
+
+class LocalExecutor:
+    """Executes attempts in this process. A worker of a cluster is one of these, too."""
+
+    def __init__(self) -> None:
+        self._sandbox: SandboxProvider | None = None
+
+    @property
+    def sandbox_kind(self) -> str:
+        """Where agents work; known after the check."""
+        return self._checked.kind
+
+    async def check(self, prepared: "Prepared", root: Path, reporter: "Reporter") -> None:
+        """Find what could stop the run on this machine.
+
+        Raises:
+            ExperimentError: A key or a price is missing, the sandbox is not to be had, or a program is another one.
+        """
+        experiment = prepared.experiment
+        lacking = missing_keys(experiment)
+        if lacking:
+            raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
+        check_prices(experiment)
+        self._sandbox = await _sandbox(experiment, reporter.sandbox)
+        await anyio.to_thread.run_sync(check_versions, experiment)
+
+    @asynccontextmanager
+    async def held(self, prepared: "Prepared", store: Store, run_id: str) -> AsyncIterator[None]:
+        """Hold nothing: this process does the work."""
+        yield
+
+    @asynccontextmanager
+    async def runner(self, prepared: "Prepared", recorder: Recorder, run_id: str) -> AsyncIterator[TrialRunner]:
+        """Return what executes attempts here, and listen for programs where some agent is one."""
+        experiment, sandbox = prepared.experiment, self._checked
+        async with AsyncExitStack() as stack:
+            listener = None
+            if any(agent.external for agent in experiment.agents):
+                from runners.external.listener import open_listener
+
+                listener = await stack.enter_async_context(open_listener(has_port=sandbox.kind == "process"))
+            yield TrialRunner(
+                experiment=experiment,
+                benchmark=prepared.benchmark,
+                prompts=prepared.prompts,
+                settings=EnvironmentSettings(sandbox=sandbox, limits=_sandbox_limits(experiment)),
+                services=Services(experiment, prepared.benchmark, prepared.prompts),
+                recorder=recorder,
+                run_id=run_id,
+                listener=listener,
+            )
+
+    @property
+    def _checked(self) -> SandboxProvider:
+        assert self._sandbox is not None, "what runs was checked before"
+        return self._sandbox
+
+
+def check_prices(experiment: Experiment) -> None:
+    """Refuse a cost limit that nobody could keep.
+
+    Raises:
+        ExperimentError: There is one, and the price of an agent's model is unknown.
+    """
+    unpriced = unpriced_agent(experiment)
+    if unpriced:
+        raise ExperimentError(
+            f"[budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
+            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
+        )
+
+
+def redactor_of(prepared: "Prepared") -> Redactor:
+    """Return what removes this process's secrets, and those of the experiment, from its events."""
+    benchmark = prepared.benchmark
+    own = benchmark.secrets() if isinstance(benchmark, HasSecrets) else frozenset()
+    return Redactor(secrets_of(os.environ) | keys_of(prepared.experiment) | own)
+
+
+async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
+    """Where the agents work. Without bubblewrap, ``auto`` takes a plain process for scripted models only.
+
+    Raises:
+        ExperimentError: A real model or a program would run commands on this machine without isolation.
+    """
+    kind = experiment.sandbox.kind
+    real = [
+        f"program {agent.external.title}" if agent.external else agent.model
+        for agent in experiment.agents
+        if agent.external or not agent.model.startswith(SCRIPTED)
+    ]
+    if kind == "auto" and await bubblewrap_problem() is not None and not real:
+        kind = "process"
+    if kind == "process" and real and not experiment.sandbox.allow_unisolated:
+        raise ExperimentError(
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take bubblewrap "
+            "(apt-get install bubblewrap), or set sandbox.allow_unisolated = true if this machine may be harmed"
+        )
+    image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None
+    return await provider(kind, image, report)
+
+
+def _sandbox_limits(experiment: Experiment) -> SandboxLimits:
+    limits = experiment.limits
+    return SandboxLimits(memory_mb=limits.memory_mb, processes=limits.processes, command_seconds=limits.command_seconds)
