@@ -12,7 +12,7 @@ from recorder.canonical import short_digest
 from recorder.errors import RecorderError, RecordingFailed
 from recorder.events import TrialFailed
 from recorder.trial_index import TrialIndex
-from runners.errors import ExecutorError, ExperimentError
+from runners.errors import ExecutorError, ExperimentError, ungrouped
 from runners.executors.ray_worker import Joined, Order, Worker
 from runners.plan import PlannedTrial
 from runners.trial import TrialOutcome, failed_outcome
@@ -79,16 +79,17 @@ class WorkerPool:
             RecordingFailed: A worker could not publish what it recorded.
         """
         await self._wait_for_earlier()
-        async with anyio.create_task_group() as self._tasks:
-            try:
-                for _ in range(self._wanted):
-                    self._hire()
-                await self._wait_for_first()
-                yield
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await self._let_go()
-                self._tasks.cancel_scope.cancel()
+        with ungrouped():
+            async with anyio.create_task_group() as self._tasks:
+                try:
+                    for _ in range(self._wanted):
+                        self._hire()
+                    await self._wait_for_first()
+                    yield
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._let_go()
+                    self._tasks.cancel_scope.cancel()
 
     async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
         """Run one attempt to its closing event, or find out that its worker is lost.

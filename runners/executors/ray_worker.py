@@ -123,7 +123,8 @@ class Worker:
             name = order.experiment.name
             await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=name))
         except (ExperimentError, RecorderError) as error:
-            raise type(error)(f"on {socket.gethostname()}: {error}") from error
+            where = f"on {socket.gethostname()}, in the environment that 'ray start' had there"
+            raise type(error)(f"{where}: {error}") from error
         self._trials = {trial.trial_id: trial for trial in prepared.plan.trials}
         try:
             async with (
