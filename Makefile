@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
 
-.PHONY: demo test test-agents setup lint types contracts bench bench-daemon bench-peers bench-scale mcp-servers clean help
+.PHONY: demo test test-agents test-ray setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -29,6 +29,10 @@ test: $(VENV)/.dev-ready  ## set up and run the tests
 
 test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents and run them (AGENTS=codex,opencode: only these)
 	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" "$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/agents
+
+test-ray: $(VENV)/.dev-ready  ## install Ray (0.24 GB) and run trials on a cluster of several nodes here (2 minutes)
+	@$(call install,.[dev$(comma)ray])
+	"$(BIN)/python" -m pytest --numprocesses 0 tests/runners/executors
 
 setup: $(VENV)/.dev-ready  ## set up for development
 
@@ -55,11 +59,17 @@ bench-scale: $(VENV)/.dev-ready  ## time and memory of reading against size, up 
 bench-peers: $(VENV)/.dev-ready  ## speed and size beside the peer, inspect_ai (a quarter of an hour)
 	@"$(BIN)/python" -m tests.bench_peers
 
+bench-ray: $(VENV)/.dev-ready  ## 10,000 scripted trials on 1, 2 and 4 workers of a Ray cluster here (half an hour)
+	@$(call install,.[dev$(comma)ray])
+	"$(BIN)/python" -m tests.bench.ray
+
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
 	@"$(BIN)/python" -m runners.benchmarks.mcp_atlas.install
 
 clean:  ## remove environments and caches, never stores
 	rm -rf "$(VENV)" .envs .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+comma := ,
 
 # uv where it is there, pip elsewhere; both take the tested versions from constraints.txt.
 define install

@@ -1,4 +1,4 @@
-"""Runs on a real Ray cluster of several nodes on this machine: lost nodes, dead drivers, dead workers, money, Ctrl-C."""
+"""Runs on a real Ray cluster of several nodes here: lost nodes, dead drivers and workers, money, Ctrl-C."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def test_a_lost_node_loses_no_finished_trial_and_its_trials_are_run_again(site, 
 
 
 def test_a_killed_driver_goes_on_where_it_was(site, reference, reference_tables):
-    """After SIGKILL of the driver the same command runs what is owed, on the same hosts; every table is as it should."""
+    """After SIGKILL of the driver the same command runs what is owed, on the same hosts; tables are as they should."""
     experiment, _ = reference
     site.add("host1", processors=2)
     process = site.start(experiment)
