@@ -15,7 +15,7 @@ from pathlib import Path
 
 from recorder.address import HOME_VARIABLE
 from tests.bench.ray_benchmark import install
-from tests.cli.program import end, environment, query, start
+from tests.cli.program import environment, query, start
 from tests.runners.executors.site import Cluster, Site
 
 TRIALS = 10_000
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.ray", description="Measure the Ray executor.")
     parser.add_argument("--trials", type=int, default=TRIALS, help="default: %(default)s")
     parser.add_argument("--repeats", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--workers", default="1,2,4", help="default: %(default)s")
+    parser.add_argument("--workers", default="local,1,2,4", help="default: %(default)s")
     options = parser.parse_args(arguments)
     os.environ["LHAW_RECORD_PATIENCE_S"] = "60"
     with tempfile.TemporaryDirectory(prefix="bench-ray-") as temporary:
@@ -37,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         install(folder / "plugin")
         path = os.pathsep.join((str(folder / "plugin"), str(Path(__file__).parents[2])))
         os.environ["PYTHONPATH"] = path
-        workers = [int(each) for each in options.workers.split(",")]
+        ways = [None if each == "local" else int(each) for each in options.workers.split(",")]
         cluster = Cluster({"PYTHONPATH": path})
         try:
-            cluster.add(folder / "node", max(workers))
+            cluster.add(folder / "node", max(way or 1 for way in ways))
             print(f"{options.trials} trials, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")  # noqa: T201
             print(f"{'executor':<16} {'command s':>10} {'trials s':>9} {'trials/s':>9} {'events':>8}", flush=True)  # noqa: T201
-            for count in (None, *workers):
+            for count in ways:
                 taken = [
                     _taken(cluster, folder / f"{count}-{repeat}", options.trials, count)
                     for repeat in range(options.repeats)
@@ -72,11 +72,12 @@ def _taken(cluster: Cluster, folder: Path, trials: int, workers: int | None) -> 
     began_s = time.perf_counter()
     if workers is None:
         home = {HOME_VARIABLE: str(site.home("driver"))}
-        done = end(start("run", experiment, "--store", site.address, extra=environment(home)))
+        process = start("run", experiment, "--store", site.address, extra=environment(home))
     else:
-        done = site.run(experiment, "--workers", workers)
+        process = site.start(experiment, "--workers", workers)
+    _, said = process.communicate()
     command_s = time.perf_counter() - began_s
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, said
     ((trials_s,),) = query(site.root(), _SPAN)
     ((finished,),) = query(site.root(), "select count(distinct trial_id) from stg_trials_finished")
     assert finished == trials // _TASKS * _TASKS
