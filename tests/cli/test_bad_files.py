@@ -30,6 +30,7 @@ MISTAKES = {
     "duplicate agent name": ({"agents": [BALANCED, BALANCED]}, ["agents", "'balanced'", "its own name"]),
     "duplicate agent": ({"agents": [BALANCED, {**BALANCED, "name": "twin"}]}, ["balanced and twin", "remove one"]),
     "simulator without a model": ({"more": '[user_simulator]\nkind = "llm"'}, ["user_simulator.llm", "add"]),
+    "a grader that is not offered": ({"more": '[grader]\nkind = "matcher"'}, ["grader.kind", "desk", "'matcher'"]),
     "missing price": (
         {"agents": [{**LOCAL, "model": "unpriced"}], "more": "[budget]\nmax_cost_usd = 1.0"},
         ["price", "input_usd_per_million_tokens"],
