@@ -15,9 +15,12 @@ from generators.protocol import SourceTask
 from generators.selection import Selection, Wish, competent_tasks, select_benchmark
 from recorder.values import CONTROL_CONDITIONS
 from runners.errors import ExperimentError
+from runners.executors.local import LocalExecutor
 from runners.experiment import Experiment, StoreSpec
 from runners.run import Reporter, prepare_experiment, run_experiment, stored_index
 from runners.scheduler import RunSummary
+
+ROLES = ("evaluated", "classifier")
 
 
 class PhaseStopped(GeneratorError):
@@ -74,6 +77,7 @@ class Pipeline:
             GeneratorError: No task is within reach, or nothing can be selected.
             ExperimentError: The design cannot run.
         """
+        await self._check()
         await self._baseline()
         tasks = self._within_reach()
         await self._generation(tasks)
@@ -83,6 +87,12 @@ class Pipeline:
         if self._has_controls:
             await self._controls(tasks)
         return selection
+
+    async def _check(self) -> None:
+        """Find what would stop a later phase, before the first one costs anything."""
+        for role in ROLES:
+            every = self._of(("full",), (role,), [source.task.task_id for source in self._tasks], None)
+            await LocalExecutor().check(prepare_experiment(every, self._path), self._root, Reporter())
 
     async def _baseline(self) -> None:
         await self._trials("baseline", ("evaluated",), ("full",), [source.task.task_id for source in self._tasks], None)
@@ -150,18 +160,7 @@ class Pipeline:
         variants: StoreSpec | None,
     ) -> None:
         """Run the trials of some agents that the store does not have."""
-        benchmark = msgspec.structs.replace(
-            self._design.benchmark,
-            tasks=None if tasks is None else tuple(tasks),
-            variants=None,
-            variants_from=variants,
-        )
-        agents = tuple(
-            msgspec.structs.replace(agent, conditions=conditions if phase != "evaluation" else agent.conditions)
-            for agent in self._design.agents
-            if agent.role in roles
-        )
-        experiment = msgspec.structs.replace(self._design, benchmark=benchmark, agents=agents, conditions=conditions)
+        experiment = self._of(conditions, roles, tasks, variants, has_own_conditions=phase == "evaluation")
         prepared = prepare_experiment(experiment, self._path)
         planned, index = prepared.plan.trials, stored_index(prepared, self._root)
         finished = sum(trial.trial_id in index.finished for trial in planned)
@@ -171,6 +170,29 @@ class Pipeline:
         summary = await run_experiment(prepared, self._root, self._reporter)
         if summary.left:
             raise PhaseStopped(phase, summary.outcome, _why(summary))
+
+    def _of(
+        self,
+        conditions: tuple[str, ...],
+        roles: tuple[str, ...],
+        tasks: Sequence[str] | None,
+        variants: StoreSpec | None,
+        *,
+        has_own_conditions: bool = False,
+    ) -> Experiment:
+        """The design cut down to one phase; in the evaluation agents keep conditions of their own."""
+        benchmark = msgspec.structs.replace(
+            self._design.benchmark,
+            tasks=None if tasks is None else tuple(tasks),
+            variants=None,
+            variants_from=variants,
+        )
+        agents = tuple(
+            msgspec.structs.replace(agent, conditions=agent.conditions if has_own_conditions else conditions)
+            for agent in self._design.agents
+            if agent.role in roles
+        )
+        return msgspec.structs.replace(self._design, benchmark=benchmark, agents=agents, conditions=conditions)
 
 
 def check_design(design: Experiment, benchmark: str) -> None:
@@ -184,7 +206,7 @@ def check_design(design: Experiment, benchmark: str) -> None:
             f"the design is of benchmark {design.benchmark.name!r}, the tasks are of {benchmark!r}; name a file of "
             "that benchmark with --experiment"
         )
-    for role in ("evaluated", "classifier"):
+    for role in ROLES:
         if not any(agent.role == role for agent in design.agents):
             raise ExperimentError(f"the design has no agent with role = {role!r}; a pipeline needs both roles")
 

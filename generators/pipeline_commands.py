@@ -36,7 +36,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--experiment",
         type=Path,
         metavar="FILE",
-        help="agents, conditions and limits (default: scripted agents on desk)",
+        help="agents, conditions and limits (default: scripted agents for desk, its own file for experiment)",
     )
     pipeline.add_argument("--task", action="append", default=[], metavar="ID", help="only this task (may be repeated)")
     add_making_arguments(pipeline)
@@ -66,17 +66,26 @@ def pipeline_command(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace, benchmark: str) -> "tuple[Experiment, Path]":
-    from generators.errors import GeneratorError
     from generators.pipeline import check_design
-    from recorder.resources import data_path
     from runners.experiment import load_experiment
 
-    if options.experiment is None and benchmark != "desk":
-        raise GeneratorError(f"benchmark {benchmark} has no embedded agents; name yours with --experiment FILE")
-    path = options.experiment or data_path("generation", "pipeline.toml")
+    path = options.experiment or _design_path(options, benchmark)
     design = load_experiment(path)
     check_design(design, benchmark)
     return design, path
+
+
+def _design_path(options: argparse.Namespace, benchmark: str) -> Path:
+    """The design of a source that has one: an experiment file is its own, and ``desk`` has an embedded one."""
+    from generators.errors import GeneratorError
+    from recorder.resources import data_path
+
+    if options.source == "experiment":
+        source: Path = options.source_paths[0]
+        return source
+    if benchmark == "desk":
+        return data_path("generation", "pipeline.toml")
+    raise GeneratorError(f"benchmark {benchmark} has no embedded agents; name yours with --experiment FILE")
 
 
 async def _run(options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]") -> "Selection":

@@ -10,19 +10,21 @@ from runners.errors import ExperimentError
 if TYPE_CHECKING:
     from generators.sources.reading import CheckedSource
 
-SOURCES = ("desk", "mcp_atlas", "tac", "swebench_pro", "own")
+SOURCES = ("desk", "mcp_atlas", "tac", "swebench_pro", "own", "experiment")
 _TAKES = {
     "desk": (),
     "mcp_atlas": ("--from", "--data", "--stand-in"),
     "tac": ("--from",),
     "swebench_pro": ("--from",),
     "own": ("--from", "--benchmark"),
+    "experiment": ("--from",),
 }
 _WHAT = {
     "mcp_atlas": "a rows file as published (CSV or JSON Lines)",
     "tac": "a folder of published task folders",
     "swebench_pro": "a file of published instances (JSON Lines, JSON, CSV or Parquet)",
     "own": "your folder or JSON Lines file of tasks (docs/own-tasks.md)",
+    "experiment": "an experiment file; its benchmark's tasks are taken, also those of an installed package",
 }
 
 
@@ -37,7 +39,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="PATH",
-        help="files of mcp_atlas or swebench_pro, folders of tac (repeat it for more), the one path of own",
+        help="files of mcp_atlas or swebench_pro, folders of tac (repeat it for more), the path of own or experiment",
     )
     group.add_argument(
         "--data", dest="source_data", type=Path, metavar="DIR", help="mcp_atlas: the folder that servers see as /data"
@@ -84,6 +86,10 @@ def source_of(options: argparse.Namespace) -> "CheckedSource":
         from generators.sources.swebench_pro import SwebenchProSource
 
         return SwebenchProSource(paths)
+    if name == "experiment":
+        from generators.sources.experiment import ExperimentSource
+
+        return ExperimentSource(paths[0])
     return _own(paths[0], options.source_benchmark)
 
 
@@ -121,7 +127,7 @@ def _check_paths(name: str, paths: Sequence[Path]) -> None:
             raise ExperimentError(f"--from {path}: nothing is there; name {_WHAT[name]}")
         if name == "tac" and not path.is_dir():
             raise ExperimentError(f"--from {path} is no folder; name {_WHAT[name]}")
-        if name in ("mcp_atlas", "swebench_pro") and not path.is_file():
+        if name in ("mcp_atlas", "swebench_pro", "experiment") and not path.is_file():
             raise ExperimentError(f"--from {path} is no file; name {_WHAT[name]}")
-    if name == "own" and len(paths) > 1:
-        raise ExperimentError(f"source own takes one --from, not {len(paths)}; put the tasks into one folder or file")
+    if name in ("own", "experiment") and len(paths) > 1:
+        raise ExperimentError(f"source {name} takes one --from, not {len(paths)}: {_WHAT[name]}")

@@ -7,6 +7,7 @@ import pytest
 from generators.sources import SOURCES, add_source_arguments, source_of
 from generators.sources.reading import CheckedSource
 from runners.errors import ExperimentError
+from tests.cli.experiments import write_experiment
 from tests.generators.sources.own_tasks import RECORD, write_folder, write_lines
 
 
@@ -27,9 +28,10 @@ def test_every_source_can_be_named(tmp_path):
         "tac": ["--from", tmp_path],
         "swebench_pro": ["--from", tmp_path / "rows.jsonl"],
         "own": ["--from", tmp_path, "--benchmark", "mine"],
+        "experiment": ["--from", write_experiment(tmp_path / "e.toml")],
     }
     assert tuple(given) == SOURCES
-    assert [named(name, *words).benchmark for name, words in given.items()] == [*SOURCES[:-1], "mine"]
+    assert [named(name, *words).benchmark for name, words in given.items()] == [*SOURCES[:-2], "mine", "desk"]
 
 
 def test_the_name_of_an_own_benchmark(tmp_path):
@@ -56,6 +58,8 @@ def test_the_name_of_an_own_benchmark(tmp_path):
         (["swebench_pro", "--from", "{here}"], r"is no file; name a file of published instances"),
         (["mcp_atlas", "--from", "{here}/a.jsonl", "--data", "{here}/no"], r"--data .*/no is no folder"),
         (["own", "--from", "{here}", "--from", "{here}"], r"source own takes one --from, not 2"),
+        (["experiment"], r"source experiment needs --from PATH: an experiment file"),
+        (["experiment", "--from", "{here}"], r"is no file; name an experiment file"),
         (["own", "--from", "{here}", "--benchmark", "desk"], r"'desk' is the name of another benchmark"),
         (["own", "--from", "{here}", "--benchmark", "tac"], r"'tac' is the name of another benchmark"),
         (

@@ -1,0 +1,48 @@
+"""Source ``experiment``: the tasks of whatever benchmark an experiment file names, an installed package's included."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from generators.protocol import SourceTask
+from generators.sources.checking import Placed, checked
+from generators.sources.reading import Reading, usable
+from runners.benchmarks import open_benchmark
+from runners.errors import ExperimentError
+from runners.experiment import load_experiment
+
+
+class ExperimentSource:
+    """The tasks as the benchmark lists them, with the options that the file has for it.
+
+    There are no files and no trajectory: trials in a store give one.
+
+    Args:
+        path: The experiment file; of it only ``[benchmark]`` and ``[grader]`` are used.
+
+    Raises:
+        ExperimentError: The file or one of the benchmark's options is wrong.
+    """
+
+    def __init__(self, path: Path) -> None:
+        experiment = load_experiment(path)
+        spec = experiment.benchmark
+        try:
+            self._benchmark = open_benchmark(spec.name, dict(spec.options), path.parent, experiment.grader)
+        except ExperimentError as error:
+            raise ExperimentError(f"{path}: {error}") from error
+        self._chosen = spec.tasks
+        self.benchmark = self._benchmark.name
+
+    def tasks(self) -> Sequence[SourceTask]:
+        """Return every task that the file names, in the benchmark's order."""
+        return usable(self.read())
+
+    def read(self) -> Reading:
+        """Return the tasks with every finding."""
+        return checked(
+            [
+                Placed(SourceTask(task=task), f"{self.benchmark} task {task.task_id}")
+                for task in self._benchmark.tasks()
+                if self._chosen is None or task.task_id in self._chosen
+            ]
+        )

@@ -1,0 +1,73 @@
+"""The source ``experiment``: variants for the benchmark that an installed package brings."""
+
+import pytest
+
+from lhaw_record import main
+from runners.benchmarks.new import write_benchmark
+from tests.cli.experiments import write_experiment
+from tests.generators.sources.test_options import named
+from tests.runners.test_new_benchmark import installed
+
+DESIGN = """
+name = "shops"
+conditions = ["full", "underspecified", "ask_user"]
+trials = 1
+
+[benchmark]
+name = "corner_shop"
+tasks = ["rain"]
+
+[[agents]]
+name = "replay"
+model = "scripted/replay_masked"
+
+[[agents]]
+name = "judge-of-classes"
+role = "classifier"
+model = "scripted/replay_masked"
+strategy = "STRATEGY"
+"""
+
+
+@pytest.fixture
+def design(tmp_path, monkeypatch):
+    """A function that writes an experiment file of a benchmark that is installed for one test."""
+    folder = tmp_path / "corner_shop"
+    write_benchmark("corner_shop", folder)
+    installed(folder, "corner_shop")
+    monkeypatch.syspath_prepend(str(folder))
+
+    def write(strategy="react"):
+        path = tmp_path / "design.toml"
+        path.write_text(DESIGN.replace("STRATEGY", strategy))
+        return path
+
+    return write
+
+
+def test_the_tasks_are_those_that_the_file_names(tmp_path):
+    """The benchmark's options and choice of tasks hold as they do for a run."""
+    path = write_experiment(tmp_path / "e.toml")
+    every = [each.task.task_id for each in named("desk").tasks()]
+    chosen = [each.task.task_id for each in named("experiment", "--from", path).tasks()]
+    assert chosen
+    assert set(chosen) <= set(every)
+
+
+def test_a_pipeline_on_the_benchmark_of_a_package(design, tmp_path, capsys):
+    """Its file alone is enough: from tasks to a selection, without a word about sources or agents."""
+    store, out = tmp_path / "store", tmp_path / "set.json"
+    done = main(["pipeline", "experiment", "--from", str(design()), "--store", str(store), "--out", str(out)])
+    said = capsys.readouterr()
+    assert done == 0, said.err
+    assert "1 of 1 tasks are within reach" in said.err
+    assert "corner_shop" in out.read_text()
+
+
+def test_what_would_stop_a_later_phase_is_said_before_the_first(design, tmp_path, capsys):
+    """A classifier that cannot run is found before the baseline has cost anything."""
+    store = tmp_path / "store"
+    done = main(["pipeline", "experiment", "--from", str(design("nonsense")), "--store", str(store)])
+    assert done != 0
+    assert "strategy 'nonsense' is unknown" in capsys.readouterr().err
+    assert not store.exists()
