@@ -12,7 +12,7 @@ from runners.benchmarks.mcp_atlas.rows import read_rows
 
 LABELS = Path(__file__).parent / "labels"
 REAL = Path(__file__).resolve().parents[3] / "shared" / "real"
-SPLITS = ("development", "test")
+SPLITS = ("development", "test", "later")
 ROWS_FILES = ("rows_v1_format.csv", "rows_v2_format.csv", "offline_prompts.jsonl")
 
 
@@ -64,7 +64,7 @@ def real_prompts(real=REAL):
     """
     prompts = {}
     with (real / "tac" / "tasks_index.csv").open(encoding="utf-8", newline="") as file:
-        names = [row["task"] for row in csv.DictReader(file) if row["owncloud_only"] == "1"]
+        names = [row["task"] for row in csv.DictReader(file)]
     for name in names:
         prompts["tac", name] = (real / "tac" / "tasks" / name / "task.md").read_bytes().decode("utf-8").strip()
     for row in read_rows([real / "mcpatlas" / name for name in ROWS_FILES]):

@@ -198,7 +198,7 @@ def main(arguments=None):
     parser.add_argument("--details", action="store_true", help="every miss and every false find; development only")
     options = parser.parse_args(arguments)
     if options.details and options.split != "development":
-        parser.error("--details shows what is in the prompts; the test split stays closed, use --split development")
+        parser.error(f"--details shows what is in the prompts; {options.split} stays closed, use --split development")
     module, _, factory = options.extractor.partition(":")
     if not factory:
         parser.error(f"{options.extractor}: write MODULE:FACTORY, for example package.module:OpenExtractor")

@@ -1,5 +1,6 @@
 """The hand-labelled segments: whole, of the prompts that they name, split as docs/segment-labels.md says."""
 
+import csv
 import hashlib
 import re
 from pathlib import Path
@@ -39,11 +40,11 @@ def test_the_labels_are_in_order_and_nested_only_where_stated(split):
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
 def test_the_labels_fit_the_published_prompts():
-    """Each of the 54 prompts has labels, its digest is the recorded one, and every span is trimmed and in range."""
+    """Each of the 64 prompts has labels, its digest is the recorded one, and every span is trimmed and in range."""
     prompts = real_prompts()
     labels = [each for split in SPLITS for each in read_labels(split)]
     assert sorted((each.benchmark, each.task_id) for each in labels) == sorted(prompts)
-    assert len(prompts) == 54
+    assert len(prompts) == 64
     assert [fault for each in labels for fault in faults(each, prompts[each.benchmark, each.task_id])] == []
 
 
@@ -63,7 +64,7 @@ def test_a_label_stands_at_whole_words():
 def test_the_split_is_the_one_that_the_guide_describes():
     """Families ordered by the SHA-256 of their name: the first 60 % of the tasks and their families are development."""
     members = {}
-    for split in SPLITS:
+    for split in ("development", "test"):
         for each in read_labels(split):
             members.setdefault(each.benchmark, []).append((each.family or each.task_id, each.task_id, split))
     for rows in members.values():
@@ -71,6 +72,18 @@ def test_the_split_is_the_one_that_the_guide_describes():
         development = {family for family, _, _ in ordered[: round(0.6 * len(ordered))]}
         for family, task_id, split in rows:
             assert split == ("development" if family in development else "test"), task_id
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+def test_the_later_prompts_are_the_tasks_that_need_more_than_owncloud():
+    """All of them and no other, so that nobody chose; one shares sentences with prompts of development, and says so."""
+    with (REAL / "tac" / "tasks_index.csv").open(encoding="utf-8", newline="") as file:
+        others = [row["task"] for row in csv.DictReader(file) if row["owncloud_only"] == "0"]
+    later = read_labels("later")
+    assert sorted(("tac", task) for task in others) == sorted((each.benchmark, each.task_id) for each in later)
+    earlier = {each.family for split in ("development", "test") for each in read_labels(split) if each.family}
+    shared = [each.task_id for each in later if each.family in earlier]
+    assert shared == ["hr-check-attendance-multiple-days-department-with-chat"]
 
 
 def test_the_words_of_the_labels_are_those_of_the_guide():

@@ -1,4 +1,4 @@
-"""How an extractor is measured: the rule of matching, the figures, and that the test split stays closed."""
+"""How an extractor is measured: the rule of matching, the figures, and that only development is open."""
 
 import hashlib
 
@@ -8,13 +8,14 @@ import pytest
 from generators.errors import ExtractionFailed
 from generators.protocol import Extraction
 from recorder.values import Segment
-from tests.generators.labelled import GoldSegment, LabelledPrompt
+from tests.generators.labelled import REAL, SPLITS, GoldSegment, LabelledPrompt, read_labels
 from tests.generators.matching_spans import core, matched, occurrences, overlap
 from tests.generators.measure_extractor import (
     PROMPT_ONLY,
     details,
     label_scores,
     main,
+    measure,
     recall_by,
     report,
     scored,
@@ -217,9 +218,23 @@ def test_only_details_show_the_text_of_a_prompt():
     assert "- t constraint/method: 'region'" in lines[lines.index("found beside the labels") :]
 
 
-def test_the_test_split_shows_no_details(capsys):
+@pytest.mark.parametrize("split", [split for split in SPLITS if split != "development"])
+def test_a_closed_split_shows_no_details(split, capsys):
     """Asking for them ends with a usage error before anything is read."""
     with pytest.raises(SystemExit) as ended:
-        main(["some.module:Extractor", "--split", "test", "--details"])
+        main(["some.module:Extractor", "--split", split, "--details"])
     assert ended.value.code == 2
-    assert "stays closed" in capsys.readouterr().err
+    assert f"{split} stays closed" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_prompt_of_a_split_is_scored(split):
+    """Each has its text and its own labels; an extractor that finds nothing has no precision and a recall of 0."""
+    every = anyio.run(measure, Fixed(), split)
+    assert [each.labelled for each in every] == list(read_labels(split))
+    assert {name: value.value for name, value in span_scores(every, is_exact=False)} == {
+        "precision": None,
+        "recall": 0.0,
+        "F1": 0.0,
+    }
