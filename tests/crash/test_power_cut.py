@@ -66,7 +66,7 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("streams", "images_each", "least_cuts"),
-    [(1, IMAGES_EACH, at_depth(100, 300)), (4, IMAGES_EACH, at_depth(200, 600)), (7, IMAGES_EACH // 2, 250)],
+    [(1, IMAGES_EACH, at_depth(100, 300)), (4, IMAGES_EACH, at_depth(200, 600)), (7, IMAGES_EACH // 3, 250)],
 )
 def test_a_power_cut_at_any_instant_loses_nothing_acknowledged(tmp_path, streams, images_each, least_cuts):
     """Many disks, after each operation of recording, sealing, compacting and removing."""
