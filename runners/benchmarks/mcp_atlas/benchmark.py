@@ -27,6 +27,7 @@ from runners.benchmarks.mcp_atlas.specs import (
 )
 from runners.benchmarks.mcp_atlas.world import data_digest, private_copy
 from runners.benchmarks.protocol import Artifact, Environment, EnvironmentSettings
+from runners.benchmarks.refusals import refuse_changed_environment
 from runners.errors import ToolBoundaryError
 from runners.models.replay import Reference, ReferenceCall
 
@@ -118,16 +119,11 @@ class McpAtlasBenchmark:
         """Start the servers of a task on a private copy of the data; closing leaves no process and no file behind.
 
         Raises:
-            ToolBoundaryError: A server cannot be started, or the variant would change the data, which this cannot.
-            SandboxBoundaryError: Servers have to be confined and bubblewrap is missing.
+            ToolBoundaryError: A server cannot be started.
+            SandboxBoundaryError: Servers have to be confined and bubblewrap is missing, or the variant would change the
+                data, which this cannot.
         """
-        if variant is not None and variant.environment_change is not None:
-            raise ToolBoundaryError(
-                f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
-                f"{self.name} cannot; leave it out with the key 'variants'",
-                kind="unknown_change",
-                is_retry_owed=False,
-            )
+        refuse_changed_environment(variant, self.name)
         return self._open(task, settings)
 
     @asynccontextmanager

@@ -10,6 +10,7 @@ from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.benchmarks.mcp_atlas.rows import read_rows
 from runners.benchmarks.mcp_atlas.specs import catalog, servers_directory
+from runners.benchmarks.refusals import decoded
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
 from runners.plan import DEFAULT_PARAMETERS
@@ -39,13 +40,7 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec | Non
         ExperimentError: A key is unknown or missing, a path is not there, or no row can run.
     """
     given = {**options, "rows": [options["rows"]]} if isinstance(options.get("rows"), str) else options
-    try:
-        chosen = msgspec.convert(given, Options)
-    except msgspec.ValidationError as error:
-        raise ExperimentError(
-            f"[benchmark] of mcp_atlas: {str(error)[:1].lower()}{str(error)[1:]}; its keys are "
-            f"{', '.join(Options.__struct_fields__)} (docs/benchmarks/mcp-atlas.md)"
-        ) from error
+    chosen = decoded(given, Options, "mcp_atlas", "docs/benchmarks/mcp-atlas.md")
     for name in chosen.stand_ins:
         spec = catalog().servers.get(name)
         if spec is None or spec.kind != "stand_in":

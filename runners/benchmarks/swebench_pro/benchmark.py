@@ -11,6 +11,7 @@ from recorder.canonical import canonical_json, digest
 from recorder.resources import data_path
 from recorder.values import Task, Variant
 from runners.benchmarks.protocol import Artifact, Environment, EnvironmentSettings
+from runners.benchmarks.refusals import refuse_changed_environment
 from runners.benchmarks.swebench_pro.environment import SuitePlan, SwebenchProEnvironment
 from runners.benchmarks.swebench_pro.images import PUBLISHED_TEMPLATE, PUBLISHED_USER, image_name
 from runners.benchmarks.swebench_pro.instances import BENCHMARK, Instance
@@ -114,13 +115,7 @@ class SwebenchProBenchmark:
             SandboxBoundaryError: The sandbox is not docker, the image is not to be had or does not do, or the variant
                 would change the environment, which this cannot.
         """
-        if variant is not None and variant.environment_change is not None:
-            raise SandboxBoundaryError(
-                f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
-                f"{self.name} cannot; leave it out with the key 'variants'",
-                kind="unknown_change",
-                is_retry_owed=False,
-            )
+        refuse_changed_environment(variant, self.name)
         if not isinstance(settings.sandbox, DockerSandboxProvider):
             raise SandboxBoundaryError(
                 f"every instance of {self.name} has an image of its own, which the sandbox {settings.sandbox.kind} "

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from runners.benchmarks.published import read_records
+from runners.benchmarks.refusals import decoded
 from runners.benchmarks.swebench_pro.benchmark import Setup, SwebenchProBenchmark
 from runners.benchmarks.swebench_pro.instances import Instance, instance_of
 from runners.benchmarks.swebench_pro.scripts import read_scripts
@@ -33,13 +32,7 @@ def open_swebench_pro(options: dict[str, Any], base: Path, grader: GraderSpec | 
     """
     del grader
     given = {**options, "instances": [options["instances"]]} if isinstance(options.get("instances"), str) else options
-    try:
-        chosen = msgspec.convert(given, Options)
-    except msgspec.ValidationError as error:
-        raise ExperimentError(
-            f"[benchmark] of swebench_pro: {str(error)[:1].lower()}{str(error)[1:]}; its keys are "
-            f"{', '.join(Options.__struct_fields__)} (docs/benchmarks/swebench-pro.md)"
-        ) from error
+    chosen = decoded(given, Options, "swebench_pro", "docs/benchmarks/swebench-pro.md")
     _check(chosen)
     folder = (base / chosen.scripts).resolve()
     if not folder.is_dir():

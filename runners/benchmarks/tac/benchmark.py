@@ -13,13 +13,14 @@ from recorder.canonical import digest
 from recorder.resources import data_path
 from recorder.values import Checkpoint, Task, Variant
 from runners.benchmarks.protocol import EnvironmentSettings
+from runners.benchmarks.refusals import refuse_changed_environment
 from runners.benchmarks.tac.environment import TacEnvironment
 from runners.benchmarks.tac.folders import PublishedTask, is_task_folder, read_task
 from runners.benchmarks.tac.opening import Opening
 from runners.benchmarks.tac.options import TacOptions, read_options
 from runners.benchmarks.tac.references import read_reference
 from runners.benchmarks.tac.task import BENCHMARK, GRADER, VERSION, published_points, task_of
-from runners.errors import ExperimentError, SandboxBoundaryError
+from runners.errors import ExperimentError
 from runners.experiment import GraderSpec, ModelSpec
 from runners.models.replay import Reference
 
@@ -118,13 +119,7 @@ class TacBenchmark:
             SandboxBoundaryError: Image, container, service or init script fail, the image is of another task, or the
                 variant would change the environment, which this cannot.
         """
-        if variant is not None and variant.environment_change is not None:
-            raise SandboxBoundaryError(
-                f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
-                f"{self.name} cannot; leave it out with the key 'variants'",
-                kind="unknown_change",
-                is_retry_owed=False,
-            )
+        refuse_changed_environment(variant, self.name)
         published = self._published[task.task_id]
         prompt = variant.prompt if variant else task.prompt
         return Opening(task, published, self._options, self._model_variables(), prompt).open(settings)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from runners.benchmarks.refusals import decoded
 from runners.errors import ExperimentError
 from runners.sandboxes.docker.config import WORK_DIR
 
@@ -79,13 +80,7 @@ def read_options(options: dict[str, Any], base: Path) -> TacOptions:
     Raises:
         ExperimentError: A key is unknown, missing or does not fit the others.
     """
-    try:
-        chosen = msgspec.convert(options, TacOptions)
-    except msgspec.ValidationError as error:
-        raise ExperimentError(
-            f"[benchmark] of tac: {str(error)[:1].lower()}{str(error)[1:]}; its keys are "
-            f"{', '.join(TacOptions.__struct_fields__)} ({_PAGE})"
-        ) from error
+    chosen = decoded(options, TacOptions, "tac", _PAGE)
     folder = (base / chosen.folder).resolve()
     if not folder.is_dir():
         raise ExperimentError(

@@ -1,0 +1,46 @@
+"""What benchmarks on foreign ground refuse in the same words: wrong options, variants of the environment."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from recorder.values import Variant
+from runners.errors import ExperimentError, SandboxBoundaryError
+
+Options = TypeVar("Options", bound=msgspec.Struct)
+
+
+def decoded(options: dict[str, Any], kind: type[Options], benchmark: str, page: str) -> Options:
+    """Return a benchmark's own keys of the ``[benchmark]`` table as its struct.
+
+    Args:
+        options: The keys as written.
+        kind: The struct, which forbids unknown fields.
+        benchmark: The name for messages.
+        page: The page of the docs that explains the keys.
+
+    Raises:
+        ExperimentError: A key is unknown, missing or of the wrong type.
+    """
+    try:
+        return msgspec.convert(options, kind)
+    except msgspec.ValidationError as error:
+        raise ExperimentError(
+            f"[benchmark] of {benchmark}: {str(error)[:1].lower()}{str(error)[1:]}; its keys are "
+            f"{', '.join(kind.__struct_fields__)} ({page})"
+        ) from error
+
+
+def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:
+    """Refuse a variant that changes the environment, where environments are somebody else's.
+
+    Raises:
+        SandboxBoundaryError: It does; no retry is owed.
+    """
+    if variant is not None and variant.environment_change is not None:
+        raise SandboxBoundaryError(
+            f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
+            f"{benchmark} cannot; leave it out with the key 'variants'",
+            kind="unknown_change",
+            is_retry_owed=False,
+        )
