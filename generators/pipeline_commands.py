@@ -67,7 +67,7 @@ def pipeline_command(options: argparse.Namespace) -> int:
 
 def _design(options: argparse.Namespace, benchmark: str) -> "tuple[Experiment, Path]":
     from generators.pipeline import check_design
-    from runners.experiment import load_experiment
+    from runners.experiment_file import load_experiment
 
     path = options.experiment or _design_path(options, benchmark)
     design = load_experiment(path)

@@ -25,7 +25,8 @@ from runners.designs import DesignedBenchmark, chosen, load_design
 from runners.errors import ExperimentError
 from runners.executors.local import LocalExecutor, redactor_of
 from runners.executors.protocol import Executor
-from runners.experiment import Experiment, load_experiment
+from runners.experiment import Experiment
+from runners.experiment_file import load_experiment
 from runners.external.planning import check_programs, with_programs
 from runners.interrupts import interruptibly
 from runners.models.litellm_library import close_clients

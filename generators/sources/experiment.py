@@ -8,7 +8,7 @@ from generators.sources.checking import Placed, checked
 from generators.sources.reading import Reading, usable
 from runners.benchmarks import open_benchmark
 from runners.errors import ExperimentError
-from runners.experiment import load_experiment
+from runners.experiment_file import load_experiment
 
 
 class ExperimentSource:

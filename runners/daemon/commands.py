@@ -93,7 +93,7 @@ def submit_command(options: argparse.Namespace) -> int:
     """Give an experiment file to the daemon."""
     from runners.daemon.client import client_of
     from runners.daemon.messages import Submission
-    from runners.experiment import experiment_text
+    from runners.experiment_file import experiment_text
 
     submission = Submission(
         config_toml=experiment_text(options.experiment), path=str(options.experiment.resolve()), by=_user()

@@ -21,7 +21,8 @@ from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import Detail, Requeued, Submission
 from runners.daemon.queue import Entry
 from runners.errors import ExperimentError
-from runners.experiment import Experiment, read_experiment
+from runners.experiment import Experiment
+from runners.experiment_file import read_experiment
 from runners.run import check_runnable, prepare_experiment
 from runners.services import keys_of, missing_keys
 

@@ -9,6 +9,7 @@ import pytest
 
 from lhaw_record import build_parser
 from runners import experiment
+from runners.experiment_file import load_experiment
 from runners.external import program
 from runners.models.prices import Price
 from tests.docs.cli_reference import PAGE, page
@@ -44,7 +45,7 @@ def test_examples_of_experiments_decode(name, tmp_path):
     for block in blocks:
         path = tmp_path / "example.toml"
         path.write_text(block, encoding="utf-8")
-        assert experiment.load_experiment(path).name == tomllib.loads(block)["name"]
+        assert load_experiment(path).name == tomllib.loads(block)["name"]
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/recovery.md"])
@@ -83,4 +84,4 @@ def test_the_bundled_experiments_decode(monkeypatch):
     """Every file in experiments/ is accepted, and is named as its experiment."""
     monkeypatch.setenv("LHAW_RECORD_MCP_ATLAS", "somewhere")
     for path in sorted((ROOT / "experiments").glob("*.toml")):
-        assert experiment.load_experiment(path).name == path.stem
+        assert load_experiment(path).name == path.stem

@@ -13,7 +13,7 @@ from runners.benchmarks.desk import DeskBenchmark
 from runners.dealing import deal
 from runners.designs import Cell, Design, chosen, load_design
 from runners.errors import ExperimentError
-from runners.experiment import load_experiment
+from runners.experiment_file import load_experiment
 from runners.run import check_runnable, prepare
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

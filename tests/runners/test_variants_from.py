@@ -9,7 +9,8 @@ import pytest
 from recorder.events import TaskRegistered
 from recorder.store import Store
 from runners.errors import ExperimentError
-from runners.experiment import BenchmarkSpec, StoreSpec, load_experiment
+from runners.experiment import BenchmarkSpec, StoreSpec
+from runners.experiment_file import load_experiment
 from runners.plan import make_plan
 from runners.prompts import Prompts
 from runners.variants_from import has_its_classes, load_variants

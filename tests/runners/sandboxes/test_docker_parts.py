@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from runners.errors import ExperimentError, SandboxBoundaryError
-from runners.experiment import read_experiment
+from runners.experiment_file import read_experiment
 from runners.sandboxes.docker import boot
 from runners.sandboxes.docker.engine import connected, refusal
 from runners.sandboxes.docker.files import FileLimits, regular_files

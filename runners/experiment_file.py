@@ -1,0 +1,115 @@
+"""An experiment file is read strictly: every mistake is named with its file, its key and the remedy."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runners.errors import ExperimentError
+from runners.experiment import Experiment
+from runners.experiment_problems import problems_of
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def load_experiment(path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
+    """Read an experiment file.
+
+    Args:
+        path: A TOML file.
+        environment: Values for ``${NAME}``; the process's own if None.
+
+    Raises:
+        ExperimentError: It cannot be used; the message names file, key and remedy.
+    """
+    return read_experiment(experiment_text(path), path, environment)
+
+
+def experiment_text(path: Path) -> str:
+    """Return the text of an experiment file.
+
+    Raises:
+        ExperimentError: There is none, or it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ExperimentError(f"{path}: no such file; name an experiment file such as experiments/demo.toml") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{path}: cannot be read: {error}") from error
+
+
+def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
+    """Decode the text of an experiment file.
+
+    Args:
+        text: TOML.
+        path: The file that it came from, for messages.
+        environment: Values for ``${NAME}``; the process's own if None.
+
+    Raises:
+        ExperimentError: It cannot be used; the message names file, key and remedy.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{path}: not valid TOML: {error}") from error
+    filled = _substitute(raw, "", path, os.environ if environment is None else environment)
+    _split_benchmark_options(filled)
+    try:
+        experiment = msgspec.convert(filled, Experiment)
+    except msgspec.ValidationError as error:
+        raise ExperimentError(f"{path}: {_readable(str(error))}") from error
+    problem = next(problems_of(experiment), None)
+    if problem is not None:
+        raise ExperimentError(f"{path}: {problem}")
+    return experiment
+
+
+def _substitute(value: Any, key: str, path: Path, environment: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _substitute(item, f"{key}.{name}".lstrip("."), path, environment) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_substitute(item, f"{key}[{index}]", path, environment) for index, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+
+    def replace(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        if default is not None:
+            return environment.get(name) or default
+        if name not in environment:
+            raise ExperimentError(f"{path}: key '{key}' needs the environment variable {name}; run: export {name}=...")
+        return environment[name]
+
+    return _VARIABLE.sub(replace, value)
+
+
+def _split_benchmark_options(filled: dict[str, Any]) -> None:
+    """Move the benchmark's own keys into ``options``; the benchmark checks them itself."""
+    benchmark = filled.get("benchmark")
+    if isinstance(benchmark, str):
+        filled["benchmark"] = {"name": benchmark}
+    elif isinstance(benchmark, dict):
+        own = ("name", "tasks", "variants", "variants_from", "design", "design_seed")
+        options = {key: value for key, value in benchmark.items() if key not in own}
+        filled["benchmark"] = {key: benchmark[key] for key in own if key in benchmark} | {"options": options}
+
+
+def _readable(message: str) -> str:
+    """Turn msgspec's words into ours: ``$.agents[0].modle`` becomes ``agents[0].modle``."""
+    text, _, place = message.partition(" - at `$")
+    key = place.rstrip("`").lstrip(".")
+    unknown = re.match(r"Object contains unknown field `(.*)`", text)
+    if unknown:
+        where = f"{key}.{unknown[1]}" if key else unknown[1]
+        return f"unknown key '{where}'; remove it, or see docs/experiments.md for the keys there are"
+    missing = re.match(r"Object missing required field `(.*)`", text)
+    if missing:
+        where = f"{key}.{missing[1]}" if key else missing[1]
+        return f"key '{where}' is missing; add it (docs/experiments.md has an example)"
+    return f"key '{key}': {text[:1].lower()}{text[1:]}"
