@@ -8,7 +8,9 @@ from recorder.values import prompt_state_and_channel
 from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment import AgentSpec, Experiment
-from runners.external.entries import found_version, resolved
+from runners.external.entries import AGENTS_VARIABLE, found_version, resolved, shown_folders
+from runners.external.program import ProgramSpec
+from runners.sandboxes.settings import folder_in_the_way_of
 
 
 def with_programs(experiment: Experiment, base: Path) -> Experiment:
@@ -29,7 +31,8 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
     """Refuse programs where they cannot work.
 
     Raises:
-        ExperimentError: The benchmark's tasks need its own tools, or an arm asks and a program cannot.
+        ExperimentError: The benchmark's tasks need its own tools, an arm asks and a program cannot, or the sandbox
+            cannot show what a program needs.
     """
     for index, agent in enumerate(experiment.agents):
         if agent.external is None:
@@ -46,6 +49,8 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
                 f'{key}: {agent.name} cannot ask (its entry says ask_user = "none"), and {asking[0]} needs it; give '
                 "the agent 'conditions' of its own"
             )
+        if experiment.sandbox.kind != "process":
+            _check_shown(key, agent.external)
 
 
 def check_versions(experiment: Experiment) -> None:
@@ -61,6 +66,16 @@ def check_versions(experiment: Experiment) -> None:
             raise ExperimentError(
                 f"agent {agent.name}: its program was {program.found_version!r} when the trials were planned and is "
                 f"{now!r} now, which makes other trials; run the same command again to plan them"
+            )
+
+
+def _check_shown(key: str, program: ProgramSpec) -> None:
+    for path in shown_folders(program):
+        folder = folder_in_the_way_of(path)
+        if folder is not None:
+            raise ExperimentError(
+                f"{key}: a sandbox has a {folder} of its own and cannot show {path} of this machine; move it away, "
+                f"or leave it out of 'mounts' ({AGENTS_VARIABLE} names the folder of installed programs)"
             )
 
 

@@ -113,18 +113,14 @@ def _arguments(
     """Return bubblewrap's options; later mounts lie on top of earlier ones."""
     arguments = [*_user_arguments(options, is_root=is_root), "--hostname", "sandbox"]
     arguments += ["--die-with-parent", "--new-session", "--as-pid-1", "--info-fd", INFO_DESCRIPTOR]
+    arguments += _own_folders(limits.memory_mb << 20, options, way, is_root=is_root)
     if is_root:
         packages = [f"{_PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
-        arguments += _open_parents([*copies, home.executable, *packages])
-    memory_bytes = limits.memory_mb << 20
-    arguments += _memory_folder("/tmp", "1777", memory_bytes // 4, options)  # noqa: S108  inside the sandbox
-    arguments += _memory_folder(WORK_DIR, "0755", memory_bytes // 2, options)
+        arguments += _open_parents([*copies, home.executable, *packages, *(way.mounts if way else ())])
     arguments += _system_arguments()
     arguments += _python_arguments(home)
     if way is not None:
-        arguments += _way_arguments(way, home, memory_bytes, options, is_root=is_root)
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
-    arguments += _memory_folder("/dev/shm", "1777", memory_bytes // 16, options)  # noqa: S108
+        arguments += _way_arguments(way, home)
     for target, descriptor in copies.items():
         arguments += ["--file", str(descriptor), target]
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK_DIR]
@@ -144,17 +140,26 @@ def _user_arguments(options: frozenset[str], *, is_root: bool) -> list[str]:
     return ["--unshare-all", *user, *({"--disable-userns"} & options)]
 
 
+def _own_folders(memory_bytes: int, options: frozenset[str], way: Way | None, *, is_root: bool) -> list[str]:
+    """Return the folders that are the sandbox's own, before all that may lie in them: later ones would hide it."""
+    arguments = _memory_folder("/tmp", "1777", memory_bytes // 4, options)  # noqa: S108  inside the sandbox
+    arguments += _memory_folder(WORK_DIR, "0755", memory_bytes // 2, options)
+    if way is not None:
+        arguments += _memory_folder(_HOME, "0777" if is_root else "0755", memory_bytes // 4, options)
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    return arguments + _memory_folder("/dev/shm", "1777", memory_bytes // 16, options)  # noqa: S108
+
+
 def _open_parents(targets: list[str]) -> list[str]:
-    """Return the folders above the targets, for all to pass through: bubblewrap would make them for root only."""
-    parents = {str(parent) for target in targets for parent in Path(target).parents} | {"/usr", f"{_PYTHON_DIR}/bin"}
-    return _open_folders(parents)
+    """Return the folders above the targets, for all to pass through: bubblewrap would make them for root only.
 
-
-def _open_folders(folders: set[str]) -> list[str]:
-    arguments = []
-    for folder in sorted(folders - {"/"}):
-        arguments += ["--perms", "0755", "--dir", folder]
-    return arguments
+    Those that are there already keep their mode, and those of the system come whole.
+    """
+    system = (*_SYSTEM_FOLDERS, *(f"/usr/{name}" for name in _USR_FOLDERS))
+    parents = {parent for target in targets for parent in Path(target).parents if parent != Path("/")}
+    parents |= {Path("/usr"), Path(_PYTHON_DIR, "bin")}
+    new = sorted(str(each) for each in parents if not any(map(each.is_relative_to, system)))
+    return [word for folder in new for word in ("--perms", "0755", "--dir", folder)]
 
 
 def _memory_folder(target: str, mode: str, size_bytes: int, options: frozenset[str]) -> list[str]:
@@ -198,21 +203,12 @@ def _masks(home: PythonHome, bound: list[str]) -> list[str]:
     return [word for folder in masked for word in ("--tmpfs", folder, "--remount-ro", folder)]
 
 
-def _way_arguments(
-    way: Way, home: PythonHome, memory_bytes: int, options: frozenset[str], *, is_root: bool
-) -> list[str]:
-    """Return the mounts of a program: its HOME in memory, the listener's socket, and what it reads of this machine.
+def _way_arguments(way: Way, home: PythonHome) -> list[str]:
+    """Return the mounts of a program: the listener's socket, and what it reads of this machine.
 
     Our own files stay hidden, graders and answers among them, also where an entry shows a folder above them.
     """
-    arguments = []
-    if is_root:
-        bound = (*_SYSTEM_FOLDERS, *(f"/usr/{name}" for name in _USR_FOLDERS))
-        parents = {parent for target in (*way.mounts, _HOME) for parent in Path(target).parents}
-        new = {str(each) for each in parents if not any(map(each.is_relative_to, bound))}
-        arguments += _open_folders(new - {"/tmp", "/usr"})  # noqa: S108  it has its own mode
-    arguments += _memory_folder(_HOME, "0777" if is_root else "0755", memory_bytes // 4, options)
-    arguments += ["--bind", way.socket, _WAY_SOCKET]
+    arguments = ["--bind", way.socket, _WAY_SOCKET]
     for mount in sorted(way.mounts):  # an outer one before what lies in it
         arguments += ["--ro-bind", mount, mount]
     return arguments + _masks(home, [*way.mounts])

@@ -1,12 +1,15 @@
 """What every kind of sandbox gives an agent: a fixed environment, and the configuration of the driver."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from runners.sandboxes.cgroups import Cgroup
 from runners.sandboxes.launch import CELL_BOOT
 from runners.sandboxes.protocol import SandboxLimits, Way
 
+_SHOWN_IN = ("/tmp", "/dev/shm", "/home/agent")  # noqa: S108  inside, where what is shown lies beside the sandbox's own
+_CLOSED = ("/workspace", "/opt/agent", "/proc", "/dev")
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -27,6 +30,18 @@ def agent_environment(work_dir: str, python_dir: str, temporary_dir: str) -> dic
         "TZ": "UTC",
         "USER": "agent",
     }
+
+
+def folder_in_the_way_of(mount: str) -> str | None:
+    """Return the folder of an isolating sandbox's own for which it cannot show a path of this machine, if there is one.
+
+    A mount above such a folder would cover it; one in the work directory would be taken for work of the agent.
+    """
+    path = Path(mount)
+    if any(path != Path(folder) and path.is_relative_to(folder) for folder in _SHOWN_IN):
+        return None
+    own = (*_CLOSED, *_SHOWN_IN)
+    return next((each for each in own if Path(each).is_relative_to(path) or path.is_relative_to(each)), None)
 
 
 def program_environment(environment: Mapping[str, str], home: str, way: Way) -> dict[str, str]:

@@ -2,16 +2,20 @@
 
 import asyncio
 import os
+import shutil
 import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
+from runners.sandboxes import bubblewrap
 from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import Launch, ProgramEnd, SandboxLimits, Way
+from runners.sandboxes.python_home import current_python_home
 
 LIMITS = SandboxLimits(memory_mb=256, processes=60, file_mb=64, output_bytes=4096, command_seconds=30)
 
@@ -180,6 +184,37 @@ class TestBubblewrap(ProgramContract):
             command = f"cat {tmp_path}/shown/file; ls {tmp_path}; touch {tmp_path}/shown/x || echo refused"
             end = await self.run(sandbox, "sh", "-c", command)
         assert end.stdout == "contentshown\nrefused\n"
+
+    @pytest.mark.parametrize("where", ["temporary folder", "home", "shared memory"])
+    async def test_what_lies_below_a_folder_of_its_own_is_shown_too(self, tmp_path, monkeypatch, where):
+        """Programs installed below /tmp, in /dev/shm or in a HOME that is named as the agent's can be read."""
+        folder = Path(tempfile.mkdtemp(dir="/dev/shm" if where == "shared memory" else tmp_path))
+        try:
+            shown = folder / "agents" / "entry"
+            shown.mkdir(parents=True)
+            (shown / "file").write_text("content")
+            if where == "home":
+                monkeypatch.setattr(bubblewrap, "_HOME", str(folder))
+            async with self.opened(mounts=(str(shown),)) as sandbox:
+                end = await self.run(sandbox, "sh", "-c", f"cat {shown}/file; touch ~/mine $TMPDIR/mine /dev/shm/mine")
+            assert end == ProgramEnd(exit_code=0, stdout="content")
+        finally:
+            shutil.rmtree(folder)
+
+    async def test_the_interpreter_may_lie_where_temporary_files_do(self, tmp_path, monkeypatch):
+        """Where Python itself is below /tmp, the agent's user may start it, and see what else is shown there."""
+        real = current_python_home()
+        (tmp_path / "python" / "bin").mkdir(parents=True)
+        (tmp_path / "python" / "lib").symlink_to(f"{real.base_prefix}/lib")
+        copied = shutil.copy(real.executable, tmp_path / "python" / "bin")
+        moved = msgspec.structs.replace(real, executable=str(copied), base_prefix=str(tmp_path / "python"))
+        monkeypatch.setattr(bubblewrap, "current_python_home", lambda: moved)
+        (tmp_path / "entry").mkdir()
+        shown = (str(tmp_path / "entry"), f"{real.base_prefix}/lib")  # where shared libraries are looked for
+        async with self.opened(mounts=shown) as sandbox:
+            code = f"import os, sys; print(sys.prefix, sys.base_prefix, os.listdir({str(tmp_path / 'entry')!r}))"
+            end = await self.run(sandbox, "python3", "-c", code)
+        assert end == ProgramEnd(exit_code=0, stdout=f"/opt/agent/python {tmp_path}/python []\n")
 
     async def test_our_own_files_stay_hidden_below_what_is_shown(self):
         """A mount above our checkout or installation shows neither graders nor answers."""

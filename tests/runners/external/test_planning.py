@@ -11,6 +11,7 @@ from runners.external.program import ProgramSpec
 from runners.plan import agent_digest
 from runners.plan_table import plan_columns, plan_rows
 from runners.run import Reporter, prepare, run_experiment, stored_index
+from runners.sandboxes.settings import folder_in_the_way_of
 from tests.runners.external.rigs import described, recorded, scripted, tiny
 from tests.support.toy_plan import ListedBenchmark
 
@@ -98,6 +99,38 @@ def test_a_program_that_cannot_be_used_is_refused_before_anything_runs(tmp_path,
         prepared(tmp_path, program, **more)
     assert str(tmp_path) in str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("mount", "folder"),
+    [
+        ("/", "/workspace"),
+        ("/home", "/home/agent"),
+        ("/home/agent", "/home/agent"),
+        ("/tmp", "/tmp"),
+        ("/dev", "/dev"),
+        ("/dev/null", "/dev"),
+        ("/workspace/agents", "/workspace"),
+        ("/tmp/agents", None),
+        ("/dev/shm/agents", None),
+        ("/home/agent/agents", None),
+        ("/home/agents", None),
+        ("/usr/local", None),
+    ],
+)
+def test_what_a_sandbox_cannot_show_is_known(mount, folder):
+    """A mount that would cover a folder of the sandbox's own, or lie in its work directory, is told from the others."""
+    assert folder_in_the_way_of(mount) == folder
+
+
+def test_what_a_sandbox_cannot_show_is_refused_before_anything_runs(tmp_path):
+    """The message names both folders and the next step; a plain process sees all of this machine anyway."""
+    entry = {**tiny("chat"), "mounts": ["/tmp"]}
+    assert prepared(tmp_path, entry).plan.trials
+    path = tmp_path / "experiment.toml"
+    path.write_text(described(entry).replace('kind = "process"', 'kind = "bubblewrap"'))
+    with pytest.raises(ExperimentError, match="a sandbox has a /tmp of its own and cannot show /tmp of this machine; "):
+        prepare(path)
 
 
 def test_an_entry_of_ones_own_is_found_beside_the_experiment_file(tmp_path):
