@@ -31,9 +31,12 @@ CLIENT_GONE = "client_gone"
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call that was served and whose result no request has shown yet; ``action_index`` as it will be counted."""
+    """An action that was served and whose result no request has shown yet; ``action_index`` as it will be counted.
 
-    call_id: str
+    A tool call, or a text: that has no ``call_id`` and the name ``message``, and an agent without tools executes it.
+    """
+
+    call_id: str | None
     name: str
     arguments_json: str
     action_index: int
@@ -129,11 +132,14 @@ class TrialSession:
         return main.last_reply.message.content if main and main.last_reply else ""
 
     def pending_calls(self) -> tuple[PendingCall, ...]:
-        """Return the main thread's tool calls that are being executed, as far as the gateway can tell."""
-        main = self._state.threads.main
+        """Return the main thread's actions that are being executed, as far as the gateway can tell."""
+        main = self._state.threads.main_so_far
         reply = main.last_reply if main else None
         if reply is None or self._state.actions.is_counted(reply):
             return ()
+        if not reply.message.tool_calls:
+            index = self.action_count + 1
+            return (PendingCall(call_id=None, name="message", arguments_json="{}", action_index=index),)
         return tuple(
             PendingCall(
                 call_id=call.call_id,

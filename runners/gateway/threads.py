@@ -43,6 +43,18 @@ class Threads:
         """The main thread; None as long as no thread is known to be it."""
         return next((thread for thread in self._threads.values() if thread.kind == "main"), None)
 
+    @property
+    def main_so_far(self) -> Thread | None:
+        """The main thread, or the one conversation without tools that may become it: its first reply is at work.
+
+        Where several may, those that state the task go before the others; None where it is still not known.
+        """
+        if self.main is not None:
+            return self.main
+        answered = [thread for thread in self._threads.values() if thread.kind == "side" and thread.replies]
+        likely = [thread for thread in answered if thread.states_task] or answered
+        return likely[0] if len(likely) == 1 else None
+
     def new(self, kind: ThreadKind) -> Thread:
         """Return a thread that is not one of these yet."""
         return Thread(f"t{len(self._threads) + 1}", kind)

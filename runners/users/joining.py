@@ -13,7 +13,7 @@ def calls_like(asked: Asked, pending: Sequence[PendingCall], names: Collection[s
 
     Args:
         asked: The question.
-        pending: The main thread's calls that are being executed.
+        pending: The main thread's actions that are being executed.
         names: What the tool is called here; the model may see more before it, a server's name above all.
     """
     if asked.call_id is not None:
@@ -23,15 +23,15 @@ def calls_like(asked: Asked, pending: Sequence[PendingCall], names: Collection[s
 
 
 def action_around(pending: Sequence[PendingCall], names: Collection[str], taken: Collection[str]) -> int | None:
-    """Return the action in which a question was asked that belongs to no call: one of a sub-agent, or of a program.
+    """Return the action in which a question was asked that is no call: one of a sub-agent, a program, or a text.
 
     Args:
-        pending: The main thread's calls that are being executed.
+        pending: The main thread's actions that are being executed.
         names: What the tool is called here.
         taken: The ids of calls that belong to other questions.
 
     Returns:
-        The number of the only free call of the tool, else of the only free call; None where that is not known.
+        The number of the only free call of the tool, else of the only free action; None where that is not known.
     """
     free = [call for call in pending if call.call_id not in taken]
     for candidates in (_named(free, names), free):

@@ -45,7 +45,7 @@ class Questions:
 
     Args:
         handler: Answers and records.
-        pending: The main thread's calls that are being executed, as the gateway knows them.
+        pending: The main thread's actions that are being executed, as the gateway knows them.
         names: What the tool is called here.
         group: In it the questions are asked, so that they outlive the connections.
     """

@@ -29,7 +29,7 @@ from runners.users.server import TOOL_NAME, build_server
 from runners.users.streamable import Receive, Scope, Send, StreamableHttp
 
 PendingCalls = Callable[[], Sequence[PendingCall]]
-"""The main thread's tool calls that are being executed: TrialSession.pending_calls."""
+"""The main thread's actions that are being executed: TrialSession.pending_calls."""
 
 
 class AskUserServer:
@@ -70,7 +70,7 @@ class AskUserServer:
             key: The trial's key at the gateway: long, random, fit for a path.
             token: The bearer token that is asked for beside it; None asks for none.
             handler: Answers and records.
-            pending: The tool calls that are being executed; a question is joined to its own.
+            pending: The actions that are being executed; a question is joined to its own.
             tool_name: How the tool is listed.
 
         Raises:

@@ -16,7 +16,7 @@ from runners.users.replies import answer_with
 from runners.users.trial_server import AskUserServer
 from tests.runners.gateway.rigs import canned
 from tests.runners.gateway.serving import serving
-from tests.runners.gateway.shapes import chat, user
+from tests.runners.gateway.shapes import chat, item, messages, responses, says, user
 from tests.runners.users.people import NAME, NAME_QUESTION, OTHER_QUESTION, ToldModel
 from tests.runners.users.trials import (
     JSON,
@@ -32,10 +32,11 @@ from tests.runners.users.trials import (
     text_of,
     trial_with,
 )
-from tests.support.canned_model import tool_reply
+from tests.support.canned_model import text_reply, tool_reply
 
 ANSWER = answer_with([NAME])
 BOTH = f"{JSON}, {SSE}"
+PROMPT = "Write the report."
 
 
 async def test_trials_cannot_reach_each_other():
@@ -103,6 +104,40 @@ async def test_the_gateway_is_reached_beside_it_and_knows_the_call():
             await client.call_tool("ask_user", arguments)
     (asked,) = trial.asked
     assert (asked.call_id, asked.action_index) == ("c2", 2)
+
+
+TEXTS = [f"```bash\nask {number}\n```" for number in (1, 2)]
+IN_TEXTS = {
+    "v1/chat/completions": lambda said: chat(user(PROMPT), *said, tools=()),
+    "v1/messages": lambda said: messages(user(PROMPT), *said, tools=()),
+    "v1/responses": lambda said: responses(
+        *(item(each["role"], each["content"]) for each in (user(PROMPT), *said)), tools=()
+    ),
+}
+
+
+@pytest.mark.parametrize("path", IN_TEXTS)
+async def test_a_question_of_an_agent_that_acts_in_texts_has_the_number_of_its_text(path):
+    """A command in a block of code asks while it is executed, in the first text too."""
+    rig, _ = canned(*map(text_reply, ("Title", *TEXTS)), prompt=PROMPT)
+    server = AskUserServer()
+    async with server, serving(Starlette(routes=[*server.routes, *rig.gateway.routes])) as base:
+        trial = Trial(base, server)
+        await server.open(trial.key, trial.token, trial.handler, rig.session.pending_calls)
+        async with httpx2.AsyncClient() as http, trial.client() as client:
+
+            async def call_model(body):
+                assert (await http.post(f"{base}/t/{trial.key}/{path}", json=body)).status_code == 200
+
+            await call_model({**chat(user("A title?"), tools=()), **responses(item("user", "A title?"), tools=())})
+            said = []
+            for text in TEXTS:
+                await call_model(IN_TEXTS[path](said))
+                await client.call_tool("ask_user", {"question": f"{text}: {NAME_QUESTION}"})
+                said += [says(text), user("the answer")]
+    await rig.session.close("submitted")
+    assert [(each.call_id, each.action_index) for each in trial.asked] == [(None, 1), (None, 2)]
+    assert rig.actions() == [("text", "message", "{}")] * 2
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
