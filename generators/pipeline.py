@@ -208,7 +208,10 @@ def check_design(design: Experiment, benchmark: str) -> None:
         )
     for role in ROLES:
         if not any(agent.role == role for agent in design.agents):
-            raise ExperimentError(f"the design has no agent with role = {role!r}; a pipeline needs both roles")
+            raise ExperimentError(
+                f"the design has no agent of the role {role}, and a pipeline needs both roles; give it an [[agents]] "
+                f'table with role = "{role}"'
+            )
 
 
 def _why(summary: RunSummary) -> str:

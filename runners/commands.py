@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows
+from runners.arguments import positive
 
 if TYPE_CHECKING:
     from runners.executors.protocol import Executor
@@ -28,7 +29,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--store", type=store_address, help="where events go: a directory or a shared address (default: stores/NAME)"
     )
     run.add_argument("--dry-run", action="store_true", help="show the plan only")
-    run.add_argument("--concurrency", type=int, help="trials at a time, instead of the file's")
+    run.add_argument("--concurrency", type=positive, help="trials at a time, instead of the file's")
     run.add_argument(
         "--executor",
         choices=("local", "ray"),
@@ -101,7 +102,7 @@ def run_command(options: argparse.Namespace) -> int:
     elif isinstance(prepared.benchmark, DesignedBenchmark):
         _say(f"{prepared.benchmark.missing}\nIt is of the counts of {prepared.benchmark.source}.")
     if options.concurrency is not None:
-        experiment = msgspec.structs.replace(prepared.experiment, concurrency=max(1, options.concurrency))
+        experiment = msgspec.structs.replace(prepared.experiment, concurrency=options.concurrency)
         prepared = msgspec.structs.replace(prepared, experiment=experiment)
     root = options.store or Path("stores") / prepared.experiment.name
     index = stored_index(prepared, root)
@@ -115,7 +116,7 @@ def run_command(options: argparse.Namespace) -> int:
         return 0
     with Progress(sys.stderr) as progress:
         summary = anyio.run(run_experiment, prepared, root, progress.reporter(), executor)
-    return _conclude(summary, options.experiment, root, options.executor)
+    return _conclude(summary, options, root)
 
 
 def _executor(name: str, workers: int | None) -> "Executor":
@@ -136,11 +137,20 @@ def _executor(name: str, workers: int | None) -> "Executor":
     return RayExecutor(workers)
 
 
-def _conclude(summary: "RunSummary", experiment: Path, root: Path, executor: str) -> int:
+def _again(options: argparse.Namespace, place: str) -> str:
+    """The same command."""
+    words = ["lhaw-record", "run", str(options.experiment), "--store", place]
+    words += [] if options.executor == "local" else ["--executor", options.executor]
+    for name in ("workers", "concurrency"):
+        given = getattr(options, name)
+        words += [] if given is None else [f"--{name}", str(given)]
+    return shlex.join(words)
+
+
+def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path) -> int:
     """Say how the run ended and how to go on."""
     place = place_of(root)
-    again = f"lhaw-record run {experiment} --store {shlex.quote(place)}"
-    again += "" if executor == "local" else f" --executor {executor}"
+    again = _again(options, place)
     _say(f"{place}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
     for outcome in summary.failures[:5]:
         failure = outcome.failure
@@ -152,8 +162,13 @@ def _conclude(summary: "RunSummary", experiment: Path, root: Path, executor: str
         return 130
     if summary.outcome == "cost_limit":
         _say(
-            f"the cost limit has no room for another trial. Raise budget.max_cost_usd in {experiment}, then:\n  {again}"
+            "the cost limit has no room for another trial. Raise budget.max_cost_usd in "
+            f"{options.experiment}, then:\n  {again}"
         )
+        return 1
+    owed = [each for each in summary.failures if each.failure and each.failure.is_retry_owed]
+    if summary.left and summary.failures and not owed:
+        _say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}")
         return 1
     if summary.left:
         _say(f"{summary.left} trials are owed ({summary.blocked} wait for full trials). Try again with:\n  {again}")

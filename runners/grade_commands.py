@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows
 from recorder.progress import Progress
-from runners.judge_commands import positive, say, writable
+from runners.arguments import positive
+from runners.judge_commands import say, writable
 from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys
 
 if TYPE_CHECKING:

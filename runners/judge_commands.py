@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows
 from recorder.progress import Progress
+from runners.arguments import positive
 from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys
 
 if TYPE_CHECKING:
@@ -135,14 +136,6 @@ def writable(root: Path) -> "Store":
 
     Store(root)
     return Store.create(root)
-
-
-def positive(text: str) -> int:
-    """Return a number of an option; it is at least 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return value
 
 
 def say(text: str) -> None:

@@ -111,9 +111,7 @@ def make_plan(
     Raises:
         ExperimentError: A task, variant or agent does not fit.
     """
-    tasks = _chosen(
-        "benchmark.tasks", experiment.benchmark.tasks, {task.task_id: task for task in benchmark.tasks()}, benchmark
-    )
+    tasks = chosen_tasks(benchmark, experiment.benchmark.tasks)
     every = benchmark.variants() if offered is None else offered
     known = {variant.variant_id: variant for variant in every if variant.task_id in tasks}
     variants = _chosen("benchmark.variants", experiment.benchmark.variants, known, benchmark)
@@ -187,6 +185,15 @@ def agent_digest(agent: AgentSpec) -> str:
     if agent.external is not None:
         return digest([agent.model, agent.parameters, agent.strategy, agent.persona, agent.external.identity()])
     return digest([agent.model, {**DEFAULT_PARAMETERS, **agent.parameters}, agent.strategy, agent.persona])
+
+
+def chosen_tasks(benchmark: Benchmark, names: tuple[str, ...] | None) -> dict[str, Task]:
+    """Return the tasks of a benchmark that an experiment names, by their ids; all where it names none.
+
+    Raises:
+        ExperimentError: One is not there; the message says why, where the benchmark knows it.
+    """
+    return _chosen("benchmark.tasks", names, {task.task_id: task for task in benchmark.tasks()}, benchmark)
 
 
 def _chosen(key: str, names: tuple[str, ...] | None, known: Mapping[str, T], benchmark: Benchmark) -> dict[str, T]:

@@ -101,7 +101,13 @@ def _of_file(path: Path) -> list[Offered]:
     from runners.imports.sources import read_sources
 
     if not path.is_file():
-        raise ExperimentError(f"key '{_KEY}': there is no file {path}; name one that 'lhaw-record export hf' wrote")
+        is_store = path.is_dir()
+        remedy = (
+            f'of a store name what is in it: {{ store = "{path}", experiment = "..." }} or selection = "..."'
+            if is_store
+            else "name one that 'lhaw-record export hf' wrote"
+        )
+        raise ExperimentError(f"key '{_KEY}': there is no file {path}; {remedy}")
     try:
         (source,) = read_sources(path, ())
         found = parse(source, Options(), Known())

@@ -9,6 +9,7 @@ from generators.sources.reading import Reading, usable
 from runners.benchmarks import open_benchmark
 from runners.errors import ExperimentError
 from runners.experiment_file import load_experiment
+from runners.plan import chosen_tasks
 
 
 class ExperimentSource:
@@ -20,18 +21,18 @@ class ExperimentSource:
         path: The experiment file; of it only ``[benchmark]`` and ``[grader]`` are used.
 
     Raises:
-        ExperimentError: The file or one of the benchmark's options is wrong.
+        ExperimentError: The file, one of the benchmark's options or the name of a task is wrong.
     """
 
     def __init__(self, path: Path) -> None:
         experiment = load_experiment(path)
         spec = experiment.benchmark
         try:
-            self._benchmark = open_benchmark(spec.name, dict(spec.options), path.parent, experiment.grader)
+            benchmark = open_benchmark(spec.name, dict(spec.options), path.parent, experiment.grader)
+            self._tasks = tuple(chosen_tasks(benchmark, spec.tasks).values())
         except ExperimentError as error:
             raise ExperimentError(f"{path}: {error}") from error
-        self._chosen = spec.tasks
-        self.benchmark = self._benchmark.name
+        self.benchmark = benchmark.name
 
     def tasks(self) -> Sequence[SourceTask]:
         """Return every task that the file names, in the benchmark's order."""
@@ -39,10 +40,4 @@ class ExperimentSource:
 
     def read(self) -> Reading:
         """Return the tasks with every finding."""
-        return checked(
-            [
-                Placed(SourceTask(task=task), f"{self.benchmark} task {task.task_id}")
-                for task in self._benchmark.tasks()
-                if self._chosen is None or task.task_id in self._chosen
-            ]
-        )
+        return checked([Placed(SourceTask(task=task), f"{self.benchmark} task {task.task_id}") for task in self._tasks])

@@ -4,6 +4,7 @@ import argparse
 import keyword
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from recorder.resources import data_path
@@ -51,6 +52,8 @@ def write_benchmark(name: str, folder: Path) -> None:
         raise ExperimentError(
             f"{name!r} cannot name a benchmark; take lower-case letters, digits and single underscores (web_shop)"
         )
+    if name in sys.stdlib_module_names or (find_spec(name) is not None and name not in known_benchmarks()):
+        raise ExperimentError(f"{name!r} is the name of a Python module here, which it would hide; take another name")
     if name in known_benchmarks():
         raise ExperimentError(f"there is a benchmark {name!r} already; take another name")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -5,10 +5,11 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from recorder.canonical import canonical_json
 from runners.errors import ExperimentError
 
 _CSV_FIELD_LIMIT = 1 << 30  # cells reach hundreds of kB; the csv module's own limit is 131,072
@@ -58,6 +59,19 @@ def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise PublishedError(f"{path} is not UTF-8 text (byte {error.start}); get the file again") from error
     read = {".csv": _csv_records, ".json": _json_records}.get(suffix, _json_lines)
     yield from read(path.name, text)
+
+
+def check_encodable(cells: Mapping[str, Any]) -> None:
+    """Refuse a record that cannot be written as UTF-8: half of a surrogate pair, which JSON may escape.
+
+    Raises:
+        ValueError: It cannot; the message names the column.
+    """
+    for name, value in cells.items():
+        try:
+            canonical_json(value)
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{name} has half of a surrogate pair, which no text can have; mend the record") from error
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -5,7 +5,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from recorder.values import Variant
+from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import ExperimentError, SandboxBoundaryError
+from runners.sandboxes.docker.provider import DockerSandboxProvider
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
@@ -29,6 +31,22 @@ def decoded(options: dict[str, Any], kind: type[Options], benchmark: str, page: 
             f"[benchmark] of {benchmark}: {str(error)[:1].lower()}{str(error)[1:]}; its keys are "
             f"{', '.join(kind.__struct_fields__)} ({page})"
         ) from error
+
+
+def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxProvider:
+    """Return the engine for tasks that have images of their own.
+
+    Raises:
+        SandboxBoundaryError: The sandbox is another one; no retry is owed.
+    """
+    if not isinstance(settings.sandbox, DockerSandboxProvider):
+        raise SandboxBoundaryError(
+            f"tasks of {benchmark} have images of their own, which the sandbox {settings.sandbox.kind} cannot run; set "
+            'sandbox.kind = "docker"',
+            kind="needs_docker",
+            is_retry_owed=False,
+        )
+    return settings.sandbox
 
 
 def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:

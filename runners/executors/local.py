@@ -48,6 +48,7 @@ class LocalExecutor:
         if lacking:
             raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
         check_prices(experiment)
+        check_sandbox(prepared)
         self._sandbox = await _sandbox(experiment, reporter.sandbox)
         await anyio.to_thread.run_sync(check_versions, experiment)
 
@@ -95,6 +96,18 @@ def check_prices(experiment: Experiment) -> None:
             f"[budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
             "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
         )
+
+
+def check_sandbox(prepared: "Prepared") -> None:
+    """Refuse a sandbox in which no task of the benchmark can run.
+
+    Raises:
+        ExperimentError: The benchmark says that it needs another one.
+    """
+    benchmark, kind = prepared.benchmark, prepared.experiment.sandbox.kind
+    needed = getattr(benchmark, "needs_sandbox", kind)
+    if kind != needed:
+        raise ExperimentError(f"key 'sandbox.kind': {benchmark.name} runs in {needed} only; set it to {needed!r}")
 
 
 def redactor_of(prepared: "Prepared") -> Redactor:

@@ -99,3 +99,27 @@ def test_a_real_model_may_not_work_without_a_sandbox(capsys, tmp_path):
     line = refused(capsys, path, tmp_path / "store")
     for word in (str(path), "sandbox.kind", "bubblewrap", "allow_unisolated"):
         assert word in line
+
+
+def test_a_benchmark_in_a_sandbox_that_it_cannot_use_is_refused(capsys, tmp_path):
+    """Tasks that have images of their own need docker: said before anything runs, not trial by trial."""
+    task = tmp_path / "tasks" / "a-task"
+    task.mkdir(parents=True)
+    (task / "task.md").write_text("Do it.")
+    (task / "checkpoints.md").write_text("## Checkpoint 1 (1pt)\n\nIt is done.\n")
+    (task / "dependencies.yml").write_text("[]")
+    path = write_experiment(tmp_path / "tac.toml", conditions=["full"])
+    text = path.read_text().replace('name = "desk"', 'name = "tac"\nfolder = "tasks"', 1)
+    path.write_text("".join(line for line in text.splitlines(True) if not line.startswith("variants")))
+    line = refused(capsys, path, tmp_path / "store")
+    for word in (str(path), "sandbox.kind", "docker"):
+        assert word in line
+
+
+def test_a_number_of_trials_at_a_time_is_at_least_one(capsys, tmp_path):
+    """0 is refused on the command line as it is in a file."""
+    path = write_experiment(tmp_path / "a.toml")
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", str(path), "--store", str(tmp_path / "store"), "--concurrency", "0"])
+    assert stopped.value.code == 2
+    assert "--concurrency: at least 1" in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_a_design_without_a_classifier_is_refused(tmp_path):
     )
     done = called("pipeline", "desk", "--store", tmp_path / "s", "--experiment", design)
     assert done.returncode == 2
-    assert "role = 'classifier'" in done.stderr
+    assert 'role = "classifier"' in done.stderr
     assert not (tmp_path / "s").exists()
 
 

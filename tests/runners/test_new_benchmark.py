@@ -58,10 +58,12 @@ def test_the_template_lies_in_the_bundle_as_it_is_linted():
     }
 
 
-@pytest.mark.parametrize("name", ["Web", "web-shop", "1shop", "class", "tests", "web__shop", "desk", ""])
+@pytest.mark.parametrize(
+    "name", ["Web", "web-shop", "1shop", "class", "tests", "web__shop", "desk", "os", "pytest", ""]
+)
 def test_names_that_cannot_be(tmp_path, name):
     """A name that no package can have, or that is taken, is refused before anything is written."""
-    with pytest.raises(ExperimentError, match=r"cannot name a benchmark|there is a benchmark"):
+    with pytest.raises(ExperimentError, match=r"cannot name a benchmark|there is a benchmark|name of a Python module"):
         write_benchmark(name, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 

@@ -11,14 +11,13 @@ from recorder.canonical import canonical_json, digest
 from recorder.resources import data_path
 from recorder.values import Task, Variant
 from runners.benchmarks.protocol import Artifact, Environment, EnvironmentSettings
-from runners.benchmarks.refusals import refuse_changed_environment
+from runners.benchmarks.refusals import docker_of, refuse_changed_environment
 from runners.benchmarks.swebench_pro.environment import SuitePlan, SwebenchProEnvironment
 from runners.benchmarks.swebench_pro.images import PUBLISHED_TEMPLATE, PUBLISHED_USER, image_name
 from runners.benchmarks.swebench_pro.instances import BENCHMARK, Instance
 from runners.benchmarks.swebench_pro.patch import AgentRepository
 from runners.benchmarks.swebench_pro.scripts import Scripts
 from runners.benchmarks.swebench_pro.task import VERSION, task_of
-from runners.errors import SandboxBoundaryError
 from runners.models.replay import Reference, ReferenceCall
 from runners.sandboxes.docker.engine import connected
 from runners.sandboxes.docker.images import ensure_image
@@ -56,6 +55,7 @@ class SwebenchProBenchmark:
     version = VERSION
     grader = "swebench_pro/tests-1"
     ends_on_text = False
+    needs_sandbox = "docker"
 
     def __init__(
         self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: Setup | None = None
@@ -77,6 +77,8 @@ class SwebenchProBenchmark:
         instance = self._instances.get(task_id)
         if instance is None:
             return "no file of instances has it"
+        if not instance.fail_to_pass:
+            return "its record has no fail-to-pass test, so every repository would solve it; take the published file"
         if instance.before_tests is None or instance.test_files is None:
             return (
                 "its record lacks the column before_repo_set_cmd or selected_test_files_to_run, so its tests cannot be "
@@ -116,14 +118,7 @@ class SwebenchProBenchmark:
                 would change the environment, which this cannot.
         """
         refuse_changed_environment(variant, self.name)
-        if not isinstance(settings.sandbox, DockerSandboxProvider):
-            raise SandboxBoundaryError(
-                f"every instance of {self.name} has an image of its own, which the sandbox {settings.sandbox.kind} "
-                'cannot run; set sandbox.kind = "docker"',
-                kind="needs_docker",
-                is_retry_owed=False,
-            )
-        return self._open(task, settings, settings.sandbox)
+        return self._open(task, settings, docker_of(settings, self.name))
 
     @asynccontextmanager
     async def _open(

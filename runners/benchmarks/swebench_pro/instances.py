@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from runners.benchmarks.published import PublishedError
+from runners.benchmarks.published import PublishedError, check_encodable
 from runners.imports.fields import as_text, literal_or_json, shown
 
 BENCHMARK = "swebench_pro"
@@ -49,6 +49,7 @@ def instance_of(record: Mapping[str, Any], place: str) -> Instance:
     """
     cells = {str(key).strip().lower(): value for key, value in record.items()}
     try:
+        check_encodable(cells)
         texts = {name: _unquoted(_cell(cells, name)) for name in _PROMPT_COLUMNS}
         return Instance(
             instance_id=as_text(_cell(cells, "instance_id"), "instance_id"),
@@ -59,8 +60,8 @@ def instance_of(record: Mapping[str, Any], place: str) -> Instance:
             interface=texts["interface"],
             fail_to_pass=_names(_cell(cells, "fail_to_pass"), "fail_to_pass"),
             pass_to_pass=_names(_cell(cells, "pass_to_pass"), "pass_to_pass"),
-            language=cells.get("repo_language") or None,
-            image=cells.get("dockerhub_tag") or None,
+            language=_text_if_there(cells, "repo_language") or None,
+            image=_text_if_there(cells, "dockerhub_tag") or None,
             before_tests=_text_if_there(cells, "before_repo_set_cmd"),
             test_files=_names_if_there(cells, "selected_test_files_to_run"),
             patch=_text_if_there(cells, "patch") or None,

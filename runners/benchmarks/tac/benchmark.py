@@ -42,7 +42,9 @@ def open_tac(options: dict[str, Any], base: Path, grader: GraderSpec) -> "TacBen
             "key 'grader.judge.api_key_env': evaluators ask their model from inside a container and get its key from "
             "us; name the variable that holds it"
         )
-    return TacBenchmark(read_options(options, base), judge)
+    benchmark = TacBenchmark(read_options(options, base), judge)
+    benchmark.check()
+    return benchmark
 
 
 class TacBenchmark:
@@ -56,6 +58,7 @@ class TacBenchmark:
     name = BENCHMARK
     version = VERSION
     ends_on_text = False
+    needs_sandbox = "docker"
 
     def __init__(self, options: TacOptions, judge: ModelSpec | None = None) -> None:
         self._options = options
@@ -63,6 +66,28 @@ class TacBenchmark:
         self.grader = f"{GRADER}:{judge.model}" if judge else GRADER
         folders = sorted(path for path in Path(options.folder).iterdir() if is_task_folder(path))
         self._published = {folder.name: read_task(folder) for folder in folders}
+
+    def check(self) -> None:
+        """Find what makes every trial impossible.
+
+        Raises:
+            ExperimentError: No task can run, an option is about a task that is not there, or has a folder that is none.
+        """
+        options = self._options
+        unknown = sorted(set(options.checkpoints) - set(self._published))
+        if unknown:
+            raise ExperimentError(f"key 'benchmark.checkpoints': {options.folder} has no task {unknown[0]!r}")
+        empty = sorted(task_id for task_id, points in options.checkpoints.items() if not points)
+        if empty:
+            raise ExperimentError(f"key 'benchmark.checkpoints': {empty[0]!r} has none; name the points of each")
+        if options.references and not Path(options.references).is_dir():
+            raise ExperimentError(f"key 'benchmark.references': {options.references} is no folder")
+        if not self.tasks():
+            first = next(iter(self._published), None)
+            reason = f"{first}: {self.why_not(first)}" if first else "it holds no folder with a task.md"
+            raise ExperimentError(
+                f"key 'benchmark.folder': none of {len(self._published)} tasks of {options.folder} can run; {reason}"
+            )
 
     def tasks(self) -> Sequence[Task]:
         """Return the tasks that can run as the options are, in the order of their names."""
@@ -146,9 +171,18 @@ class TacBenchmark:
             task,
             checkpoints=_with_points(task.checkpoints, given) if given else task.checkpoints,
             environment_digest=digest(
-                {"folder": task.environment_digest, "image": options.image_of(task.task_id), "services": services}
+                {
+                    "folder": task.environment_digest,
+                    "image": options.image_of(task.task_id),
+                    "services": services,
+                    "handling": {name: getattr(options, name) for name in _HANDLING},
+                }
             ),
         )
+
+
+_HANDLING = ("hidden", "instruction", "work_dir", "init", "evaluator", "decryption_key", "failure_words")
+"""Options that change what an agent can see or how it is graded: another value makes other trials."""
 
 
 def _with_points(checkpoints: Sequence[Checkpoint], points: Sequence[float]) -> tuple[Checkpoint, ...]:

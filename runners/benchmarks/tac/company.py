@@ -7,6 +7,7 @@ under the same name; or trials wait for each other, also those of other experime
 
 import fcntl
 import hashlib
+import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -141,7 +142,7 @@ async def turn(host: str) -> AsyncIterator[None]:
         yield
         return
     name = hashlib.sha256(host.encode()).hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"lhaw-record-tac-{name}.lock"
+    path = Path(tempfile.gettempdir()) / f"lhaw-record-tac-{os.getuid()}-{name}.lock"
     with path.open("w") as file:  # the lock goes with the file, also when this process is killed
         while True:
             try:

@@ -9,6 +9,7 @@ import msgspec
 from recorder.canonical import canonical_json
 from recorder.values import Task
 from runners.benchmarks.protocol import Artifact, EnvironmentSettings
+from runners.benchmarks.refusals import docker_of
 from runners.benchmarks.tac.company import Company, memory_of, open_company, turn
 from runners.benchmarks.tac.environment import TacEnvironment, last_words
 from runners.benchmarks.tac.folders import PublishedTask
@@ -48,7 +49,7 @@ class Opening(msgspec.Struct, frozen=True):
         Raises:
             SandboxBoundaryError: Image, container, service or init script fail, or the image is of another task.
         """
-        provider, services, options = _docker(settings), self.published.services, self.options
+        provider, services, options = docker_of(settings, "tac"), self.published.services, self.options
         image = options.image_of(self.task.task_id)
         async with connected() as docker:
             image_id = (await ensure_image(docker, image))["Id"]
@@ -115,16 +116,6 @@ class Opening(msgspec.Struct, frozen=True):
                 kind="other_task",
                 is_retry_owed=False,
             )
-
-
-def _docker(settings: EnvironmentSettings) -> DockerSandboxProvider:
-    if not isinstance(settings.sandbox, DockerSandboxProvider):
-        raise SandboxBoundaryError(
-            f'tac needs its tasks\' images, and the sandbox is {settings.sandbox.kind}; set sandbox.kind = "docker"',
-            kind="wrong_sandbox",
-            is_retry_owed=False,
-        )
-    return settings.sandbox
 
 
 def _facts(image: str, image_id: str, company: Company) -> Artifact:

@@ -1,9 +1,12 @@
 """The source ``experiment``: variants for the benchmark that an installed package brings."""
 
+import sys
+
 import pytest
 
 from lhaw_record import main
 from runners.benchmarks.new import write_benchmark
+from runners.errors import ExperimentError
 from tests.cli.experiments import write_experiment
 from tests.generators.sources.test_options import named
 from tests.runners.test_new_benchmark import installed
@@ -42,7 +45,9 @@ def design(tmp_path, monkeypatch):
         path.write_text(DESIGN.replace("STRATEGY", strategy))
         return path
 
-    return write
+    yield write
+    for name in [name for name in sys.modules if name.partition(".")[0] == "corner_shop"]:
+        del sys.modules[name]
 
 
 def test_the_tasks_are_those_that_the_file_names(tmp_path):
@@ -52,6 +57,14 @@ def test_the_tasks_are_those_that_the_file_names(tmp_path):
     chosen = [each.task.task_id for each in named("experiment", "--from", path).tasks()]
     assert chosen
     assert set(chosen) <= set(every)
+
+
+def test_a_task_that_is_not_there_is_refused(tmp_path):
+    """As a run refuses it: nothing is left out in silence."""
+    path = write_experiment(tmp_path / "e.toml")
+    path.write_text(path.read_text().replace('name = "desk"', 'name = "desk"\ntasks = ["log-triage", "nope"]', 1))
+    with pytest.raises(ExperimentError, match=r"'benchmark\.tasks': 'nope' is not there"):
+        named("experiment", "--from", path)
 
 
 def test_a_pipeline_on_the_benchmark_of_a_package(design, tmp_path, capsys):

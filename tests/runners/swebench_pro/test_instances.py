@@ -73,6 +73,9 @@ def test_another_commit_image_or_list_of_old_tests_is_another_task():
         ({"fail_to_pass": "[1, 2]"}, r"row 7: fail_to_pass is '\[1, 2\]', expected a list of names"),
         ({"fail_to_pass": "__import__('os')"}, "row 7: fail_to_pass is .*, neither JSON nor a Python literal"),
         ({"interface": 5}, "row 7: 5 where a text is expected"),
+        ({"dockerhub_tag": 5}, "row 7: dockerhub_tag is 5, expected a text"),
+        ({"repo_language": ["go"]}, "row 7: repo_language is .*, expected a text"),
+        ({"fail_to_pass": ["a\ud800"]}, "row 7: fail_to_pass has half of a surrogate pair"),
     ],
 )
 def test_a_wrong_cell_is_named(changes, message):

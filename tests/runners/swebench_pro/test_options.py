@@ -202,3 +202,11 @@ def test_real_lists_of_tests_leave_416_of_730_instances():
     assert (len(counts), sum(count > 2 for count in counts)) == (730, 416)
     longest = max((msgspec.convert(row["fail_to_pass"], list[str]) for row in rows.values()), key=len)
     assert len(longest) == 4347
+
+
+def test_an_instance_without_a_failing_test_is_no_task(tmp_path):
+    """Every repository would solve it, so it is left out with the reason."""
+    write(tmp_path, [WHOLE, {**WHOLE, "instance_id": "empty", "fail_to_pass": []}])
+    found = opened(tmp_path)
+    assert [task.task_id for task in found.tasks()] == [WHOLE["instance_id"]]
+    assert "no fail-to-pass test" in found.why_not("empty")

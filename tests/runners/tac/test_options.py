@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.benchmarks.tac.benchmark import open_tac
+from runners.benchmarks.tac.benchmark import TacBenchmark, open_tac
+from runners.benchmarks.tac.options import read_options
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec, ModelSpec
 from tests.runners.tac.images import CHECKPOINTS, TASK, make_folder
@@ -19,6 +20,11 @@ def benchmark(folder, **options):
     return open_tac({"folder": str(folder), **options}, Path(), GraderSpec())
 
 
+def why_not(folder, task_id, **options):
+    """Return why a task cannot run, also where none can."""
+    return TacBenchmark(read_options({"folder": str(folder), **options}, Path())).why_not(task_id)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -31,6 +37,11 @@ def benchmark(folder, **options):
         ({"network": "bridge"}, "benchmark.network"),
         ({"grading_seconds": 3600}, "grading_seconds"),
         ({"failure_words": "("}, "failure_words"),
+        ({**SHARED, "checkpoints": {"nope": [1]}}, "benchmark.checkpoints.*has no task 'nope'"),
+        ({**SHARED, "checkpoints": {TASK: []}}, "benchmark.checkpoints"),
+        ({**SHARED, "references": "nowhere"}, "benchmark.references.*nowhere is no folder"),
+        ({**SHARED, "only_with": ["gitlab"]}, "none of 1 tasks .* can run.*benchmark.only_with is gitlab"),
+        ({}, "none of 1 tasks .* can run.*add benchmark.services.owncloud"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(tmp_path, options, says):
@@ -49,22 +60,19 @@ def test_the_evaluators_model_needs_a_key_that_they_can_be_given(tmp_path):
 def test_a_task_runs_where_its_services_are(tmp_path):
     """A service that nobody offers keeps its tasks out, and the reason has the keys that change it."""
     folder = make_folder(tmp_path)
-    without = benchmark(folder)
-    assert without.tasks() == []
-    assert without.why_not(TASK) == "it needs owncloud; add benchmark.services.owncloud or benchmark.services_host"
-    assert without.why_not("other").endswith("has no folder of that name with a task.md")
+    assert why_not(folder, TASK) == "it needs owncloud; add benchmark.services.owncloud or benchmark.services_host"
+    assert why_not(folder, "other").endswith("has no folder of that name with a task.md")
     for options in (SHARED, {"services": {"owncloud": OWN}}):
         assert [task.task_id for task in benchmark(folder, **options).tasks()] == [TASK]
-    assert benchmark(folder, **SHARED, only_with=["gitlab"]).why_not(TASK) == (
-        "it needs owncloud, and benchmark.only_with is gitlab"
-    )
+    gitlab_only = why_not(folder, TASK, **SHARED, only_with=["gitlab"])
+    assert gitlab_only == "it needs owncloud, and benchmark.only_with is gitlab"
 
 
 def test_points_that_the_evaluator_does_not_grade_with_are_asked_for(tmp_path):
     """Where text and evaluator differ, the task waits for the points of each checkpoint, and then has these."""
     known = "bm-classify-nationality"  # the evaluator's points are published, and these are others
     folder = make_folder(tmp_path, known)
-    assert "has 4 points and its evaluator grades with 6" in benchmark(folder, **SHARED).why_not(known)
+    assert "has 4 points and its evaluator grades with 6" in why_not(folder, known, **SHARED)
     (task,) = benchmark(folder, **SHARED, checkpoints={known: [2, 2, 2]}).tasks()
     assert [(each.label, each.total) for each in task.checkpoints] == [
         ("The folder was looked at.", 2.0),
@@ -78,7 +86,7 @@ def test_points_that_the_evaluator_does_not_grade_with_are_asked_for(tmp_path):
 
 
 def test_image_and_services_are_part_of_the_task(tmp_path):
-    """Trials in other images are other trials."""
+    """Trials in other images, or whose agent could see the grader, are other trials."""
     folder = make_folder(tmp_path)
     found = {
         benchmark(folder, **options).tasks()[0].environment_digest
@@ -86,9 +94,11 @@ def test_image_and_services_are_part_of_the_task(tmp_path):
             {"services": {"owncloud": OWN}},
             {"services": {"owncloud": {**OWN, "image": "store:2"}}},
             {"services": {"owncloud": OWN}, "image": "mine/{task}:2"},
+            {"services": {"owncloud": OWN}, "hidden": []},
+            {"services": {"owncloud": OWN}, "evaluator": ["true"]},
         )
     }
-    assert len(found) == 3
+    assert len(found) == 5
 
 
 def test_agents_are_told_how_to_log_in(tmp_path):
