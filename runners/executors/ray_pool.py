@@ -10,12 +10,12 @@ import anyio.to_thread
 
 from recorder.canonical import short_digest
 from recorder.errors import RecorderError, RecordingFailed
-from recorder.events import TrialFailed
 from recorder.trial_index import TrialIndex
 from runners.errors import ExecutorError, ExperimentError, ungrouped
+from runners.executors.ray_leftovers import outcome_of_lost, wait_for_host
 from runners.executors.ray_worker import Joined, Order, Worker
 from runners.plan import PlannedTrial
-from runners.trial import TrialOutcome, failed_outcome
+from runners.trial import TrialOutcome
 
 _STRAGGLERS_S = 30.0
 """For how long a run waits for more workers when it has one, and for those of a driver that died."""
@@ -30,7 +30,7 @@ class _Hired:
     def __init__(self, number: int, actor: Any, joined: Joined) -> None:
         self.name = f"worker {number} on {joined.host}"
         self.actor = actor
-        self.sandbox = joined.sandbox
+        self.joined = joined
         self.running = 0
         self.last_look: TrialIndex | None = None
         self.looking = anyio.Lock()
@@ -171,17 +171,17 @@ class WorkerPool:
         except (errors.RayError, ExperimentError) as error:
             self._refuse(number, actor, error)
         else:
-            self.sandbox_kind = worker.sandbox
+            self.sandbox_kind = worker.joined.sandbox
             self._hired.append(worker)
             self._report(f"{worker.name} has joined")
         del self._hiring[number]
         self._tell()
 
     def _check_sandbox(self, worker: _Hired) -> None:
-        if self.sandbox_kind not in ("", worker.sandbox):
+        if self.sandbox_kind not in ("", worker.joined.sandbox):
             raise ExperimentError(
-                f"agents would work in {worker.sandbox} for {worker.name} and in {self.sandbox_kind} for others; "
-                "set sandbox.kind, and have it on every machine"
+                f"agents would work in {worker.joined.sandbox} for {worker.name} and in {self.sandbox_kind} for "
+                "others; set sandbox.kind, and have it on every machine"
             )
 
     def _refuse(self, number: int, actor: Any, error: Exception) -> None:
@@ -245,25 +245,12 @@ class WorkerPool:
             self._report("no worker is left; waiting until a machine of the cluster has room for one")
 
     async def _outcome_of_lost(self, worker: _Hired, trial: PlannedTrial, attempt: int) -> TrialOutcome:
-        """Look at the store for how an attempt of a lost worker ended: its end may be published, and its reply lost."""
+        """Look at the store for how an attempt of a lost worker ended, once its host has published what it can."""
         async with worker.looking:
             if worker.last_look is None:
+                await wait_for_host(self._ray, self._order, worker.joined)
                 worker.last_look = await anyio.to_thread.run_sync(self._look)
-        found, failed = worker.last_look.finished.get(trial.trial_id), worker.last_look.failed.get(trial.trial_id)
-        if found is not None and found.attempt == attempt:
-            return TrialOutcome(
-                trial=trial,
-                attempt=attempt,
-                is_valid=True,
-                action_count=found.action_count or 0,
-                cost_usd=found.cost_usd,
-            )
-        if failed is not None and failed.attempt == attempt:
-            return failed_outcome(trial, failed)
-        lost = TrialFailed(
-            boundary="recorder", error_kind="worker_lost", message=f"{worker.name} was lost", is_retry_owed=True
-        )
-        return TrialOutcome(trial=trial, attempt=attempt, is_valid=False, action_count=0, cost_usd=None, failure=lost)
+        return outcome_of_lost(worker.last_look, trial, attempt, worker.name)
 
     async def _let_go(self) -> None:
         """Let every worker publish what it recorded and end; what a dead one had acknowledged is published already.

@@ -23,6 +23,7 @@ from recorder.recovery import recover
 from recorder.store import Store
 from runners.errors import ExperimentError
 from runners.executors.local import LocalExecutor, redactor_of
+from runners.executors.ray_cluster import ray_library
 from runners.experiment import Experiment
 from runners.models.litellm_library import close_clients
 from runners.plan import Plan, PlannedTrial
@@ -48,9 +49,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Joined(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker that is ready: on which host, and where agents work there."""
+    """A worker that is ready: on which host and node of Ray, which writer of the store, and where agents work there."""
 
     host: str
+    node_id: str
+    writer_id: str
     sandbox: str
 
 
@@ -119,7 +122,7 @@ class Worker:
             root = await anyio.to_thread.run_sync(lambda: open_address(store_address(order.address)))
             await executor.check(prepared, root, Reporter())
             await anyio.to_thread.run_sync(sweep_scratch_folders)
-            store = await anyio.to_thread.run_sync(_store, order, root)
+            store = await anyio.to_thread.run_sync(store_of, order, root)
             name = order.experiment.name
             await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=name))
         except (ExperimentError, RecorderError) as error:
@@ -131,7 +134,14 @@ class Worker:
                 Recorder(store, name, redactor=redactor_of(prepared)) as recorder,
                 executor.runner(prepared, recorder, order.run_id) as self._runner,
             ):
-                self._ready.set_result(Joined(host=socket.gethostname(), sandbox=executor.sandbox_kind))
+                self._ready.set_result(
+                    Joined(
+                        host=socket.gethostname(),
+                        node_id=ray_library().get_runtime_context().get_node_id(),
+                        writer_id=recorder.writer_id,
+                        sandbox=executor.sandbox_kind,
+                    )
+                )
                 await self._is_leaving.wait()
         finally:
             await close_clients()
@@ -169,7 +179,7 @@ def _prepared(order: Order) -> Prepared:
     return prepared
 
 
-def _store(order: Order, root: Path) -> Store:
+def store_of(order: Order, root: Path) -> Store:
     """Open the driver's store, and never make another one: a directory may not be mounted here.
 
     Raises:

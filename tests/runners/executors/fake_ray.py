@@ -28,19 +28,37 @@ class _Actor:
             setattr(self, name, _Method(scripts[name]))
 
 
+class _Task:
+    """What runs on a node as soon as it is asked for."""
+
+    def __init__(self, ray):
+        self._ray = ray
+
+    def options(self, scheduling_strategy, **_):
+        return SimpleNamespace(remote=lambda _, writer_id: self._ray.publish(scheduling_strategy, writer_id))
+
+
 class FakeRay:
-    """A cluster with room for every worker; ``scripts`` are taken in turn, the last one for all that follow."""
+    """A cluster with room for every worker; ``scripts`` are taken in turn, the last one for all that follow.
+
+    ``published`` is what a host does that is to publish what a lost worker left.
+    """
 
     exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
 
-    def __init__(self, *scripts, names=()):
+    def __init__(self, *scripts, names=(), published=None):
         self._scripts = list(scripts)
         self.killed = []
-        self.util = SimpleNamespace(list_named_actors=lambda: list(names))
+        self.util = SimpleNamespace(
+            list_named_actors=lambda: list(names),
+            scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda node_id, soft: node_id),
+        )
+        self.asked = []
+        self._published = published
 
-    def remote(self, _):
-        """Make an actor class of a class."""
-        return self
+    def remote(self, what):
+        """Make an actor class of a class, or a task of a function."""
+        return self if isinstance(what, type) else _Task(self)
 
     def options(self, **_):
         """Take what Ray takes."""
@@ -51,6 +69,12 @@ class FakeRay:
         scripts = self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
         del self.remote  # the next call makes a class again
         return _Actor(scripts)
+
+    async def publish(self, node_id, writer_id):
+        """Take note, and do what the test says."""
+        self.asked.append((node_id, writer_id))
+        if self._published is not None:
+            await self._published()
 
     def kill(self, actor):
         """Take note."""

@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from recorder.errors import RecordingFailed
 from recorder.trial_index import FinishedTrial
 from runners.errors import ExecutorError, ExperimentError
-from runners.executors import ray_cluster, ray_pool
+from runners.executors import ray_cluster, ray_leftovers, ray_pool
 from runners.executors.ray_pool import WorkerPool
 from runners.executors.ray_worker import Joined, Order
 from runners.plan import make_plan
@@ -36,7 +37,7 @@ def scripts(run, join=None, leave=None):
     """What a worker does; ``run`` gets a trial's id and an attempt."""
 
     async def joined():
-        return Joined(host="h", sandbox="process")
+        return Joined(host="h", node_id="n", writer_id="w", sandbox="process")
 
     async def runs(trial_id, attempt, budget_actions):
         return await run(trial_id, attempt)
@@ -94,6 +95,34 @@ async def test_a_lost_worker_is_ended_and_replaced():
         assert (await workers.run(TRIALS[0], 2, None)).is_valid
     assert "worker 1 on h is lost with 1 running trials, which are owed again: died" in said
     assert "worker 2 on h has joined" in said
+
+
+async def test_how_attempts_of_a_lost_worker_ended_is_asked_when_its_host_has_published():
+    """An end was durable on the host and not yet published: the trial is finished, and not paid for again."""
+    trial = TRIALS[0]
+    ended = FinishedTrial(trial_id=trial.trial_id, attempt=1, action_count=9, cost_usd=0.25)
+    looks = [EMPTY]
+
+    async def published():
+        looks.append(msgspec.structs.replace(EMPTY, finished={trial.trial_id: ended}))
+
+    ray = FakeRay(scripts(raising(RayError("died"))), scripts(finishing), published=published)
+    workers = pool(ray, look=lambda: looks[-1])
+    async with workers.opened(), anyio.create_task_group() as tasks:
+        tasks.start_soon(workers.run, TRIALS[1], 1, None)
+        assert (await workers.run(trial, 1, None)).cost_usd == 0.25
+    assert ray.asked == [("n", "w")], "once for all attempts of the worker"
+
+
+async def test_a_host_that_cannot_publish_what_a_lost_worker_left_is_not_waited_for(monkeypatch):
+    """The host is lost, too, or silent: what the store has is all there is, and the attempt is owed again."""
+    monkeypatch.setattr(ray_leftovers, "_PATIENCE_S", 0.05)
+    for published in (raising(RayError("no such node")), anyio.sleep_forever):
+        ray = FakeRay(scripts(raising(RayError("died"))), scripts(finishing), published=published)
+        workers = pool(ray)
+        async with workers.opened():
+            outcome = await workers.run(TRIALS[0], 1, None)
+        assert (outcome.failure.error_kind, outcome.failure.is_retry_owed) == ("worker_lost", True)
 
 
 async def test_a_run_stops_when_no_worker_can_record():
