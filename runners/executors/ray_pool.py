@@ -22,6 +22,9 @@ _STRAGGLERS_S = 30.0
 _LONGEST_WAIT_S = 300.0
 """For how long it waits for the first: a cluster that grows on demand needs minutes."""
 _LOOK_S = 0.2
+_PAUSES_S = (1.0, 5.0, 25.0)
+"""After how long a worker is hired again that died before it had joined: a lost machine is given workers until Ray
+notices, by default within half a minute."""
 
 
 class _Hired:
@@ -87,9 +90,9 @@ class WorkerPool:
                     await self._wait_for_first()
                     yield
                 finally:
+                    self._tasks.cancel_scope.cancel()  # who dies while joining is not hired again
                     with anyio.CancelScope(shield=True):
                         await self._let_go()
-                    self._tasks.cancel_scope.cancel()
 
     async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
         """Run one attempt to its closing event, or find out that its worker is lost.
@@ -141,8 +144,11 @@ class WorkerPool:
             "another driver; wait for it or stop it, then run the same command again"
         )
 
-    def _hire(self) -> None:
+    def _hire(self, deaths: int = 0) -> None:
         """Ask the cluster for one more worker; it joins as soon as a machine has room for it.
+
+        Args:
+            deaths: How many in its place have died in turn before they had joined.
 
         Raises:
             ExecutorError: Another driver has just asked for the same one.
@@ -161,15 +167,21 @@ class WorkerPool:
         except ValueError as error:  # the name is taken
             raise self._is_busy() from error
         self._hiring[number] = actor
-        self._tasks.start_soon(self._join, number, actor)
+        self._tasks.start_soon(self._join, number, actor, deaths)
 
-    async def _join(self, number: int, actor: Any) -> None:
+    async def _join(self, number: int, actor: Any, deaths: int) -> None:
         errors = self._ray.exceptions
         try:
             worker = _Hired(number, actor, await actor.join.remote())
             self._check_sandbox(worker)
         except (errors.RayError, ExperimentError) as error:
-            self._refuse(number, actor, error)
+            if _is_death(errors, error) and deaths < len(_PAUSES_S):
+                self._report(f"worker {number} died before it had joined; another is asked for: {_first_line(error)}")
+                self._ray.kill(actor)
+                await anyio.sleep(_PAUSES_S[deaths])
+                self._hire(deaths + 1)
+            else:
+                self._refuse(number, actor, error)
         else:
             self.sandbox_kind = worker.joined.sandbox
             self._hired.append(worker)
@@ -271,6 +283,11 @@ class WorkerPool:
     def _tell(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _is_death(errors: Any, error: Exception) -> bool:
+    """Whether a worker's process or node is gone, rather than that it refused."""
+    return isinstance(error, errors.RayError) and not isinstance(error, errors.RayTaskError)
 
 
 def _first_line(error: Exception) -> str:

@@ -33,6 +33,12 @@ ORDER = Order(
 )
 
 
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """Workers that die while joining are hired again at once."""
+    monkeypatch.setattr(ray_pool, "_PAUSES_S", (0.0, 0.0))
+
+
 def scripts(run, join=None, leave=None):
     """What a worker does; ``run`` gets a trial's id and an attempt."""
 
@@ -164,6 +170,42 @@ async def test_a_machine_that_cannot_do_the_work_ends_the_run_before_it_begins()
     with pytest.raises(ExperimentError, match="on h2: no bubblewrap"):
         async with workers.opened():
             pytest.fail("it began")
+
+
+@pytest.mark.usefixtures("no_pauses")
+async def test_a_worker_that_dies_before_it_has_joined_is_hired_again():
+    """Ray gives a worker to a machine that it does not know yet to be lost: the run begins all the same, with all."""
+    dying = scripts(finishing, join=raising(RayError("node died")))
+    said = []
+    workers = pool(FakeRay(dying, dying, scripts(finishing)), report=said.append)
+    async with workers.opened():
+        assert (await workers.run(TRIALS[0], 1, None)).is_valid
+    assert "worker 2 died before it had joined; another is asked for: node died" in said
+    assert "worker 3 on h has joined" in said
+
+
+@pytest.mark.usefixtures("no_pauses")
+async def test_a_lost_workers_place_is_filled_though_the_next_one_dies_too():
+    """A machine falls while another of its workers joins: the run goes on in the one after it."""
+    ray = FakeRay(
+        scripts(raising(RayError("died"))),
+        scripts(finishing, join=raising(RayError("died, too"))),
+        scripts(finishing),
+    )
+    workers = pool(ray)
+    async with workers.opened():
+        assert not (await workers.run(TRIALS[0], 1, None)).is_valid
+        assert (await workers.run(TRIALS[0], 2, None)).is_valid
+
+
+@pytest.mark.usefixtures("no_pauses")
+async def test_workers_that_always_die_end_the_run():
+    """No machine can start one: the reason is the run's error, and nobody is hired for ever."""
+    ray = FakeRay(scripts(finishing, join=raising(RayError("no such package"))))
+    with pytest.raises(ExecutorError, match="worker 3 could not start: no such package"):
+        async with pool(ray).opened():
+            pytest.fail("it began")
+    assert len(ray.killed) == 3
 
 
 async def test_what_a_worker_could_not_publish_is_an_error_of_the_run():
