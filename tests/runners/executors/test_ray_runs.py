@@ -4,6 +4,7 @@ import os
 import signal
 
 from recorder.store import Store
+from runners.models.scripted import ScriptedModel
 from tests.cli.experiments import ALL_KINDS, write_experiment
 from tests.cli.program import (
     all_tables,
@@ -14,13 +15,27 @@ from tests.cli.program import (
     verify,
     wait_until,
 )
+from tests.support.chat_server import server_beside
+from tests.support.faults import Fault
 
 DOUBLED = "select trial_id from stg_trials_finished group by all having count(*) > 1"
 
 
-def wait_for_finished(site, count):
+def wait_in_run(process, is_true, what):
+    """Wait until something is true of a run; one that ends before says why."""
+
+    def is_so():
+        has_ended = process.poll() is not None
+        is_now = is_true()
+        assert is_now or not has_ended, f"the run ended before {what}: {end(process).stderr}"
+        return is_now
+
+    wait_until(is_so, what)
+
+
+def wait_for_finished(site, process, count):
     """Wait until so many trials are published."""
-    wait_until(lambda: site.count("trial_finished") >= count, f"{count} trials were finished")
+    wait_in_run(process, lambda: site.count("trial_finished") >= count, f"{count} trials were finished")
 
 
 def events_of(site):
@@ -34,7 +49,7 @@ def test_a_lost_node_loses_no_finished_trial_and_its_trials_are_run_again(site, 
     site.add("host1")
     lost = site.add("host2")
     process = site.start(experiment)
-    wait_for_finished(site, 4)
+    wait_for_finished(site, process, 4)
     before = events_of(site)
     site.lose(lost, "host2")
     done = end(process)
@@ -51,7 +66,7 @@ def test_a_killed_driver_goes_on_where_it_was(site, reference, reference_tables)
     experiment, _ = reference
     site.add("host1", processors=2)
     process = site.start(experiment)
-    wait_for_finished(site, 6)
+    wait_for_finished(site, process, 6)
     before = events_of(site)
     process.send_signal(signal.SIGKILL)
     end(process)
@@ -66,19 +81,21 @@ def test_a_killed_driver_goes_on_where_it_was(site, reference, reference_tables)
 
 def test_two_interrupts_record_what_was_stopped_on_every_node(site, tmp_path):
     """Ctrl-C twice: attempts on other machines end as interrupted, are published, and are owed again."""
-    experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=3, concurrency=2)
-    site.add("host1")
-    process = site.start(experiment)
-    wait_for_finished(site, 1)
-    interrupt(process)
-    assert "stopping when" in process.stderr.readline() or any("stopping when" in line for line in process.stderr)
-    interrupt(process)
-    done = end(process)
+    slow = Fault(kind="slow", times=None, seconds=600.0)
+    with server_beside(lambda seed: ScriptedModel("scripted/balanced", seed), [slow]) as server:
+        agents = [{"name": "slow", "model": "local-model", "api_base": server.url}]
+        experiment = write_experiment(tmp_path / "a.toml", trials=2, agents=agents)
+        site.add("host1")
+        process = site.start(experiment)
+        wait_in_run(process, lambda: len(server.requests) >= 2, "two trials waited for their model")
+        interrupt(process)
+        assert any("stopping when" in line for line in iter(process.stderr.readline, ""))
+        interrupt(process)
+        done = end(process)
     assert done.returncode == 130, done.stderr
     assert "--executor ray" in done.stderr.splitlines()[-1]
-    assert query(site.root(), "select distinct boundary, error_kind from stg_trials_failed") == [
-        ("recorder", "interrupted")
-    ]
+    failed = "select boundary, error_kind, is_retry_owed from stg_trials_failed"
+    assert query(site.root(), failed) == [("recorder", "interrupted", True)] * 2
     verify(site.root())
 
 
@@ -87,7 +104,7 @@ def test_a_killed_worker_is_replaced_and_what_it_left_is_published(site, tmp_pat
     experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, concurrency=2)
     site.add("host1")
     process = site.start(experiment)
-    wait_for_finished(site, 1)
+    wait_for_finished(site, process, 1)
     (worker,) = site.workers()
     os.kill(worker, signal.SIGKILL)
     done = end(process)
