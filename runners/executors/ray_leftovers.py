@@ -5,6 +5,7 @@ once more. The worker's replacement cannot be waited for: it may come on another
 """
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -23,18 +24,26 @@ _PATIENCE_S = 30.0
 _LOOK_S = 0.1
 
 
-async def wait_for_host(ray: Any, order: Order, joined: Joined) -> None:
+async def wait_for_host(ray: Any, order: Order, joined: Joined, report: Callable[[str], None]) -> None:
     """Return when a lost worker's host has published what it left, or when it cannot.
 
     Args:
         ray: The library, connected.
         order: What the worker was to do.
         joined: The worker.
+        report: Says what its host could not publish.
     """
     there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(joined.node_id, soft=False)
     publishing = ray.remote(publish_left).options(num_cpus=0, scheduling_strategy=there)
-    with anyio.move_on_after(_PATIENCE_S), suppress(ray.exceptions.RayError):  # the host is lost, too, or its disk full
-        await publishing.remote(order, joined.writer_id)
+    errors = ray.exceptions
+    with anyio.move_on_after(_PATIENCE_S), suppress(errors.RayError):  # the host is lost, too
+        try:
+            await publishing.remote(order, joined.writer_id)
+        except errors.RayTaskError as error:
+            report(
+                f"what a worker left on {joined.host} is not published: {error.cause}; "
+                f"'lhaw-record log recover {order.address}' there tries again"
+            )
 
 
 def publish_left(order: Order, writer_id: str) -> None:

@@ -260,7 +260,7 @@ class WorkerPool:
         """Look at the store for how an attempt of a lost worker ended, once its host has published what it can."""
         async with worker.looking:
             if worker.last_look is None:
-                await wait_for_host(self._ray, self._order, worker.joined)
+                await wait_for_host(self._ray, self._order, worker.joined, self._report)
                 worker.last_look = await anyio.to_thread.run_sync(self._look)
         return outcome_of_lost(worker.last_look, trial, attempt, worker.name)
 

@@ -131,6 +131,17 @@ async def test_a_host_that_cannot_publish_what_a_lost_worker_left_is_not_waited_
         assert (outcome.failure.error_kind, outcome.failure.is_retry_owed) == ("worker_lost", True)
 
 
+async def test_what_a_host_could_not_publish_of_a_lost_worker_is_told():
+    """The host's journal is damaged: the run goes on, and says what is left where, and what to do."""
+    damaged = raising(RayTaskError(RecordingFailed("journal w-1 is damaged")))
+    said = []
+    workers = pool(FakeRay(scripts(raising(RayError("died"))), published=damaged), report=said.append)
+    async with workers.opened():
+        assert (await workers.run(TRIALS[0], 1, None)).failure.is_retry_owed
+    told = "left on h is not published: journal w-1 is damaged; 'lhaw-record log recover shared:/x' there tries again"
+    assert any(told in line for line in said)
+
+
 async def test_a_run_stops_when_no_worker_can_record():
     """A worker that cannot record leaves for good; the last one's reason ends the run."""
     ray = FakeRay(scripts(raising(RayTaskError(RecordingFailed("disk full")))))
