@@ -1,9 +1,10 @@
-"""Every ready-made entry with its real program: installed, run on a desk task, and held against the native agent.
+"""Every ready-made entry with its real program: installed, run on two desk tasks, and held against the native agent.
 
 ``make test-agents`` runs this; ``make test-agents AGENTS=codex,opencode`` only those. A scripted model stands behind
 all of them, so that every agent has the same mind and the numbers must agree.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -19,8 +20,11 @@ from tests.agents.conftest import ASKED_FOR
 
 LHAW_RECORD = str(Path(sys.executable).with_name("lhaw-record"))
 INSTALL_S, RUN_S = 1200, 1200
-VARIANT = "log-triage/window"
-QUESTION = "Which period do you mean: from when to when, in UTC?"
+QUESTIONS = {
+    "log-triage/window": "Which period do you mean: from when to when, in UTC?",
+    "meeting-planner/buffer": "How much free time do people need before and after the meeting?",
+}
+"""What the model asks in each variant."""
 EXPERIMENT = """
 name = "real"
 conditions = {conditions}
@@ -29,7 +33,7 @@ concurrency = 1
 
 [benchmark]
 name = "desk"
-variants = ["{variant}"]
+variants = {variants}
 
 [[agents]]
 name = "native"
@@ -77,15 +81,23 @@ def entry(request):
     return name, spec
 
 
+@pytest.fixture(params=QUESTIONS)
+def variant(request):
+    """A variant of a desk task."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def trials(entry, tmp_path_factory):
-    """The trials of the entry and of the native agent, by agent and condition."""
+def all_trials(entry, tmp_path_factory):
+    """The trials of the entry and of the native agent, by task, agent and condition."""
     name, spec = entry
     folder = tmp_path_factory.mktemp(name)
     conditions = ["full", "inject_50", *(["ask_user"] if spec.ask_user == "mcp" else [])]
     file, store = folder / "experiment.toml", folder / "store"
     listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
-    file.write_text(EXPERIMENT.format(conditions=listed, variant=VARIANT, name=name), encoding="utf-8")
+    file.write_text(
+        EXPERIMENT.format(conditions=listed, variants=json.dumps(list(QUESTIONS)), name=name), encoding="utf-8"
+    )
     done = subprocess.run(
         [LHAW_RECORD, "run", str(file), "--store", str(store)],
         timeout=RUN_S,
@@ -97,14 +109,21 @@ def trials(entry, tmp_path_factory):
     return _read(store)
 
 
+@pytest.fixture
+def trials(all_trials, variant):
+    """Those of one task, by agent and condition."""
+    wanted = variant.partition("/")[0]
+    return {(agent, condition): told for (task, agent, condition), told in all_trials.items() if task == wanted}
+
+
 def _read(store):
     database = connect(read_snapshot(store))
     found = database.sql(
-        "select agent_name, condition, trial_id, stream_id, is_success, ended_by, action_count, program,"
+        "select task_id, agent_name, condition, trial_id, stream_id, is_success, ended_by, action_count, program,"
         " injected_after_action, inject_after_action from trials"
     ).fetchall()
     told = {}
-    for agent, condition, trial_id, stream_id, is_success, ended_by, actions, program, after, target in found:
+    for task, agent, condition, trial_id, stream_id, is_success, ended_by, actions, program, after, target in found:
         asked = database.execute(
             "select question, action_index, answer from questions where trial_id = ? and is_counted"
             " order by question_number",
@@ -113,7 +132,7 @@ def _read(store):
         kinds = database.execute(
             "select distinct call_kind from stg_models_called where stream_id = ? order by all", [stream_id]
         ).fetchall()
-        told[agent, condition] = Told(
+        told[task, agent, condition] = Told(
             is_success=is_success,
             ended_by=ended_by,
             action_count=actions,
@@ -150,12 +169,12 @@ def test_the_message_goes_in_after_the_same_action(entry, trials):
     assert theirs.comparable() == ours.comparable()
 
 
-def test_the_question_is_asked_and_answered(entry, trials):
+def test_the_question_is_asked_and_answered(entry, trials, variant):
     """Where the program can ask, it asks the same question as the same action and uses the answer."""
     if entry[1].ask_user == "none":
         pytest.skip("its entry says that it cannot ask")
     theirs, ours = trials[entry[0], "ask_user"], trials["native", "ask_user"]
-    assert [question for question, _ in theirs.questions] == [QUESTION]
+    assert [question for question, _ in theirs.questions] == [QUESTIONS[variant]]
     assert theirs.is_success
     assert theirs.comparable() == ours.comparable()
 
