@@ -101,15 +101,19 @@ def test_two_interrupts_record_what_was_stopped_on_every_node(site, tmp_path):
 
 def test_a_killed_worker_is_replaced_and_what_it_left_is_published(site, tmp_path):
     """A worker dies on a host that lives: another takes its place, and the host publishes how the attempts ended."""
-    experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, concurrency=2)
-    site.add("host1")
-    process = site.start(experiment)
-    wait_for_finished(site, process, 1)
-    (worker,) = site.workers()
-    os.kill(worker, signal.SIGKILL)
-    done = end(process)
+    slow = Fault(kind="slow", times=None, seconds=0.5)  # a call: the first trial ends long before the last
+    with server_beside(lambda seed: ScriptedModel("scripted/balanced", seed), [slow]) as server:
+        agents = [{"name": "slow", "model": "local-model", "api_base": server.url}]
+        experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, agents=agents)
+        site.add("host1")
+        process = site.start(experiment)
+        wait_for_finished(site, process, 1)
+        (worker,) = site.workers()
+        os.kill(worker, signal.SIGKILL)
+        done = end(process)
     assert done.returncode == 0, done.stderr
-    assert "is lost with 2 running trials" in done.stderr
+    assert "worker 1 on" in done.stderr
+    assert "running trials, which are owed again" in done.stderr
     assert query(site.root(), DOUBLED) == []
     assert query(site.root(), "select count(distinct trial_id) from stg_trials_finished") == [(8,)]
     assert not Store(site.root("host1")).journals()
