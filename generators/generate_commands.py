@@ -50,7 +50,7 @@ def generate_command(options: argparse.Namespace) -> int:
     name = options.name or f"{source.benchmark}-variants"
     generation = anyio.run(generate, options, name, tasks)
     print_rows(generation_rows(generation), COLUMNS, options.format)
-    return conclude(generation, options)
+    return conclude(generation, options, name)
 
 
 async def generate(options: argparse.Namespace, name: str, tasks: Sequence["SourceTask"]) -> "Generation":
@@ -161,8 +161,8 @@ def generation_rows(generation: "Generation") -> list[dict[str, Any]]:
     return rows
 
 
-def conclude(generation: "Generation", options: argparse.Namespace) -> int:
-    """Say how it ended and how to go on."""
+def conclude(generation: "Generation", options: argparse.Namespace, name: str) -> int:
+    """Say how it ended, and how to go on or to run what was made."""
     made = sum(planned.variant_id in generation.made.variant_ids for planned in generation.planned)
     made += sum(len(generation.ready_of(source)) for source in generation.sources)
     owed = len(generation.owed_extractions()) + len(generation.owed_variants())
@@ -174,6 +174,8 @@ def conclude(generation: "Generation", options: argparse.Namespace) -> int:
     for failure in work.failures[:5]:
         _say(f"  failed: {failure.splitlines()[0]}")
     if not owed:
+        spec = f'{{ store = "{options.store.resolve()}", experiment = "{name}" }}'
+        _say(f"to run them, in [benchmark] of an experiment file:\n  variants_from = {spec}")
         return 0
     limit = (
         "the cost limit has no room for more; raise --max-cost-usd, and " if work.stop_reason == "cost_limit" else ""

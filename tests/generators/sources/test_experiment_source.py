@@ -7,6 +7,7 @@ import pytest
 from lhaw_record import main
 from runners.benchmarks.new import write_benchmark
 from runners.errors import ExperimentError
+from runners.run import prepare
 from tests.cli.experiments import write_experiment
 from tests.generators.sources.test_options import named
 from tests.runners.test_new_benchmark import installed
@@ -75,6 +76,15 @@ def test_a_pipeline_on_the_benchmark_of_a_package(design, tmp_path, capsys):
     assert done == 0, said.err
     assert "1 of 1 tasks are within reach" in said.err
     assert "corner_shop" in out.read_text()
+
+
+def test_generate_says_how_to_run_what_it_made(design, tmp_path, capsys):
+    """The line that it prints is the one that an experiment file needs."""
+    path, store = design(), tmp_path / "store"
+    assert main(["generate", "experiment", "--from", str(path), "--store", str(store)]) == 0
+    line = capsys.readouterr().err.splitlines()[-1].strip()
+    path.write_text(path.read_text().replace('tasks = ["rain"]', f'tasks = ["rain"]\n{line}'))
+    assert prepare(path).plan.trials
 
 
 def test_what_would_stop_a_later_phase_is_said_before_the_first(design, tmp_path, capsys):
