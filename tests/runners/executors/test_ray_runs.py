@@ -101,7 +101,7 @@ def test_two_interrupts_record_what_was_stopped_on_every_node(site, tmp_path):
 
 def test_a_killed_worker_is_replaced_and_what_it_left_is_published(site, tmp_path):
     """A worker dies on a host that lives: another takes its place, and the host publishes how the attempts ended."""
-    slow = Fault(kind="slow", times=None, seconds=0.5)  # a call: the first trial ends long before the last
+    slow = Fault(kind="slow", times=None, seconds=0.1)  # a call: the first trial ends long before the last
     with server_beside(lambda seed: ScriptedModel("scripted/balanced", seed), [slow]) as server:
         agents = [{"name": "slow", "model": "local-model", "api_base": server.url}]
         experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, agents=agents)
