@@ -4,7 +4,7 @@ import pytest
 
 from recorder.values import EnvironmentChange, Variant
 from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
-from runners.errors import ToolBoundaryError
+from runners.errors import SandboxBoundaryError
 
 
 def test_a_changed_environment_is_refused():
@@ -19,6 +19,6 @@ def test_a_changed_environment_is_refused():
         environment_change=EnvironmentChange(kind="stale_copy", arguments=()),
     )
     benchmark = McpAtlasBenchmark.__new__(McpAtlasBenchmark)
-    with pytest.raises(ToolBoundaryError, match=r"t/v .*stale_copy.*'variants'") as caught:
+    with pytest.raises(SandboxBoundaryError, match=r"t/v .*stale_copy.*'variants'") as caught:
         benchmark.open(None, None, variant)
     assert not caught.value.is_retry_owed
