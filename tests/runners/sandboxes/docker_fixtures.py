@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from runners.sandboxes.channel import ControlChannel
 from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.room import MemoryRoom
@@ -29,7 +30,24 @@ def make_provider(**image):
     return DockerSandboxProvider(DockerImage(**{"name": BASE_IMAGE, **image}), MemoryRoom(16_000, nobody_else))
 
 
-def own_names():
-    """Return the names of this process's containers that the engine has, as its own client sees them."""
+def own_names(*options):
+    """Return the names of this process's containers that the engine has, as its own client sees them.
+
+    Other processes run tests on the same engine, so nothing but this process's own may be counted or killed.
+    """
     mine = f"label=lhaw-record.pid={os.getpid()}"
-    return docker("ps", "--all", "--format", "{{.Names}}", "--filter", mine).stdout.split()
+    return docker("ps", "--all", "--format", "{{.Names}}", "--filter", mine, *options).stdout.split()
+
+
+def kill_first_attempt(monkeypatch, *requests):
+    """Kill the container of a first attempt as it is about to get one of these requests; return its name in a list."""
+    ask, killed = ControlChannel.ask, []
+
+    async def ask_after_a_kill(channel, *fields, timeout_s):
+        if fields[0] in requests and not killed:
+            killed.extend(own_names("--filter", "label=lhaw-record.attempt=1"))  # none while the sandbox is checked
+            assert not killed or docker("kill", *killed).returncode == 0
+        return await ask(channel, *fields, timeout_s=timeout_s)
+
+    monkeypatch.setattr(ControlChannel, "ask", ask_after_a_kill)
+    return killed

@@ -8,9 +8,8 @@ import pytest
 
 from recorder.reader import read_envelopes
 from runners.run import Reporter, prepare, run_experiment
-from runners.sandboxes.channel import ControlChannel
-from tests.runners.sandboxes.docker_fixtures import engine, needs_engine, own_names  # noqa: F401
-from tests.support.docker import BASE_IMAGE, docker
+from tests.runners.sandboxes.docker_fixtures import engine, kill_first_attempt, needs_engine, own_names  # noqa: F401
+from tests.support.docker import BASE_IMAGE
 
 pytestmark = [pytest.mark.docker, needs_engine]
 
@@ -58,17 +57,7 @@ def test_the_desk_is_graded_alike_in_containers(tmp_path):
 
 def test_a_container_killed_in_a_trial_costs_one_attempt(tmp_path, monkeypatch):
     """The attempt ends at the boundary sandbox with a retry owed; the next one, in a new container, is graded."""
-    ask = ControlChannel.ask
-    killed = []
-
-    async def ask_after_a_kill(channel, *fields, timeout_s):
-        first = docker("ps", "--quiet", "--filter", "label=lhaw-record.attempt=1").stdout.strip()
-        if fields[0] in (b"bash", b"python") and first and not killed:
-            killed.append(first)
-            docker("kill", first)
-        return await ask(channel, *fields, timeout_s=timeout_s)
-
-    monkeypatch.setattr(ControlChannel, "ask", ask_after_a_kill)
+    killed = kill_first_attempt(monkeypatch, b"bash", b"python")
     summary, events = recorded(tmp_path / "x", f'kind = "docker", image = "{BASE_IMAGE}"', tasks=["log-triage"])
     assert len(killed) == 1
     assert (summary.finished, summary.failed) == (1, 0)

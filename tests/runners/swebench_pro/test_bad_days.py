@@ -10,11 +10,10 @@ from runners.benchmarks.protocol import EnvironmentSettings
 from runners.benchmarks.swebench_pro import open_swebench_pro, suite
 from runners.errors import GraderError, SandboxBoundaryError
 from runners.run import Reporter, prepare, run_experiment
-from runners.sandboxes.channel import ControlChannel
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 from tests.contracts.test_sandboxes import _command_lines
-from tests.runners.sandboxes.docker_fixtures import needs_engine, own_names
+from tests.runners.sandboxes.docker_fixtures import kill_first_attempt, needs_engine, own_names
 from tests.runners.swebench_pro.acme import PERL, PYTHON, USER, task_of
 from tests.support.docker import BASE_IMAGE, docker, private_engine
 from tests.support.image_registry import image_registry
@@ -156,16 +155,7 @@ async def test_a_container_killed_during_the_tests(opened, acme, tmp_path):
 
 def test_a_container_killed_in_mid_trial_costs_one_attempt(acme, engine, tmp_path, monkeypatch):
     """The agent's container is ended from outside: the attempt failed at the sandbox, and the next one is a success."""
-    ask, killed = ControlChannel.ask, []
-
-    async def ask_after_a_kill(channel, *fields, timeout_s):
-        first = docker("ps", "--quiet", "--filter", "label=lhaw-record.attempt=1").stdout.strip()
-        if fields[0] == b"put" and first and not killed:
-            killed.append(first)
-            docker("kill", first)
-        return await ask(channel, *fields, timeout_s=timeout_s)
-
-    monkeypatch.setattr(ControlChannel, "ask", ask_after_a_kill)
+    killed = kill_first_attempt(monkeypatch, b"put")
     options = acme.options()
     task_id = acme.rows[PERL]["instance_id"]
     (tmp_path / "x.toml").write_text(
