@@ -1,6 +1,5 @@
 """``lhaw-record compare``: any two arms side by side, paired over the units that both have."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -9,7 +8,7 @@ from analytics.arms import GROUPS, Arm, check_arms, parse_arm
 from analytics.notes import notes_for
 from analytics.parameters import Setting
 from analytics.store import open as open_store
-from recorder.output import print_rows
+from recorder.output import print_rows, say
 
 if TYPE_CHECKING:
     import duckdb
@@ -183,7 +182,7 @@ def print_comparison(
     rows = [{**row, "p_value": _digits(row["p_value"])} for row in found] if form == "table" else found
     print_rows(rows, (*keys, *COLUMNS), form, out)
     said = [f"a: {a}", f"b: {b}", f"difference: mean of {measure} of a minus b over paired units", *notes]
-    print("\n".join(f"  {line}" for line in said), file=sys.stderr)  # noqa: T201 - narration
+    say("\n".join(f"  {line}" for line in said))
 
 
 def _unit_kind(connection: "duckdb.DuckDBPyConnection", a: Arm, b: Arm) -> str:

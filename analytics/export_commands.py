@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
+from recorder.output import say
 
 _STANDARD = Path("-")
 _HELP = {
@@ -57,5 +58,5 @@ def export_command(options: argparse.Namespace) -> int:
                 out.write(exported.to_bytes())
     place = place_of(options.store)
     result = f"{exported.count} {exported.what} exported" if exported.count else f"no {exported.what} to export"
-    print("; ".join([f"{place}: {result}", *(f"left out: {each}" for each in exported.left_out)]), file=sys.stderr)  # noqa: T201 - narration
+    say("; ".join([f"{place}: {result}", *(f"left out: {each}" for each in exported.left_out)]))
     return 0 if exported.count else 1

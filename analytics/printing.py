@@ -1,6 +1,5 @@
 """``lhaw-record tables``: opens a store, computes the asked tables, prints or writes them in the asked forms."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -14,7 +13,7 @@ from analytics.store import open as open_store
 from analytics.tables import COMPUTED_TABLES, TABLES, Table, table
 from analytics.views import READ_BY_NOTES
 from recorder.export import export_file
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 
 MAIN_TABLES = ("overall", "by_class", "voi")
 FORMS = (*FORMATS, "markdown", "latex")
@@ -72,7 +71,7 @@ def print_tables(
     else:
         out.write("\n\n".join(map(_TEXTS[form], computed)))
     for finding in broken:
-        print(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}", file=sys.stderr)  # noqa: T201 - narration
+        say(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}")
     return 1 if broken else 0
 
 

@@ -12,7 +12,7 @@ from analytics.errors import AnalyticsError
 from analytics.headers import print_views
 from analytics.parameters import PARAMETERS, Setting, current, parse_settings
 from analytics.views import named_in
-from recorder.output import print_rows
+from recorder.output import print_rows, say
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon
@@ -86,13 +86,13 @@ class Prompt:
         if sys.stdin.isatty():
             import readline  # noqa: F401 - gives input() a line editor and a history
 
-            self._narrate(f"{self._store}: .help lists the commands, Ctrl-D leaves")
+            say(f"{self._store}: .help lists the commands, Ctrl-D leaves")
         try:
             while (statement := self._read()) is not None:
                 try:
                     self._run(statement)
                 except AnalyticsError as error:
-                    self._narrate(str(error))
+                    say(str(error))
         finally:
             self._connection.close()
         return 0
@@ -107,7 +107,7 @@ class Prompt:
                 return "\n".join(lines) if any(part.strip() for part in lines) else None
             except KeyboardInterrupt:
                 lines = []
-                self._narrate("")
+                say("")
                 continue
             if not lines and line.strip() == ".quit":
                 return None
@@ -118,7 +118,7 @@ class Prompt:
     def _run(self, statement: str) -> None:
         word, _, rest = statement.strip().partition(" ")
         if word == ".help":
-            self._narrate(HELP)
+            say(HELP)
         elif word == ".views":
             print_views(self._connection, rest.strip().rstrip(";"), self._form, sys.stdout)
             sys.stdout.flush()
@@ -130,7 +130,7 @@ class Prompt:
         elif word == ".refresh":
             self._reopen(self._parameters)
         elif word.startswith("."):
-            self._narrate(f"unknown command {word}; .help lists them")
+            say(f"unknown command {word}; .help lists them")
         elif statement.strip():
             self._print(statement)
 
@@ -151,6 +151,3 @@ class Prompt:
     def _print(self, query: str) -> None:
         print_query(self._connection, query, self._form, sys.stdout)
         sys.stdout.flush()
-
-    def _narrate(self, text: str) -> None:
-        print(text, file=sys.stderr)  # noqa: T201 - narration

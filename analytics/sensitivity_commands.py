@@ -1,11 +1,10 @@
 """The command ``sensitivity``: what other readings of the definitions would change."""
 
 import argparse
-import sys
 import time
 
 from recorder.address import store_address
-from recorder.output import FORMATS
+from recorder.output import FORMATS, say
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -40,16 +39,12 @@ def sensitivity_command(options: argparse.Namespace) -> int:
     begun_s = time.monotonic()
 
     def show(number: int, count: int, reading: Reading) -> None:
-        _narrate(f"{time.monotonic() - begun_s:5.1f} s  {number} of {count}: {reading}")
+        say(f"{time.monotonic() - begun_s:5.1f} s  {number} of {count}: {reading}")
 
     changes, tried = sensitivity(read_snapshot(options.store), names, chosen, show)
     columns = [field.name for field in msgspec.structs.fields(Change) if field.name != "parameter"]
     print_rows([msgspec.structs.asdict(change) for change in changes], columns, options.format)
     moved = {change.reading for change in changes}
     if still := [str(reading) for reading in tried if str(reading) not in moved]:
-        _narrate(f"nothing in these tables changes under: {', '.join(still)}")
+        say(f"nothing in these tables changes under: {', '.join(still)}")
     return 0
-
-
-def _narrate(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201 - narration

@@ -1,7 +1,6 @@
 """The command ``generate``: segments and variants of any tasks, recorded in a store."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from generators.making import Makers, add_making_arguments, grounding_of
 from generators.sources import add_source_arguments, source_of
 from recorder.address import place_of, store_address
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
 from runners.model_options import redacted_keys
+from runners.paid_commands import say_failures, say_how_to_go_on
 
 if TYPE_CHECKING:
     from generators.candidates import CandidateSettings
@@ -129,7 +129,7 @@ def chosen_tasks(tasks: Sequence["SourceTask"], options: argparse.Namespace, ben
         verdicts = competent_tasks(options.store, benchmark, tasks=[source.task for source in chosen])
         for verdict in verdicts:
             if not verdict.is_chosen:
-                _say(f"  left out: {verdict.task_id}: {verdict.reason}")
+                say(f"  left out: {verdict.task_id}: {verdict.reason}")
         within_reach = {verdict.task_id for verdict in verdicts if verdict.is_chosen}
         chosen = [source for source in chosen if source.task.task_id in within_reach]
     if not chosen:
@@ -167,22 +167,13 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
     made += sum(len(generation.ready_of(source)) for source in generation.sources)
     owed = len(generation.owed_extractions()) + len(generation.owed_variants())
     work = generation.work
-    _say(
+    say(
         f"{place_of(options.store)}: {made} variants of {len(generation.sources)} tasks; {owed} extractions and "
         f"rewritings left; {work.spent_usd:.4f} USD"
     )
-    for failure in work.failures[:5]:
-        _say(f"  failed: {failure.splitlines()[0]}")
-    if not owed:
-        spec = f'{{ store = "{options.store.resolve()}", experiment = "{name}" }}'
-        _say(f"to run them, in [benchmark] of an experiment file:\n  variants_from = {spec}")
-        return 0
-    limit = (
-        "the cost limit has no room for more; raise --max-cost-usd, and " if work.stop_reason == "cost_limit" else ""
-    )
-    _say(f"{limit}the same command goes on")
-    return 130 if work.stop_reason == "interrupted" else 1
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 - narration
+    say_failures(work)
+    if owed:
+        return say_how_to_go_on(work, "extraction or rewriting")
+    spec = f'{{ store = "{options.store.resolve()}", experiment = "{name}" }}'
+    say(f"to run them, in [benchmark] of an experiment file:\n  variants_from = {spec}")
+    return 0

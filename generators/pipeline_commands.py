@@ -11,6 +11,7 @@ from generators.making import add_making_arguments
 from generators.select_commands import add_quota_arguments
 from generators.sources import add_source_arguments, source_of
 from recorder.address import place_of, store_address
+from recorder.output import say
 
 if TYPE_CHECKING:
     from generators.generation import Generation
@@ -59,7 +60,7 @@ def pipeline_command(options: argparse.Namespace) -> int:
     try:
         selection = anyio.run(_run, options, design, path, tasks)
     except PhaseStopped as stopped:
-        _say(f"lhaw-record: {stopped}")
+        say(f"lhaw-record: {stopped}")
         return 130 if stopped.outcome == "interrupted" else 1
     _write(selection, options, design.name)
     return print_tables(options.store, TABLES, settings=(), form="table", out=sys.stdout)
@@ -113,7 +114,7 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
             ),
             has_controls=options.controls,
             reporter=progress.reporter(),
-            say=_say,
+            say=say,
         )
         return await pipeline.run()
 
@@ -125,8 +126,4 @@ def _write(selection: "Selection", options: argparse.Namespace, name: str) -> No
     write_dataset(options.store, selection.event, out)
     card = out.with_suffix(".md")
     write_card(options.store, selection.event, card, out.name)
-    _say(f"{place_of(options.store)}: {len(selection.chosen)} variants in {out}, its card in {card}")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 - narration
+    say(f"{place_of(options.store)}: {len(selection.chosen)} variants in {out}, its card in {card}")

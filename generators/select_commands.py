@@ -1,14 +1,13 @@
 """The command ``select``: choose a benchmark from the classified variants of a store."""
 
 import argparse
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 
 if TYPE_CHECKING:
     from generators.selection import Selection, Wish
@@ -92,16 +91,16 @@ def _narrate(selection: "Selection", options: argparse.Namespace, wish: "Wish") 
     from generators.selection import REASONS
 
     verb = "would be chosen" if options.dry_run else "chosen before" if selection.is_known else "chosen"
-    _say(
+    say(
         f"{place_of(options.store)}: {len(selection.chosen)} of {len(selection.offered.candidates)} variants {verb} as "
         f"selection {wish.name}; classes by {selection.event.classifier or 'nobody'}"
     )
-    _say(f"of them {selection.unjudged} may be new tasks that no judge has looked at; they count as outcome-critical")
+    say(f"of them {selection.unjudged} may be new tasks that no judge has looked at; they count as outcome-critical")
     for name, count in selection.offered.excluded.items():
-        _say(f"not to be chosen: {count} {name} ({REASONS[name]})")
+        say(f"not to be chosen: {count} {name} ({REASONS[name]})")
     short = ", ".join(f"{name} {count}" for name, count in selection.shortfalls.items())
     if short:
-        _say(f"warning: too few variants of some classes (short by: {short}); no other class fills them up")
+        say(f"warning: too few variants of some classes (short by: {short}); no other class fills them up")
 
 
 def _write(selection: "Selection", options: argparse.Namespace) -> None:
@@ -110,11 +109,11 @@ def _write(selection: "Selection", options: argparse.Namespace) -> None:
     if options.out:
         exported = write_dataset(options.store, selection.event, options.out)
         left_out = (f"left out: {each}" for each in exported.left_out)
-        _say("; ".join([f"{options.out}: {exported.count} rows", *left_out]))
+        say("; ".join([f"{options.out}: {exported.count} rows", *left_out]))
     if options.card:
         name = options.out.name if options.out else f"{selection.event.selection}.json"
         written = write_card(options.store, selection.event, options.card, name)
-        _say(f"{options.card}: the card, with {' and '.join(path.name for path in written[1:])}")
+        say(f"{options.card}: the card, with {' and '.join(path.name for path in written[1:])}")
 
 
 def _percents(text: str) -> dict[str, int]:
@@ -128,7 +127,3 @@ def _percents(text: str) -> dict[str, int]:
     if len(shares) != len(CLASSES) or min(shares) < 0 or sum(shares) != 100:
         raise argparse.ArgumentTypeError(f"{text!r}: write three whole numbers that add up to 100, as 40/30/30")
     return dict(zip(CLASSES, shares, strict=True))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 - narration

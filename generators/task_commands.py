@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from generators.errors import SourceError
 from generators.sources import add_source_arguments, source_of
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 
 if TYPE_CHECKING:
     from generators.protocol import SourceTask
@@ -98,7 +98,7 @@ def check_command(options: argparse.Namespace) -> int:
     print_rows(rows, _CHECK_COLUMNS, options.format)
     errors = len(reading.errors)
     counts = f"{len(reading.tasks)} tasks read, {errors} errors, {len(rows) - errors} warnings"
-    print(counts, file=sys.stderr)  # noqa: T201 - narration
+    say(counts)
     return 1 if errors else 0
 
 

@@ -12,7 +12,7 @@ from recorder import transfer_commands, upkeep_commands
 from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.errors import StoreError
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ def stat_command(options: argparse.Namespace) -> int:
     else:
         print_rows(list(_stat_rows(found)), STAT_COLUMNS, options.format)
     for problem in found.problems:
-        print(problem, file=sys.stderr)  # noqa: T201 - narration
+        say(problem)
     span = f", {_moment(found.first_us)} to {_moment(found.last_us)}" if found.first_us and found.last_us else ""
     each = f", {found.bytes_per_event:.0f} bytes each" if found.bytes_per_event else ""
-    print(f"{found.store}: {found.events:,} events{each}{span}", file=sys.stderr)  # noqa: T201 - narration
+    say(f"{found.store}: {found.events:,} events{each}{span}")
     return 3 if found.is_damaged else 0
 
 
@@ -170,9 +170,8 @@ def verify_command(options: argparse.Namespace) -> int:
             [msgspec.to_builtins(found) for found in report.findings], ("file", "row", "problem"), options.format
         )
     verdict = f"{len(report.findings)} problems" if report.findings else "all good"
-    print(  # noqa: T201 - narration
+    say(
         f"{place_of(options.store)}: {report.events} events in {report.streams} streams, {report.segments} segments "
-        f"and {report.journals} journals; {report.open_streams} streams are open; {verdict}",
-        file=sys.stderr,
+        f"and {report.journals} journals; {report.open_streams} streams are open; {verdict}"
     )
     return 3 if report.findings else 0

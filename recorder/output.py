@@ -1,4 +1,4 @@
-"""Printing rows for people and for programs: one function behind every command's ``--format table|csv|json``."""
+"""What commands print: rows on standard output, as ``--format table|csv|json`` asks, and words on standard error."""
 
 import csv
 import json
@@ -28,6 +28,11 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
         writer.writerows([["" if row.get(name) is None else row[name] for name in columns] for row in rows])
     else:
         _print_table(rows, columns, out)
+
+
+def say(text: str) -> None:
+    """Tell a person something, on standard error, where it never mixes with data."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], out: TextIO) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
 
 if TYPE_CHECKING:
@@ -73,10 +73,7 @@ def export_command(options: argparse.Namespace) -> int:
             raise StoreError(
                 f"{store.name} has no such events; 'lhaw-record log stat' and 'log tail' show what is there"
             )
-    print(  # noqa: T201 - narration
-        f"{store.name}: {end.events} events in {end.streams} streams and {end.blobs} artifacts exported",
-        file=sys.stderr,
-    )
+    say(f"{store.name}: {end.events} events in {end.streams} streams and {end.blobs} artifacts exported")
     return 0
 
 
@@ -100,20 +97,22 @@ def import_command(options: argparse.Namespace) -> int:
             for each in done
         ]
         print_rows(rows, IMPORT_COLUMNS, options.format)
-    _say("has not ended and was left out; import it when it has", [name for each in done for name in each.open_streams])
+    _name(
+        "has not ended and was left out; import it when it has", [name for each in done for name in each.open_streams]
+    )
     conflicts = [name for each in done for name in each.conflicts]
-    _say(f"is in {place_of(options.store)} with other events; nothing was changed there", conflicts)
+    _name(f"is in {place_of(options.store)} with other events; nothing was changed there", conflicts)
     if missing := sum(each.missing_blobs for each in done):
-        print(f"{missing} artifacts are neither in the import nor in the store", file=sys.stderr)  # noqa: T201 - narration
+        say(f"{missing} artifacts are neither in the import nor in the store")
     return 1 if conflicts else 0
 
 
-def _say(what: str, streams: list[str]) -> None:
+def _name(what: str, streams: list[str]) -> None:
     """Name streams of which something is to be said, the first few in full."""
     for name in streams[:10]:
-        print(f"stream {name} {what}", file=sys.stderr)  # noqa: T201 - narration
+        say(f"stream {name} {what}")
     if len(streams) > 10:
-        print(f"so it is with {len(streams) - 10} more streams; --format json names all", file=sys.stderr)  # noqa: T201
+        say(f"so it is with {len(streams) - 10} more streams; --format json names all")
 
 
 def _target(options: argparse.Namespace) -> "Store | None":

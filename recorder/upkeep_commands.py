@@ -1,12 +1,11 @@
 """The ``log`` commands that keep a store in order: close what a dead process left open, merge small segments."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
 
 if TYPE_CHECKING:
@@ -69,10 +68,9 @@ def compact_command(options: argparse.Namespace) -> int:
         store = Store(options.store) if options.dry_run else _for_writing(options)
         done = compact(store, experiment_id=options.experiment, is_dry_run=options.dry_run, on_progress=progress)
     if done is None:
-        print(  # noqa: T201 - narration
+        say(
             f"lhaw-record: another process is compacting {place_of(options.store)} now and does this work; "
-            "run the same command again when it has ended",
-            file=sys.stderr,
+            "run the same command again when it has ended"
         )
         return 1
     rows = [{**msgspec.structs.asdict(each), "path": str(each.path.relative_to(options.store))} for each in done]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recorder.address import place_of, store_address
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 from runners.arguments import positive
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def run_command(options: argparse.Namespace) -> int:
     if not options.dry_run:
         check_runnable(prepared)
     elif isinstance(prepared.benchmark, DesignedBenchmark):
-        _say(f"{prepared.benchmark.missing}\nIt is of the counts of {prepared.benchmark.source}.")
+        say(f"{prepared.benchmark.missing}\nIt is of the counts of {prepared.benchmark.source}.")
     if options.concurrency is not None:
         experiment = msgspec.structs.replace(prepared.experiment, concurrency=options.concurrency)
         prepared = msgspec.structs.replace(prepared, experiment=experiment)
@@ -112,7 +112,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
-        _say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
+        say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     with Progress(sys.stderr) as progress:
         summary = anyio.run(run_experiment, prepared, root, progress.reporter(), executor)
@@ -151,27 +151,27 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path) ->
     """Say how the run ended and how to go on."""
     place = place_of(root)
     again = _again(options, place)
-    _say(f"{place}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
+    say(f"{place}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
     for outcome in summary.failures[:5]:
         failure = outcome.failure
         assert failure is not None
         trial = f"{outcome.trial.agent.name}, {outcome.trial.condition}, {outcome.trial.task.task_id}"
-        _say(f"  failed at {failure.boundary} ({failure.error_kind}) in {trial}: {failure.message.splitlines()[0]}")
+        say(f"  failed at {failure.boundary} ({failure.error_kind}) in {trial}: {failure.message.splitlines()[0]}")
     if summary.outcome == "interrupted":
-        _say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
+        say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
         return 130
     if summary.outcome == "cost_limit":
-        _say(
+        say(
             "the cost limit has no room for another trial. Raise budget.max_cost_usd in "
             f"{options.experiment}, then:\n  {again}"
         )
         return 1
     owed = [each for each in summary.failures if each.failure and each.failure.is_retry_owed]
     if summary.left and summary.failures and not owed:
-        _say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}")
+        say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}")
         return 1
     if summary.left:
-        _say(f"{summary.left} trials are owed ({summary.blocked} wait for full trials). Try again with:\n  {again}")
+        say(f"{summary.left} trials are owed ({summary.blocked} wait for full trials). Try again with:\n  {again}")
         return 1
     return 0
 
@@ -216,7 +216,3 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
     rows = anyio.run(partial(preflight, options.rows, options.data, has_network=options.network))
     print_rows(rows, PREFLIGHT_COLUMNS, options.format)
     return 0 if any(row["is_runnable"] for row in rows) else 1
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)  # noqa: T201 - narration

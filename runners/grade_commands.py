@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recorder.address import place_of, store_address
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
 from runners.arguments import positive
-from runners.judge_commands import say, writable
+from runners.judge_commands import writable
 from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys
+from runners.paid_commands import say_failures, say_how_to_go_on
 
 if TYPE_CHECKING:
     from runners.regrading.judged import JudgedRegrading
@@ -89,7 +90,7 @@ async def _judge(options: argparse.Namespace, parameters: dict[str, Any]) -> "Ju
     from recorder.redaction import Redactor
     from recorder.store import Store
     from runners.benchmarks.mcp_atlas.judge import ClaimJudge
-    from runners.judging.driver import JudgeSettings
+    from runners.judging.invocation import JudgeSettings
     from runners.models.litellm_library import close_clients
     from runners.regrading.judged import JudgedRegrading
 
@@ -129,14 +130,9 @@ def _conclude(regrading: "JudgedRegrading", options: argparse.Namespace) -> int:
     left = regrading.ledger.total["left"]
     say(
         f"{place_of(options.store)}: {left} trials left, with {regrading.claims_left} claims; "
-        f"{regrading.spent_usd:.4f} USD"
+        f"{regrading.work.spent_usd:.4f} USD"
     )
-    for failure in regrading.failures[:5]:
-        say(f"  failed: {failure.splitlines()[0]}")
-    if not left:
-        return 1 if regrading.ledger.has_refused else 0
-    again = "the same command goes on"
-    if regrading.stop_reason == "cost_limit":
-        again = "the cost limit has no room for another trial; raise --max-cost-usd, and the same command goes on"
-    say(again)
-    return 130 if regrading.stop_reason == "interrupted" else 1
+    say_failures(regrading.work)
+    if left:
+        return say_how_to_go_on(regrading.work, "trial")
+    return 1 if regrading.ledger.has_refused else 0

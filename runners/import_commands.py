@@ -1,14 +1,13 @@
 """The command ``import``: results and datasets of other programs become events of a store."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.output import FORMATS as OUTPUT_FORMATS
-from recorder.output import print_rows
+from recorder.output import print_rows, say
 from recorder.values import CONDITIONS, CONTROL_CONDITIONS
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def import_command(options: argparse.Namespace) -> int:
             is_dry_run=options.dry_run,
         )
     print_rows(list(_rows(done)), COLUMNS, options.format)
-    _say(done, options, experiment_id)
+    _conclude(done, options, experiment_id)
     return 0
 
 
@@ -109,7 +108,7 @@ def _rows(done: "Import") -> list[dict[str, object]]:
     return rows
 
 
-def _say(done: "Import", options: argparse.Namespace, experiment_id: str) -> None:
+def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -> None:
     place = place_of(options.store)
     if done.is_known:
         text = f"{place}: {options.path} was imported before; nothing was added"
@@ -117,4 +116,4 @@ def _say(done: "Import", options: argparse.Namespace, experiment_id: str) -> Non
         verb = "would be added" if options.dry_run else "added"
         text = f"{place}: {done.trials} trials and {done.events} events {verb} as experiment {experiment_id}"
         text += f"; {done.already} trials were there already" if done.already else ""
-    print(text, file=sys.stderr)  # noqa: T201 - narration
+    say(text)

@@ -1,15 +1,15 @@
 """The command ``judge``: let a model say something about trials that are over."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recorder.address import place_of, store_address
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
 from runners.arguments import positive
 from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys
+from runners.paid_commands import say_failures, say_how_to_go_on
 
 if TYPE_CHECKING:
     from recorder.store import Store
@@ -71,7 +71,8 @@ def judge_command(options: argparse.Namespace) -> int:
 
 async def _judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "Driver":
     from recorder.redaction import Redactor
-    from runners.judging.driver import Driver, JudgeSettings
+    from runners.judging.driver import Driver
+    from runners.judging.invocation import JudgeSettings
     from runners.models.litellm_library import close_clients
 
     settings = JudgeSettings(
@@ -118,16 +119,12 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
 
 def _conclude(driver: "Driver", options: argparse.Namespace) -> int:
     """Say how it ended and how to go on."""
-    say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.spent_usd:.4f} USD")
-    for failure in driver.failures[:5]:
-        say(f"  failed: {failure.splitlines()[0]}")
-    if not driver.tally.left:
-        return 0
-    again = "the same command goes on"
-    if driver.stop_reason == "cost_limit":
-        again = "the cost limit has no room for another judgement; raise --max-cost-usd, and the same command goes on"
-    say(again)
-    return 130 if driver.stop_reason == "interrupted" else 1
+    say(
+        f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; "
+        f"{driver.work.spent_usd:.4f} USD"
+    )
+    say_failures(driver.work)
+    return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
 
 
 def writable(root: Path) -> "Store":
@@ -136,8 +133,3 @@ def writable(root: Path) -> "Store":
 
     Store(root)
     return Store.create(root)
-
-
-def say(text: str) -> None:
-    """Print a line on standard error."""
-    print(text, file=sys.stderr)  # noqa: T201 - narration

@@ -1,9 +1,10 @@
 """The command ``bench make-store``: write a synthetic experiment of any size, to measure with."""
 
 import argparse
-import sys
 import time
 from pathlib import Path
+
+from recorder.output import say
 
 SECONDS_BETWEEN_LINES = 5.0
 MOST_SEEDS = 2**31
@@ -46,7 +47,7 @@ def make_store_command(options: argparse.Namespace) -> int:
         writers=options.writers,
         on_events=_Progress(options.events).show,
     )
-    _narrate(
+    say(
         f"{options.store}: {made.events:,} events of {made.trials:,} trials on {made.tasks} tasks and {made.variants} "
         f"variants, in {made.seconds:.0f} s"
     )
@@ -67,11 +68,7 @@ class _Progress:
             return
         self._shown_s = now_s
         seconds = now_s - self._began_s
-        _narrate(f"{seconds:5.0f} s  {events:,} of about {self._wanted:,} events, {events / seconds:,.0f} a second")
-
-
-def _narrate(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201 - narration
+        say(f"{seconds:5.0f} s  {events:,} of about {self._wanted:,} events, {events / seconds:,.0f} a second")
 
 
 class _count:  # noqa: N801 - named as argparse's own types

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recorder.address import store_address
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 
 if TYPE_CHECKING:
     from runners.daemon.messages import Detail, Overview
@@ -85,7 +85,7 @@ def serve_command(make_report: MakeReport, options: argparse.Namespace) -> int:
 
     token = os.environ.get(TOKEN_VARIABLE) or None
     settings = Settings(host=options.host, port=options.port, max_trials=options.max_trials, token=token)
-    anyio.run(serve, options.store, settings, make_report, _say)
+    anyio.run(serve, options.store, settings, make_report, say)
     return 0
 
 
@@ -132,7 +132,7 @@ def requeue_command(options: argparse.Namespace) -> int:
     from runners.daemon.client import client_of
 
     trial_ids = client_of(options.url, options.store).requeue(options.name, _user()).trial_ids
-    _say(f"{options.name}: {len(trial_ids)} trials are attempted again")
+    say(f"{options.name}: {len(trial_ids)} trials are attempted again")
     return 0
 
 
@@ -158,7 +158,7 @@ def _tell(each: "Overview") -> None:
     """Say on standard error how an experiment stands."""
     trials = "not planned yet" if each.planned is None else f"{each.finished} of {each.planned} trials finished"
     words = f"{each.name}: {each.state.replace('_', ' ')}, {trials}, {each.running} running, {each.spent_usd:.4f} USD"
-    _say(words + (f"\n  {each.problem}" if each.problem else ""))
+    say(words + (f"\n  {each.problem}" if each.problem else ""))
 
 
 def _user() -> str:
@@ -167,7 +167,3 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a user id without a name, in a container
         return f"user {os.getuid()}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - narration

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recorder.address import place_of, store_address
-from recorder.output import FORMATS, print_rows
+from recorder.output import FORMATS, print_rows, say
 
 _COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
 
@@ -95,8 +95,8 @@ def install_command(options: argparse.Namespace) -> int:
 
     for named in options.entries:
         spec = load_entry(named, Path())
-        install_entry(spec, entry_path(named, Path()), _say)
-        _say(f"{named}: version {resolved(spec, Path()).found_version or 'not said'}")
+        install_entry(spec, entry_path(named, Path()), say)
+        say(f"{named}: version {resolved(spec, Path()).found_version or 'not said'}")
     return 0
 
 
@@ -109,9 +109,9 @@ def show_command(options: argparse.Namespace) -> int:
     spec = load_entry(options.entry, Path())
     sys.stdout.write(path.read_text(encoding="utf-8"))
     try:
-        _say(f"{path}: version {resolved(spec, Path()).found_version or 'not said'}")
+        say(f"{path}: version {resolved(spec, Path()).found_version or 'not said'}")
     except ExperimentError as error:
-        _say(f"{path}: {error}")
+        say(f"{path}: {error}")
     return 0
 
 
@@ -140,13 +140,9 @@ def wrap_command(options: argparse.Namespace) -> int:
         summary = anyio.run(run_experiment, prepared, options.store, progress.reporter())
     for outcome in summary.failures:
         assert outcome.failure is not None
-        _say(f"failed at {outcome.failure.boundary} ({outcome.failure.error_kind}): {outcome.failure.message}")
+        say(f"failed at {outcome.failure.boundary} ({outcome.failure.error_kind}): {outcome.failure.message}")
     if summary.left:
         return 130 if summary.outcome == "interrupted" else 1
     stream = f"{prepared.plan.trials[-1].trial_id}-1"
-    _say(f"recorded; look at it with:\n  lhaw-record show {shlex.quote(place_of(options.store))} {stream}")
+    say(f"recorded; look at it with:\n  lhaw-record show {shlex.quote(place_of(options.store))} {stream}")
     return 0
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - narration

@@ -1,41 +1,21 @@
 """Runs a judge over a store: several judgements at a time, within a cost limit, leaving out what it has judged."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
-import anyio
 import anyio.to_thread
-import msgspec
 
-from recorder.redaction import Redactor
 from recorder.store import Store
 from recorder.stream import Stream
-from runners.afterwards import Counts, experiments_of, held, recorded_run
+from runners.afterwards import Counts, experiments_of, held
 from runners.asking import ask
 from runners.errors import ModelBoundaryError
+from runners.judging.invocation import JudgeSettings, judge_each
 from runners.judging.protocol import Judging, Subject
 from runners.judging.stored import Stored, load_stored
 from runners.judging.streams import StreamReader
 from runners.judging.tally import Tally, of_agents
-from runners.models.calls import ModelCaller
-from runners.models.protocol import Model
-from runners.models.retry import RetryPolicy
 from runners.paid_work import Job, PaidWork
-
-
-class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Which trials are judged, by what, and what it may take. ``max_cost_usd`` bounds one invocation."""
-
-    model: Model
-    parameters: Mapping[str, Any]
-    config: Mapping[str, Any]
-    redactor: Redactor
-    experiment_id: str | None = None
-    agents: tuple[str, ...] = ()
-    concurrency: int = 4
-    max_cost_usd: float | None = None
-    retry: RetryPolicy = RetryPolicy()
-    request_timeout_s: float = 600.0
 
 
 class Driver:
@@ -58,27 +38,12 @@ class Driver:
         self._store = store
         self._judging = judging
         self._settings = settings
-        self._work = PaidWork(
+        self.work = PaidWork(
             concurrency=settings.concurrency,
             max_cost_usd=settings.max_cost_usd,
             on_change=lambda _: on_change(self),
         )
         self.tally = Tally(())
-
-    @property
-    def spent_usd(self) -> float:
-        """What this invocation has paid so far."""
-        return self._work.spent_usd
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why no more judgements begin, if somebody or something stopped them."""
-        return self._work.stop_reason
-
-    @property
-    def failures(self) -> list[str]:
-        """What went wrong, one message for each judgement that failed."""
-        return self._work.failures
 
     async def run(self) -> None:
         """Judge what is not judged yet. The first interrupt lets running judgements end, the second stops them.
@@ -94,40 +59,19 @@ class Driver:
             subjects = of_agents(self._judging.subjects(stored), self._settings.agents)
             self.tally = Tally(subjects)
             left = [subject for subject in subjects if not subject.is_judged]
-            reader = StreamReader(self._store, snapshot)
-            for experiment_id in sorted({subject.last.experiment_id for subject in left}):
-                if self.stop_reason is None:
-                    here = [subject for subject in left if subject.last.experiment_id == experiment_id]
-                    await self._run_one(experiment_id, here, stored, reader)
+            by_experiment = {
+                experiment_id: [subject for subject in left if subject.last.experiment_id == experiment_id]
+                for experiment_id in sorted({subject.last.experiment_id for subject in left})
+            }
+            job = partial(self._job, stored, StreamReader(self._store, snapshot))
+            await judge_each(self._store, by_experiment, self._settings, self.work, job)
 
-    async def _run_one(
-        self, experiment_id: str, subjects: Sequence[Subject], stored: Stored, reader: StreamReader
-    ) -> None:
-        """Judge the subjects of one experiment, in a stream of its own."""
-        counts = Counts(len(subjects))
-        settings = self._settings
-        async with recorded_run(
-            self._store, experiment_id, settings.config, counts, redactor=settings.redactor
-        ) as stream:
-            jobs = (self._job(subject, stored, reader, stream, counts) for subject in subjects)
-            await self._work.run(jobs)
-            counts.outcome = self.stop_reason or ("failed" if counts.failed else "completed")
-
-    def _job(self, subject: Subject, stored: Stored, reader: StreamReader, stream: Stream, counts: Counts) -> Job:
+    def _job(self, stored: Stored, reader: StreamReader, subject: Subject, stream: Stream, counts: Counts) -> Job:
         """One judgement: what it cost, and its place in the counts."""
-        settings = self._settings
 
         async def judge() -> float | None:
             question = await anyio.to_thread.run_sync(self._judging.question, subject, stored, reader)
-            caller = ModelCaller(
-                model=settings.model,
-                recording=stream,
-                role="judge",
-                thread_id=f"judge-{subject.last.stream_id}",
-                parameters=settings.parameters,
-                retry=settings.retry,
-                request_timeout_s=settings.request_timeout_s,
-            )
+            caller = self._settings.caller(stream, subject.last.stream_id)
             is_judged = False
             try:
                 await ask(
@@ -140,7 +84,7 @@ class Driver:
                 )
                 is_judged = True
             except ModelBoundaryError as error:
-                self._work.note_failure(error)
+                self.work.note_failure(error)
             cost_usd = caller.total_usage.cost_usd
             counts.done += is_judged
             counts.failed += not is_judged

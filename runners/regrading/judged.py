@@ -14,12 +14,12 @@ from recorder.reader import read_snapshot
 from recorder.store import Store
 from recorder.stream import Stream
 from recorder.values import Checkpoint, Task
-from runners.afterwards import Counts, experiments_of, held, recorded_run
+from runners.afterwards import Counts, experiments_of, held
 from runners.asking import ask
 from runners.benchmarks.mcp_atlas.claims import ClaimScore, match_claims
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.errors import ModelBoundaryError, NothingUsable
-from runners.judging.driver import JudgeSettings
+from runners.judging.invocation import JudgeSettings, judge_each
 from runners.judging.stored import Stored, StoredTrial, load_stored
 from runners.models.calls import ModelCaller
 from runners.paid_work import Job, PaidWork
@@ -52,26 +52,11 @@ class JudgedRegrading:
         self._judge = judge
         self._settings = settings
         self._total = 0
-        self._work = PaidWork(
+        self.work = PaidWork(
             concurrency=settings.concurrency,
             max_cost_usd=settings.max_cost_usd,
             on_change=lambda work: on_change(work.done, self._total),
         )
-
-    @property
-    def spent_usd(self) -> float:
-        """What this invocation has paid so far."""
-        return self._work.spent_usd
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why no more trials begin, if somebody or something stopped them."""
-        return self._work.stop_reason
-
-    @property
-    def failures(self) -> list[str]:
-        """What went wrong, one message for each claim that got no score."""
-        return self._work.failures
 
     def look(self) -> None:
         """Count what there is to judge, and ask nothing.
@@ -91,20 +76,15 @@ class JudgedRegrading:
             StoreError: Somebody is running one of the experiments.
             RecordingFailed: An event could not be made durable.
         """
-        settings, chosen = self._settings, self._settings.experiment_id
+        chosen = self._settings.experiment_id
         with held(self._store, experiments_of(self._store, chosen)) as snapshot:
             stored = await anyio.to_thread.run_sync(load_stored, snapshot, chosen)
             owed = self._owed(stored)
-            for experiment_id in dict.fromkeys(trial.experiment_id for trial in owed):
-                if self.stop_reason is not None:
-                    continue
-                trials = [trial for trial in owed if trial.experiment_id == experiment_id]
-                counts = Counts(len(trials))
-                async with recorded_run(
-                    self._store, experiment_id, settings.config, counts, redactor=settings.redactor
-                ) as stream:
-                    await self._work.run(self._job(trial, stored, stream, counts) for trial in trials)
-                    counts.outcome = self.stop_reason or ("failed" if counts.failed else "completed")
+            by_experiment = {
+                experiment_id: [trial for trial in owed if trial.experiment_id == experiment_id]
+                for experiment_id in dict.fromkeys(trial.experiment_id for trial in owed)
+            }
+            await judge_each(self._store, by_experiment, self._settings, self.work, partial(self._job, stored))
 
     def _owed(self, stored: Stored) -> list[StoredTrial]:
         owed = self.ledger.owed(stored)
@@ -115,22 +95,14 @@ class JudgedRegrading:
     def _done(self, trial: StoredTrial, stored: Stored) -> Mapping[str, float]:
         return stored.graded.get((trial.stream_id, self._claims.grading_id), {})
 
-    def _job(self, trial: StoredTrial, stored: Stored, stream: Stream, counts: Counts) -> Job:
+    def _job(self, stored: Stored, trial: StoredTrial, stream: Stream, counts: Counts) -> Job:
         """Judge one trial: what it cost, and its place in the counts."""
-        settings, done = self._settings, self._done(trial, stored)
+        done = self._done(trial, stored)
         task = stored.tasks[trial.started.task_digest]
         wanted = [checkpoint for checkpoint in task.checkpoints if checkpoint.checkpoint_id not in done]
 
         async def judge() -> float | None:
-            caller = ModelCaller(
-                model=settings.model,
-                recording=stream,
-                role="judge",
-                thread_id=f"judge-{trial.stream_id}",
-                parameters=settings.parameters,
-                retry=settings.retry,
-                request_timeout_s=settings.request_timeout_s,
-            )
+            caller = self._settings.caller(stream, trial.stream_id)
             events = await self._score(trial, task, wanted, caller)
             regraded = self._claims.regraded(trial, events, done)
             cost_usd = caller.total_usage.cost_usd
@@ -156,7 +128,7 @@ class JudgedRegrading:
             return events
         recorded: list[CheckpointScored] = []
         for checkpoint in wanted:
-            if self.stop_reason == "interrupted":
+            if self.work.stop_reason == "interrupted":
                 break
             try:
                 score = await ask(
@@ -168,7 +140,7 @@ class JudgedRegrading:
                     events=partial(self._events, trial, checkpoint),
                 )
             except ModelBoundaryError as error:
-                self._work.note_failure(error, f"{trial.started.task_id}, claim {checkpoint.checkpoint_id}")
+                self.work.note_failure(error, f"{trial.started.task_id}, claim {checkpoint.checkpoint_id}")
                 if not isinstance(error, NothingUsable):  # the next claim would not reach the model either
                     break
             else:

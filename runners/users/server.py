@@ -5,12 +5,12 @@ their models tools for these, and then the arms of a comparison would differ in 
 """
 
 import secrets
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
+from recorder.output import say
 from recorder.values import Variant
 from runners.errors import UserSimulatorError
 from runners.users.asked import Asked, Handler
@@ -105,7 +105,7 @@ async def serve(
         return
     from runners.users.http import serve_http
 
-    await serve_http(server, port, secrets.token_urlsafe(32), _say)
+    await serve_http(server, port, secrets.token_urlsafe(32), say)
 
 
 def _schema(tool_name: str) -> dict[str, Any]:
@@ -167,8 +167,3 @@ async def _show_life(context: "ServerRequestContext[Any]", every_s: float) -> No
         await anyio.sleep(every_s)
         waited += 1
         await context.session.report_progress(waited)
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from recorder.output import say
 from runners.benchmarks.mcp_atlas.specs import (
     COMPLETE_MARK,
     ServerSpec,
@@ -90,9 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [*(offline if parsed.all else ()), *parsed.servers] or core
     directory = (parsed.directory or servers_directory()).expanduser().resolve()
     try:
-        install_servers(names, directory, lambda line: print(line, file=sys.stderr))  # noqa: T201
+        install_servers(names, directory, say)
     except ExperimentError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        say(f"error: {error}")
         return 1
     print(directory)  # noqa: T201
     return 0

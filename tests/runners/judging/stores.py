@@ -9,9 +9,10 @@ from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.store import Store
 from runners.conversation import Message
-from runners.judging.driver import Driver, JudgeSettings
+from runners.judging.driver import Driver
 from runners.judging.failure_modes import FailureModes
 from runners.judging.flags import JUDGED
+from runners.judging.invocation import JudgeSettings
 from runners.models.litellm_model import LitellmModel
 from runners.models.prices import Price
 from runners.models.protocol import ModelReply, ModelRequest

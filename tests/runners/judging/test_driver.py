@@ -39,7 +39,7 @@ async def test_every_trial_with_questions_is_judged_once(tmp_path):
     assert {verdict.judge for verdict in verdicts} == {JUDGE}
     assert [flag.flag for flag in verdicts[0].flags] == list(JUDGED)
     assert driver.tally.left == 0
-    assert driver.spent_usd == pytest.approx(3 * 0.0012)
+    assert driver.work.spent_usd == pytest.approx(3 * 0.0012)
     run = events_of(store, RunStarted)[-1]
     stream = [each.event for each in read_envelopes(store.root, run.run_id)]
     assert isinstance(stream[0], RunStarted)
@@ -67,13 +67,13 @@ async def test_what_it_took_stands_with_the_trials(tmp_path):
         rows = connection.execute(query).fetchall()
         query = """select n_calls, cost_usd from trial_counts_and_cost
             where purpose = 'judging' and condition = 'ask_user'"""
-        assert connection.execute(query).fetchall() == [(3, pytest.approx(driver.spent_usd))]
+        assert connection.execute(query).fetchall() == [(3, pytest.approx(driver.work.spent_usd))]
     finally:
         connection.close()
     asked = {stream for (_, condition, _, _), stream in written.streams.items() if condition == "ask_user"}
     assert {stream for stream, _, _ in rows} == asked
     assert sorted(calls for _, calls, _ in rows) == [1, 2]
-    assert sum(cost for _, _, cost in rows) == pytest.approx(driver.spent_usd)
+    assert sum(cost for _, _, cost in rows) == pytest.approx(driver.work.spent_usd)
 
 
 async def test_what_is_judged_is_not_judged_again(tmp_path):
@@ -131,7 +131,7 @@ async def test_a_malformed_reply_is_asked_for_once_more(tmp_path):
     assert "it holds no JSON object" in messages[3].content
     assert len(events_of(store, ModelResponded)) - before(store) == 2
     assert len(events_of(store, QuestionJudged)) == 1
-    assert driver.spent_usd == pytest.approx(2 * 0.0012)
+    assert driver.work.spent_usd == pytest.approx(2 * 0.0012)
     run = events_of(store, RunStarted)[-1]
     assert len(rebuild_requests(each.event for each in read_envelopes(store.root, run.run_id))) == 2
 
@@ -146,8 +146,8 @@ async def test_no_verdict_is_ever_made_up(tmp_path):
     store = await on_disk(tmp_path / "store", asking(2))
     async with chat_server(Judge("Hm.", '{"flags": {}}', FLAGS)) as url:
         driver = await judged(store, url, concurrency=1)
-        assert (driver.tally.left, len(driver.failures)) == (1, 1)
-        assert "these flags are missing" in driver.failures[0]
+        assert (driver.tally.left, len(driver.work.failures)) == (1, 1)
+        assert "these flags are missing" in driver.work.failures[0]
         assert len(events_of(store, QuestionJudged)) == 1
         (failed,) = events_of(store, ModelFailed)
         assert (failed.role, failed.error_kind, failed.is_retried) == ("judge", "malformed_verdict", False)
@@ -184,7 +184,7 @@ async def test_a_refused_key_stops_the_run(tmp_path):
     store = await on_disk(tmp_path / "store", asking(3))
     async with ChatServer(Judge(FLAGS), [Fault(kind="unauthorised", times=None)]) as server:
         driver = await judged(store, server.url, concurrency=1)
-    assert (len(server.requests), driver.tally.left, driver.stop_reason) == (1, 3, "failed")
+    assert (len(server.requests), driver.tally.left, driver.work.stop_reason) == (1, 3, "failed")
 
 
 async def test_the_cost_limit_is_kept_and_the_rest_goes_on_later(tmp_path):
@@ -192,7 +192,7 @@ async def test_the_cost_limit_is_kept_and_the_rest_goes_on_later(tmp_path):
     store = await on_disk(tmp_path / "store", asking(3))
     async with ChatServer(Judge(FLAGS)) as server:
         driver = await judged(store, server.url, concurrency=3, max_cost_usd=0.003)
-        assert (len(server.requests), driver.tally.left, driver.stop_reason) == (2, 1, "cost_limit")
+        assert (len(server.requests), driver.tally.left, driver.work.stop_reason) == (2, 1, "cost_limit")
         assert events_of(store, RunFinished)[-1].outcome == "cost_limit"
         again = await judged(store, server.url, max_cost_usd=0.003)
     assert (len(server.requests), again.tally.left) == (3, 0)

@@ -14,7 +14,7 @@ from recorder.redaction import Redactor
 from recorder.values import Checkpoint, Task
 from runners.benchmarks.mcp_atlas.claims import MATCHER
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
-from runners.judging.driver import JudgeSettings
+from runners.judging.invocation import JudgeSettings
 from runners.models.litellm_model import LitellmModel
 from runners.models.retry import RetryPolicy
 from runners.regrading.judged import JudgedRegrading
@@ -177,7 +177,7 @@ async def test_the_judge_is_asked_once_for_each_claim(tmp_path):
     (row,) = regrading.ledger.rows()
     assert (row["graded"], row["left"], row["differing_results"], row["changed_successes"]) == (2, 0, 3, 1)
     assert row["cost_usd"] == pytest.approx(4 * 0.0012)
-    assert (regrading.spent_usd, regrading.claims_left) == (pytest.approx(4 * 0.0012), 0)
+    assert (regrading.work.spent_usd, regrading.claims_left) == (pytest.approx(4 * 0.0012), 0)
     run = events_of(store, RunStarted)[-1]
     stream = [each.event for each in read_envelopes(store.root, run.run_id)]
     assert json.loads(run.config_json)["command"] == "grade"
@@ -226,7 +226,7 @@ async def test_no_score_is_made_up(tmp_path):
         assert [request.messages for request in model.requests[:2]] == [model.messages(0)] * 2
         (row,) = regrading.ledger.rows()
         assert (row["graded"], row["left"], regrading.claims_left) == (0, 1, 1)
-        assert "t, claim c1: the judge gave no verdict in 2 replies" in regrading.failures[0]
+        assert "t, claim c1: the judge gave no verdict in 2 replies" in regrading.work.failures[0]
         assert list(later(store).values()) == [0.0]
         (failed,) = events_of(store, ModelFailed)
         assert (failed.error_kind, "Well." in failed.message) == ("malformed_verdict", True)
@@ -250,7 +250,11 @@ async def test_the_cost_limit_is_kept_and_the_rest_goes_on_later(tmp_path):
     store = await on_disk(tmp_path / "store", answered(RIGHT, HALF, "Nothing."))
     async with ChatServer(Strict()) as server:
         regrading = await judged(store, server.url, concurrency=3, max_cost_usd=0.005)
-        assert (len(server.requests), regrading.ledger.total["left"], regrading.stop_reason) == (4, 1, "cost_limit")
+        assert (len(server.requests), regrading.ledger.total["left"], regrading.work.stop_reason) == (
+            4,
+            1,
+            "cost_limit",
+        )
         assert regrading.claims_left == 2
         again = await judged(store, server.url, max_cost_usd=0.005)
     assert (len(server.requests), again.ledger.total["left"]) == (6, 0)
