@@ -20,7 +20,6 @@ from runners.benchmarks.swebench_pro.scripts import Scripts
 from runners.benchmarks.swebench_pro.task import VERSION, task_of
 from runners.models.replay import Reference, ReferenceCall
 from runners.sandboxes.docker.engine import connected
-from runners.sandboxes.docker.images import ensure_image
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 
 _GOLD = "/tmp/reference.patch"  # noqa: S108  in the agent's container
@@ -129,7 +128,7 @@ class SwebenchProBenchmark:
         assert isinstance(scripts, Scripts), "only what can run is a task"
         image = image_name(instance, setup.image, setup.user)
         async with connected() as client:
-            about = await ensure_image(client, image)
+            about = await docker.images.ensure(client, image)
         provider = docker.with_image(name=image, work_dir=setup.work_dir, is_own_machine=True)
         test_limits = msgspec.structs.replace(
             settings.limits, memory_mb=setup.test_memory_mb or settings.limits.memory_mb

@@ -23,7 +23,7 @@ from runners.benchmarks.tac.options import TacOptions
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.docker.engine import connected
-from runners.sandboxes.docker.images import ensure_image
+from runners.sandboxes.docker.images import Images
 from runners.sandboxes.docker.machine import DockerMachine, open_machine
 from runners.sandboxes.docker.network import internal_network
 from runners.sandboxes.docker.room import MemoryRoom
@@ -78,7 +78,7 @@ def memory_of(options: TacOptions, services: Sequence[str]) -> int:
 
 @asynccontextmanager
 async def open_company(
-    options: TacOptions, services: Sequence[str], image: str, room: MemoryRoom
+    options: TacOptions, services: Sequence[str], image: str, room: MemoryRoom, images: Images
 ) -> AsyncIterator[Company]:
     """Give the company that a task needs, healthy where it is ours; nothing of ours is left at the end.
 
@@ -87,6 +87,7 @@ async def open_company(
         services: Those that the task depends on.
         image: The task's image: its Python runs the control server.
         room: Where containers take their memory.
+        images: Pulls those of the services.
 
     Raises:
         SandboxBoundaryError: A container does not start, or a service does not become healthy.
@@ -99,18 +100,23 @@ async def open_company(
             yield Company(network=options.network, server=options.services_host, addresses=addresses, control=machine)
     else:
         async with AsyncExitStack() as stack:
-            company = await _started(stack, options, addresses, image, room)
+            company = await _started(stack, options, addresses, image, room, images)
             assert company.control is not None
             await company.check(company.control, options.health_seconds)
             yield company
 
 
 async def _started(
-    stack: AsyncExitStack, options: TacOptions, addresses: Mapping[str, str], image: str, room: MemoryRoom
+    stack: AsyncExitStack,
+    options: TacOptions,
+    addresses: Mapping[str, str],
+    image: str,
+    room: MemoryRoom,
+    images: Images,
 ) -> Company:
     """Start every service. All share the network of one container, as those of the original share one host."""
     docker = await stack.enter_async_context(connected())
-    images = {name: (await ensure_image(docker, options.services[name].image))["Id"] for name in addresses}
+    image_ids = {name: (await images.ensure(docker, options.services[name].image))["Id"] for name in addresses}
     network = await stack.enter_async_context(internal_network(docker, has_neighbours=True))
     own = DockerImage(name=image, network=network.name)
     machine = await stack.enter_async_context(open_machine(own, _CONTROL, room, aliases=(options.hostname,)))
@@ -122,7 +128,9 @@ async def _started(
     in_background = 'python3 -c "$0" serve "$1" > /dev/null 2>&1 &'
     argv = ["/bin/sh", "-c", in_background, _inside(), canonical_json(addresses).decode()]
     await machine.run(argv, timeout_s=_START_S)
-    return Company(network=network.name, server=options.hostname, addresses=addresses, images=images, control=machine)
+    return Company(
+        network=network.name, server=options.hostname, addresses=addresses, images=image_ids, control=machine
+    )
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,6 @@ from runners.benchmarks.tac.hiding import take_out
 from runners.benchmarks.tac.options import TacOptions
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.engine import connected
-from runners.sandboxes.docker.images import ensure_image
 from runners.sandboxes.docker.machine import DockerMachine
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.room import MemoryRoom
@@ -52,18 +51,18 @@ class Opening(msgspec.Struct, frozen=True):
         provider, services, options = docker_of(settings, "tac"), self.published.services, self.options
         image = options.image_of(self.task.task_id)
         async with connected() as docker:
-            image_id = (await ensure_image(docker, image))["Id"]
+            image_id = (await provider.images.ensure(docker, image))["Id"]
         total_mb = settings.limits.memory_mb + memory_of(options, services)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(turn(options.services_host if services else ""))
             # All memory at once: trials that hold one part each would wait for each other for ever.
             await stack.enter_async_context(provider.room.hold(total_mb))
             room = MemoryRoom(total_mb, _nobody)
-            company = await stack.enter_async_context(open_company(options, services, image, room))
+            company = await stack.enter_async_context(open_company(options, services, image, room, provider.images))
             own = provider.with_image(
                 name=image, work_dir=options.work_dir, is_own_machine=True, network=company.network
             )
-            agents = DockerSandboxProvider(own.image, room)
+            agents = DockerSandboxProvider(own.image, room, provider.images)
             sandbox = await stack.enter_async_context(agents.open(None, settings.limits))
             hidden = await self._initialised(sandbox.machine, company)
             yield TacEnvironment(

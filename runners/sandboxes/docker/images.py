@@ -1,7 +1,9 @@
-"""The image of a sandbox: there already, or pulled with a line for every step, or refused with the next step."""
+"""The images of sandboxes: there already, or pulled with a line for every step, or refused with the next step."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.engine import asked
@@ -26,6 +28,27 @@ _NO_REGISTRY = (
     "the registry cannot be reached; check the network, or bring the image another way: docker load, docker import, or "
     "docker build on the engine's machine"
 )
+
+
+class Images:
+    """The images that a run needs of its engine: pulled at their first use, once however many trials wait for one.
+
+    Args:
+        report: Takes a line whenever a pull comes to a next step.
+    """
+
+    def __init__(self, report: Callable[[str], None] = lambda _: None) -> None:
+        self._report = report
+        self._turns: dict[str, anyio.Lock] = {}
+
+    async def ensure(self, docker: "Docker", image: str) -> dict[str, Any]:
+        """Return what the engine knows of an image, after pulling it if it is not there.
+
+        Raises:
+            SandboxBoundaryError: It cannot be had; the message names the image and the next step.
+        """
+        async with self._turns.setdefault(image, anyio.Lock()):
+            return await ensure_image(docker, image, self._report)
 
 
 async def ensure_image(docker: "Docker", image: str, report: Callable[[str], None] = lambda _: None) -> dict[str, Any]:

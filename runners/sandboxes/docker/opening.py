@@ -6,7 +6,7 @@ from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.docker.containers import memory_of_others_mb, reap
 from runners.sandboxes.docker.engine import asked, connected
-from runners.sandboxes.docker.images import ensure_image
+from runners.sandboxes.docker.images import Images
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.room import MemoryRoom
 from runners.sandboxes.protocol import SandboxLimits
@@ -26,7 +26,8 @@ async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> 
         ExperimentError: The engine or the image is not to be had, or does not do; the message has the next step.
     """
     try:
-        provider = DockerSandboxProvider(image, await _prepared(image, report))
+        images = Images(report)
+        provider = DockerSandboxProvider(image, await _prepared(image, images, report), images)
         async with provider.open(None, _TRY) as sandbox:
             result = await sandbox.run_bash("echo works")
     except SandboxBoundaryError as error:
@@ -41,7 +42,7 @@ async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> 
     return provider
 
 
-async def _prepared(image: DockerImage, report: Callable[[str], None]) -> MemoryRoom:
+async def _prepared(image: DockerImage, images: Images, report: Callable[[str], None]) -> MemoryRoom:
     """Clear away, have the image, and return the room on the engine's machine."""
     async with connected() as docker:
         async with asked("the Docker Engine cannot be asked"):
@@ -49,7 +50,7 @@ async def _prepared(image: DockerImage, report: Callable[[str], None]) -> Memory
         reaped = await reap(docker)
         if reaped:
             report(f"removed {reaped} containers and networks of runs that were killed")
-        await ensure_image(docker, image.name, report)
+        await images.ensure(docker, image.name)
     return MemoryRoom(int(about["MemTotal"] * _SHARE_OF_MEMORY) >> 20, _used_by_others_mb)
 
 

@@ -15,6 +15,7 @@ from runners.sandboxes.docker.attach import Attachment
 from runners.sandboxes.docker.config import AGENT_HOME, DockerImage, agent_config, container_config
 from runners.sandboxes.docker.containers import created
 from runners.sandboxes.docker.engine import asked, connected
+from runners.sandboxes.docker.images import Images
 from runners.sandboxes.docker.machine import DockerMachine
 from runners.sandboxes.docker.room import MemoryRoom
 from runners.sandboxes.driven import DrivenSandbox
@@ -38,13 +39,15 @@ class DockerSandboxProvider:
     Args:
         image: The image and how agents find themselves in it.
         room: Bounds how many are open at once; shared by all providers of a run.
+        images: Pulls the images that benchmarks need besides; shared like the room.
     """
 
     kind = "docker"
 
-    def __init__(self, image: DockerImage, room: MemoryRoom) -> None:
+    def __init__(self, image: DockerImage, room: MemoryRoom, images: Images) -> None:
         self.image = image
         self.room = room
+        self.images = images
 
     def with_image(self, **changes: Any) -> "DockerSandboxProvider":
         """Return a provider of another image on the same engine, for benchmarks whose tasks have their own.
@@ -52,7 +55,7 @@ class DockerSandboxProvider:
         Args:
             changes: Fields of :class:`runners.sandboxes.docker.config.DockerImage` that differ.
         """
-        return DockerSandboxProvider(msgspec.structs.replace(self.image, **changes), self.room)
+        return DockerSandboxProvider(msgspec.structs.replace(self.image, **changes), self.room, self.images)
 
     @asynccontextmanager
     async def open(

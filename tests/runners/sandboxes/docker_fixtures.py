@@ -6,6 +6,7 @@ import pytest
 
 from runners.sandboxes.channel import ControlChannel
 from runners.sandboxes.docker.config import DockerImage
+from runners.sandboxes.docker.images import Images
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.room import MemoryRoom
 from tests.support.docker import BASE_IMAGE, docker, engine_address, engine_problem
@@ -25,9 +26,10 @@ async def nobody_else():
     return 0
 
 
-def make_provider(**image):
-    """Return a provider of the base image with room for many."""
-    return DockerSandboxProvider(DockerImage(**{"name": BASE_IMAGE, **image}), MemoryRoom(16_000, nobody_else))
+def make_provider(report=lambda _: None, **image):
+    """Return a provider of the base image with room for many; ``report`` takes lines while images are pulled."""
+    name = {"name": BASE_IMAGE, **image}
+    return DockerSandboxProvider(DockerImage(**name), MemoryRoom(16_000, nobody_else), Images(report))
 
 
 def own_names(*options):

@@ -1,10 +1,11 @@
 """Images that are not there yet: pulled with progress from a registry, or refused with the next step."""
 
+import anyio
 import pytest
 
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.engine import connected
-from runners.sandboxes.docker.images import PullProgress, ensure_image, pull_refusal
+from runners.sandboxes.docker.images import Images, PullProgress, ensure_image, pull_refusal
 from tests.runners.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401
 from tests.support.docker import BASE_IMAGE, docker
 from tests.support.image_registry import image_registry
@@ -26,6 +27,23 @@ async def test_an_image_is_pulled_with_progress():
     assert name in pulled["RepoTags"]
     assert lines[0] == f"pulling the image {name}"
     assert all(line.startswith(f"pulling the image {name}") for line in lines)
+
+
+@pytest.mark.docker
+@needs_engine
+async def test_an_image_that_many_wait_for_is_pulled_once():
+    """Trials of one task that open at the same time wait for one pull, and its progress is told once."""
+    with image_registry() as address:
+        name = f"{address}/test/image:1"
+        lines = []
+        images = Images(lines.append)
+        try:
+            async with connected() as client, anyio.create_task_group() as tasks:
+                for _ in range(5):
+                    tasks.start_soon(images.ensure, client, name)
+        finally:
+            docker("rmi", name)
+    assert lines.count(f"pulling the image {name}") == 1
 
 
 @pytest.mark.docker

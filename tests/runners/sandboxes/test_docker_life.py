@@ -22,6 +22,7 @@ from runners.sandboxes.select import provider
 from tests.contracts.test_sandboxes import PROJECT
 from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine, nobody_else, own_names  # noqa: F401
 from tests.support.docker import BASE_IMAGE, docker, private_engine
+from tests.support.image_registry import image_registry
 
 pytestmark = [pytest.mark.docker, needs_engine]
 LIMITS = SandboxLimits(memory_mb=128, processes=40)
@@ -103,7 +104,22 @@ async def test_docker_is_chosen_by_name():
     assert (chosen.kind, chosen.image.cpus, lines) == ("docker", 1.0, [])
     total_bytes = int(docker("info", "--format", "{{.MemTotal}}").stdout)
     assert chosen.room.capacity_mb == int(total_bytes * 0.8) >> 20
-    assert chosen.with_image(name="other:1").room is chosen.room
+    other = chosen.with_image(name="other:1")
+    assert (other.room, other.images) == (chosen.room, chosen.images)
+
+
+async def test_images_of_tasks_are_pulled_where_the_run_can_be_seen():
+    """What a benchmark pulls in the middle of a run goes to the same place as what the run pulls at its start."""
+    lines = []
+    chosen = await provider("docker", DockerImage(name=BASE_IMAGE), lines.append)
+    with image_registry() as address:
+        name = f"{address}/test/image:1"
+        try:
+            async with connected() as client:
+                await chosen.with_image(name=name).images.ensure(client, name)
+        finally:
+            docker("rmi", name)
+    assert lines[0] == f"pulling the image {name}"
 
 
 # -- an engine of its own, for what others must not see

@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 import anyio
+import msgspec
 import pytest
 
 from recorder.reader import read_envelopes
@@ -13,7 +14,7 @@ from runners.run import Reporter, prepare, run_experiment
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 from tests.contracts.test_sandboxes import _command_lines
-from tests.runners.sandboxes.docker_fixtures import kill_first_attempt, needs_engine, own_names
+from tests.runners.sandboxes.docker_fixtures import kill_first_attempt, make_provider, needs_engine, own_names
 from tests.runners.swebench_pro.acme import PERL, PYTHON, USER, task_of
 from tests.support.docker import BASE_IMAGE, docker, private_engine
 from tests.support.image_registry import image_registry
@@ -105,7 +106,9 @@ async def test_tests_that_cannot_be_brought_along_are_no_grade(acme, settings, t
 
 
 async def test_an_image_that_is_not_there(acme, settings, tmp_path):
-    """An image that the registry does not have is named, and another attempt would not find it either."""
+    """The pull is told; an image that the registry does not have is named, and another attempt would not find it."""
+    lines = []
+    settings = msgspec.structs.replace(settings, sandbox=make_provider(lines.append))
     with image_registry() as address:
         source = open_swebench_pro(acme.options(image=f"{address}/no/image:{{tag}}"), tmp_path)
         with pytest.raises(
@@ -113,6 +116,7 @@ async def test_an_image_that_is_not_there(acme, settings, tmp_path):
         ) as caught:
             await source.open(task_of(source, PYTHON), settings).__aenter__()
     assert (caught.value.kind, caught.value.is_retry_owed) == ("image_missing", False)
+    assert [line.startswith(f"pulling the image {address}/no/image:acme.ledger") for line in lines] == [True]
     assert own_names() == []
 
 

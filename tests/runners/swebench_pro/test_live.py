@@ -207,7 +207,8 @@ async def test_the_tests_are_not_in_the_agents_container(opened):
 async def test_trials_never_wait_for_each_others_second_container(benchmark, settings):
     """With memory for one container several trials are graded: each closes the agent's before it opens the tests'."""
     room = MemoryRoom(settings.limits.memory_mb, nobody_else)
-    narrow = msgspec.structs.replace(settings, sandbox=DockerSandboxProvider(settings.sandbox.image, room))
+    wide = settings.sandbox
+    narrow = msgspec.structs.replace(settings, sandbox=DockerSandboxProvider(wide.image, room, wide.images))
     graded = []
 
     async def trial():

@@ -18,9 +18,9 @@ pytestmark = [pytest.mark.docker, needs_engine]
 SETTINGS = EnvironmentSettings(sandbox=make_provider(), limits=SandboxLimits(memory_mb=256))
 
 
-def benchmark_of(folder, images, **options):
-    """Open the benchmark of the test task without services: its init script is another one."""
-    tasks = make_folder(folder, services="")
+def benchmark_of(folder, images, needs="", **options):
+    """Open the benchmark of the test task, without services unless it needs some: its init script is another one."""
+    tasks = make_folder(folder, services=needs)
     given = {"folder": str(tasks), "image": images["task"], "init": ["true"], **options}
     return open_tac(given, folder, GraderSpec())
 
@@ -53,6 +53,20 @@ async def test_an_image_that_does_not_begin(tmp_path, images, options, kind, say
             pass
     assert (caught.value.kind, caught.value.is_retry_owed) == (kind, kind != "other_task")
     assert own_names() == []
+
+
+async def test_pulling_an_image_is_told(tmp_path, images):
+    """The images of tasks and of services are large: whoever waits for them sees that they are being pulled."""
+    lines = []
+    settings = msgspec.structs.replace(SETTINGS, sandbox=make_provider(lines.append))
+    with pytest.raises(SandboxBoundaryError):
+        async with opened(tmp_path / "a", images, settings=settings, image="localhost:1/task:1"):
+            pass
+    services = {"owncloud": {"image": "localhost:1/service:1", "health": "http://the-agent-company.com/"}}
+    with pytest.raises(SandboxBoundaryError):
+        async with opened(tmp_path / "b", images, settings=settings, needs="- owncloud", services=services):
+            pass
+    assert lines == ["pulling the image localhost:1/task:1", "pulling the image localhost:1/service:1"]
 
 
 async def test_another_sandbox_is_refused(tmp_path, images):
