@@ -12,8 +12,9 @@ from recorder.values import Task
 from runners.benchmarks.mcp_atlas.availability import Place
 from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark, task_of
 from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
-from runners.benchmarks.mcp_atlas.rows import Row, RowsError, read_rows
+from runners.benchmarks.mcp_atlas.rows import Row, read_rows
 from runners.benchmarks.mcp_atlas.specs import servers_directory
+from runners.benchmarks.published import PublishedError
 
 
 class McpAtlasSource:
@@ -44,7 +45,7 @@ class McpAtlasSource:
         """Return the tasks with every finding; a rows file with a broken row gives no tasks."""
         try:
             rows = read_rows(self._paths)
-        except RowsError as fault:
+        except PublishedError as fault:
             return Reading(tasks=(), findings=(error(str(fault)),))
         files, findings = self._environment()
         tasks, more = self._recorded(rows)

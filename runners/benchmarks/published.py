@@ -12,7 +12,7 @@ from typing import Any
 from recorder.canonical import canonical_json
 from runners.errors import ExperimentError
 
-_CSV_FIELD_LIMIT = 1 << 30  # cells reach hundreds of kB; the csv module's own limit is 131,072
+CSV_FIELD_LIMIT = 1 << 30  # trajectories reach 741,493 characters; the csv module's own limit is 131,072
 RECORD_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 
 
@@ -36,11 +36,20 @@ def read_text(path: Path) -> str:
 
 
 def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every record of a file with its place, ``name, line 3``; gzip is undone where the name ends in ``.gz``.
+    """Yield every record of a file with its place, ``path, line 3``; gzip is undone where the name ends in ``.gz``.
 
     Raises:
-        PublishedError: The file cannot be read, is of no known kind, or a record is none.
+        PublishedError: The file cannot be read, is of no known kind, has no record, or a record is none.
     """
+    is_empty = True
+    for placed in _records(path):
+        is_empty = False
+        yield placed
+    if is_empty:
+        raise PublishedError(f"{path} has no record; get the file again")
+
+
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in RECORD_SUFFIXES:
         raise PublishedError(f"{path} is of no known kind; its name must end in {', '.join(RECORD_SUFFIXES)} (or .gz)")
@@ -51,14 +60,14 @@ def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         except (OSError, EOFError, zlib.error) as error:
             raise PublishedError(f"{path} is no whole gzip file: {error}; get the file again") from error
     if suffix == ".parquet":
-        yield from _parquet_records(path.name, content)
+        yield from _parquet_records(str(path), content)
         return
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PublishedError(f"{path} is not UTF-8 text (byte {error.start}); get the file again") from error
     read = {".csv": _csv_records, ".json": _json_records}.get(suffix, _json_lines)
-    yield from read(path.name, text)
+    yield from read(str(path), text)
 
 
 def check_encodable(cells: Mapping[str, Any]) -> None:
@@ -89,7 +98,7 @@ def _json_lines(name: str, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _json_records(name: str, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    value = _json(name, text)
+    value = _json(name, text) if text.strip() else []
     records = value if isinstance(value, list) else [value]
     for number, record in enumerate(records, start=1):
         place = f"{name}, record {number}"
@@ -110,7 +119,7 @@ def _record(place: str, value: Any) -> dict[str, Any]:
 
 
 def _csv_records(name: str, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    previous = csv.field_size_limit(_CSV_FIELD_LIMIT)
+    previous = csv.field_size_limit(CSV_FIELD_LIMIT)
     try:
         for number, record in enumerate(csv.DictReader(io.StringIO(text, newline=""), strict=True), start=1):
             if None in record or None in record.values():

@@ -14,8 +14,8 @@ from recorder.events import AnyEvent, Skipped
 from recorder.values import Checkpoint, Task, Variant
 from runners.benchmarks.mcp_atlas.cells import parse_claims
 from runners.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of
-from runners.benchmarks.mcp_atlas.rows import CSV_FIELD_LIMIT
 from runners.benchmarks.protocol import CheckpointResult
+from runners.benchmarks.published import CSV_FIELD_LIMIT
 from runners.imports.course import Call, course_of_calls, course_of_turns, is_ask_tool
 from runners.imports.facts import (
     UNKNOWN,

@@ -10,6 +10,7 @@ from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.benchmarks.mcp_atlas.rows import read_rows
 from runners.benchmarks.mcp_atlas.specs import catalog, servers_directory
+from runners.benchmarks.published import PublishedError
 from runners.benchmarks.refusals import decoded
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
@@ -53,7 +54,10 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec | Non
     if grader is not None and grader.judge is not None and grader.kind == "judge":
         wording = (base / chosen.claim_judge).resolve() if chosen.claim_judge else None
         judge = ClaimJudge(wording, grader.judge.model, {**DEFAULT_PARAMETERS, **grader.judge.parameters})
-    rows = read_rows([(base / path).resolve() for path in chosen.rows])
+    try:
+        rows = read_rows([(base / path).resolve() for path in chosen.rows])
+    except PublishedError as error:
+        raise ExperimentError(f"key 'benchmark.rows': {error}") from error
     benchmark = McpAtlasBenchmark(
         rows,
         Place(data=data, servers=servers, stand_ins=chosen.stand_ins, has_network=chosen.allow_network),

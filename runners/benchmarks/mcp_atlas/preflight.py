@@ -72,7 +72,7 @@ async def preflight(
         server; ``is_runnable`` is None for servers, whose ``details`` say what they answered.
 
     Raises:
-        RowsError: A rows file cannot be read.
+        PublishedError: A rows file cannot be read.
         ExperimentError: The data folder is not there.
     """
     rows = read_rows(rows_paths)

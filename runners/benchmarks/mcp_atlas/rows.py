@@ -1,18 +1,14 @@
-"""MCP-Atlas rows as published, in CSV or JSON lines, as typed rows; the rest of the benchmark sees only these."""
+"""MCP-Atlas rows as published, in any kind of file, as typed rows; the rest of the benchmark sees only these."""
 
-import csv
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from runners.benchmarks.mcp_atlas.cells import RecordedCall, parse_claims, parse_names, parse_trajectory
-from runners.errors import ExperimentError
+from runners.benchmarks.published import PublishedError, check_encodable, read_records
 
-# Trajectory cells reach 741,493 characters; the csv module's own limit is 131,072.
-CSV_FIELD_LIMIT = 1 << 30
 _COLUMNS = {
     "task": "task_id",
     "prompt": "prompt",
@@ -39,19 +35,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     required_servers: tuple[str, ...] | None = None
 
 
-class RowsError(ExperimentError):
-    """A rows file cannot be understood; the message names file, row and column."""
-
-
 def read_rows(paths: Sequence[Path]) -> list[Row]:
     """Return the rows of several files in order; a task that occurs twice is merged into its first row.
 
     Raises:
-        RowsError: A file or a cell cannot be read, or two rows of one task differ in prompt or claims.
+        PublishedError: A file or a cell cannot be read, or two rows of one task differ in prompt or claims.
     """
     merged: dict[str, Row] = {}
     for path in paths:
-        for row in _read_file(path):
+        for place, record in read_records(path):
+            row = _row(record, place)
             first = merged.get(row.task_id)
             merged[row.task_id] = row if first is None else _merge(first, row)
     return list(merged.values())
@@ -60,7 +53,7 @@ def read_rows(paths: Sequence[Path]) -> list[Row]:
 def _merge(first: Row, second: Row) -> Row:
     for column in ("prompt", "claims", "enabled_tools"):
         if getattr(first, column) != getattr(second, column):
-            raise RowsError(
+            raise PublishedError(
                 f"task {first.task_id} occurs twice with another {column}: {first.source} and {second.source}; "
                 "leave one of the files out"
             )
@@ -71,55 +64,17 @@ def _merge(first: Row, second: Row) -> Row:
     )
 
 
-def _read_file(path: Path) -> Iterator[Row]:
-    try:
-        records = _json_lines(path) if path.suffix in (".jsonl", ".ndjson") else _csv_records(path)
-        for position, record in records:
-            yield _row(record, f"{path.name}, {position}")
-    except OSError as error:
-        raise RowsError(
-            f"cannot read the rows file {path}: {error.strerror or error}; check `rows` under [benchmark]"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise RowsError(f"{path}: not UTF-8 at byte {error.start}; rows files are UTF-8 text") from error
-
-
-def _csv_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    previous = csv.field_size_limit(CSV_FIELD_LIMIT)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:  # cells hold line ends
-            reader = csv.DictReader(file, strict=True)
-            for number, record in enumerate(reader, start=1):
-                if None in record or None in record.values():
-                    raise RowsError(f"{path.name}, row {number}: the number of cells differs from the header's")
-                yield f"row {number}", record
-    except csv.Error as error:
-        raise RowsError(f"{path.name}: broken CSV: {error}") from error
-    finally:
-        csv.field_size_limit(previous)
-
-
-def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                raise RowsError(f"{path.name}, line {number}: not JSON: {error}") from error
-            if not isinstance(record, dict):
-                raise RowsError(f"{path.name}, line {number}: expected a JSON object, found {type(record).__name__}")
-            yield f"line {number}", record
-
-
 def _row(record: dict[str, Any], source: str) -> Row:
+    try:
+        check_encodable(record)
+    except ValueError as error:
+        raise PublishedError(f"{source}: {error}") from error
     cells = {
         _COLUMNS[key.strip().lower()]: (key, value) for key, value in record.items() if key.strip().lower() in _COLUMNS
     }
     for name in ("task_id", "prompt", "enabled_tools"):
         if name not in cells or cells[name][1] in (None, ""):
-            raise RowsError(f"{source}: no {name.upper()}; columns found: {', '.join(map(str, record))}")
+            raise PublishedError(f"{source}: no {name.upper()}; columns found: {', '.join(map(str, record))}")
 
     def parsed(name: str, parse: Any) -> Any:
         if name not in cells or cells[name][1] in (None, ""):
@@ -128,7 +83,7 @@ def _row(record: dict[str, Any], source: str) -> Row:
         try:
             return parse(value)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise RowsError(f"{source}, column {column}: {error}") from error
+            raise PublishedError(f"{source}, column {column}: {error}") from error
 
     return Row(
         task_id=str(cells["task_id"][1]),

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from runners.benchmarks.published import read_records
+from runners.benchmarks.published import PublishedError, read_records
 from runners.benchmarks.refusals import decoded
 from runners.benchmarks.swebench_pro.benchmark import Setup, SwebenchProBenchmark
 from runners.benchmarks.swebench_pro.instances import Instance, instance_of
@@ -37,7 +37,10 @@ def open_swebench_pro(options: dict[str, Any], base: Path, grader: GraderSpec | 
     folder = (base / chosen.scripts).resolve()
     if not folder.is_dir():
         raise ExperimentError(f"key 'benchmark.scripts': {folder} is no folder; name the published run_scripts")
-    instances = _instances([(base / path).resolve() for path in chosen.instances])
+    try:
+        instances = _instances([(base / path).resolve() for path in chosen.instances])
+    except PublishedError as error:
+        raise ExperimentError(f"key 'benchmark.instances': {error}") from error
     scripts = {each: read_scripts(folder, each) for each in instances}
     setup = Setup(**{name: getattr(chosen, name) for name in Setup.__struct_fields__})
     benchmark = SwebenchProBenchmark(tuple(instances.values()), scripts, setup)
@@ -66,7 +69,5 @@ def _instances(paths: list[Path]) -> dict[str, Instance]:
         for place, record in read_records(path):
             instance = instance_of(record, place)
             if found.setdefault(instance.instance_id, instance) != instance:
-                raise ExperimentError(
-                    f"key 'benchmark.instances': {place}: {instance.instance_id} was there before with other content"
-                )
+                raise PublishedError(f"{place}: {instance.instance_id} was there before with other content")
     return found

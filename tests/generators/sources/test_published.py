@@ -192,9 +192,9 @@ def test_instances(tmp_path):
     reading = SwebenchProSource([path]).read()
     assert [each.task.task_id for each in reading.tasks] == [ROW["instance_id"], "quoted"]
     assert reading.tasks[1].task.prompt.startswith("# It\nleaks.\n\nRequirements:\n")
-    assert messages(reading) == ["rows.jsonl, line 2: fail_to_pass is 3, expected a list of names of tests"]
+    assert messages(reading) == [f"{path}, line 2: fail_to_pass is 3, expected a list of names of tests"]
     assert messages(reading, errors=False) == [
-        "rows.jsonl, line 3: a JSON string stands in problem_statement; what it says is taken"
+        f"{path}, line 3: a JSON string stands in problem_statement; what it says is taken"
     ]
 
 

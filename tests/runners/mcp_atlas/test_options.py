@@ -111,7 +111,7 @@ def test_missing_data_is_named(world):
         ({"data": "data"}, "missing required field `rows`"),
         ({"rows": "rows.jsonl", "data": "data", "row": 1}, "unknown field `row`"),
         ({"rows": "rows.jsonl", "data": "nowhere"}, r"key 'benchmark\.data': .*nowhere is no folder"),
-        ({"rows": "no.csv", "data": "data"}, "cannot read the rows file"),
+        ({"rows": "no.csv", "data": "data"}, "key 'benchmark.rows': cannot read .*no.csv"),
         ({"rows": "rows.jsonl", "data": "data", "stand_ins": ["git"]}, "no stand-in for 'git'"),
         ({"rows": [], "data": 3}, "expected `str`"),
     ],

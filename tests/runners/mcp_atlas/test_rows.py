@@ -6,8 +6,9 @@ import json
 import pytest
 
 from runners.benchmarks.mcp_atlas.cells import parse_claims, parse_names, parse_trajectory
-from runners.benchmarks.mcp_atlas.rows import RowsError, read_rows
+from runners.benchmarks.mcp_atlas.rows import read_rows
 from runners.benchmarks.mcp_atlas.specs import catalog
+from runners.benchmarks.published import PublishedError
 
 TRAJECTORY = [
     {
@@ -81,7 +82,9 @@ def test_a_task_in_two_files_is_one_row(tmp_path):
     (merged,) = read_rows([first, second])
     assert merged.required_servers == ("git",)
     third = write_csv(tmp_path / "c.csv", [row(PROMPT="Another one.")])
-    with pytest.raises(RowsError, match=r"t1 occurs twice with another prompt: a\.csv, row 1 and c\.csv, row 1"):
+    with pytest.raises(
+        PublishedError, match=r"t1 occurs twice with another prompt: \S+/a\.csv, row 1 and \S+/c\.csv, row 1"
+    ):
         read_rows([first, third])
 
 
@@ -143,22 +146,26 @@ def test_names_are_texts_or_objects():
 )
 def test_errors_name_file_row_and_column(tmp_path, cells, message):
     """Somebody with ten thousand rows has to find the one."""
-    with pytest.raises(RowsError, match=message):
+    with pytest.raises(PublishedError, match=message):
         read_rows([write_csv(tmp_path / "bad.csv", [row(**cells)])])
 
 
 def test_broken_files_are_named(tmp_path):
-    """Missing files, other encodings, ragged rows and broken JSON lines say which file and where."""
+    """Missing files, other encodings, ragged rows, broken JSON lines and empty files say which file and where."""
     (tmp_path / "latin.csv").write_bytes(b"TASK,PROMPT,ENABLED_TOOLS\nt,caf\xe9,[]\n")
     (tmp_path / "ragged.csv").write_text("TASK,PROMPT\nt\n")
     (tmp_path / "broken.jsonl").write_text('{"task": "t"\n')
+    (tmp_path / "half.jsonl").write_text('{"task": "t", "prompt": "\\ud83d"}\n')
+    (tmp_path / "empty.csv").write_text("TASK,PROMPT\n")
     for name, message in (
         ("absent.csv", "No such file"),
-        ("latin.csv", "not UTF-8 at byte"),
+        ("latin.csv", "not UTF-8 text"),
         ("ragged.csv", "row 1: the number of cells"),
-        ("broken.jsonl", "line 1: not JSON"),
+        ("broken.jsonl", "line 1 is no JSON"),
+        ("half.jsonl", "line 1: prompt has half of a surrogate pair"),
+        ("empty.csv", "has no record"),
     ):
-        with pytest.raises(RowsError, match=message):
+        with pytest.raises(PublishedError, match=message):
             read_rows([tmp_path / name])
 
 

@@ -122,11 +122,15 @@ def test_every_kind_of_file_gives_the_same_records(tmp_path, name):
         ("a.jsonl.gz", b"no", "is no whole gzip file"),
         ("a.csv", b"a,b\n1\n", "a.csv, row 1: the number of cells"),
         ("a.parquet", b"PAR1", "a.parquet is no Parquet file"),
+        ("a.jsonl", b"\n", "a.jsonl has no record"),
+        ("a.json", b"", "a.json has no record"),
+        ("a.csv", b"a,b\n", "a.csv has no record"),
     ],
 )
 def test_a_file_that_is_damaged_is_named(tmp_path, name, content, message):
-    """The message has the file, the place in it and the next step."""
+    """The message has the file with its folder, the place in it and the next step; an empty file is damaged, too."""
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(PublishedError, match=message):
+    with pytest.raises(PublishedError, match=message) as caught:
         list(read_records(path))
+    assert str(caught.value).startswith(str(path))

@@ -106,7 +106,9 @@ def test_one_instance_in_two_files_must_be_the_same(folder):
     """The same record twice is one instance; another record under the same id names the place."""
     (folder / "j.jsonl").write_text(json.dumps({**WHOLE, "patch": "other"}) + "\n")
     assert len(opened(folder, instances=["i.jsonl", "i.jsonl"]).tasks()) == 1
-    with pytest.raises(ExperimentError, match=r"j\.jsonl, line 1: .* was there before with other content"):
+    with pytest.raises(
+        ExperimentError, match=r"key 'benchmark\.instances': .*j\.jsonl, line 1: .* was there before with other"
+    ):
         opened(folder, instances=["i.jsonl", "j.jsonl"])
 
 
