@@ -36,7 +36,7 @@ from runners.run_record import record_start, run_finished
 from runners.scheduler import Before, RunsTrials, RunSummary, Scheduler
 from runners.scratch import sweep_scratch_folders
 from runners.services import check_scripted_names, simulator_identity
-from runners.variants_from import load_variants, not_here
+from runners.variants_from import is_wanted, load_variants, not_here
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,9 @@ def _offered(experiment: Experiment, base: Path) -> tuple[Benchmark, Sequence[Va
         return designed, designed.variants()
     benchmark = open_benchmark(spec.name, dict(spec.options), base, experiment.grader)
     variants = load_variants(spec, benchmark, base)
-    return benchmark, chosen(design, variants, spec.design_seed) if design else variants
+    if design is None:
+        return benchmark, variants
+    return benchmark, chosen(design, [each for each in variants if is_wanted(each, spec)], spec.design_seed)
 
 
 @contextmanager

@@ -23,6 +23,8 @@ from runners.stored_variants import Offered, StoredVariants, listed
 
 _KEY = "benchmark.variants_from"
 _EXCERPT = 40
+_IMPORTED = "imported-lhaw-dataset"
+"""The experiment that an import of the released dataset makes."""
 
 
 def load_variants(spec: BenchmarkSpec, benchmark: Benchmark, base: Path) -> Sequence[Variant]:
@@ -49,7 +51,7 @@ def load_variants(spec: BenchmarkSpec, benchmark: Benchmark, base: Path) -> Sequ
         counts = Counter(each.variant.benchmark for each in offered)
         there = ", ".join(f"{count} of {name}" for name, count in counts.items()) or "none at all"
         raise ExperimentError(f"key '{_KEY}': {place} has no variants of {benchmark.name}; it has {there}")
-    _check_tasks([each for each in own if _is_wanted(each.variant, spec)], benchmark, place)
+    _check_tasks([each for each in own if is_wanted(each.variant, spec)], benchmark, place)
     return [each.variant for each in own]
 
 
@@ -66,12 +68,25 @@ def not_here(spec: BenchmarkSpec, base: Path) -> str | None:
     if place.is_file() if isinstance(origin, str) else has_store(place):
         return None
     shown = os.path.relpath(place)
-    remedy = (
-        "get the dataset and put it there"
-        if isinstance(origin, str)
-        else f"get the dataset, then run: lhaw-record import lhaw-dataset FILE --store {shlex.quote(shown)}"
-    )
+    remedy = "get the dataset and put it there" if isinstance(origin, str) else _filling(origin, spec.name, shown)
     return f"key '{_KEY}': there is nothing at {shown} yet, so only the plan can be shown; {remedy}"
+
+
+def _filling(origin: StoreSpec, benchmark: str, place: str) -> str:
+    """How the variants come into a store: by an import, by a selection, or by generating them."""
+    store = f"--store {shlex.quote(place)}"
+    if origin.experiment == _IMPORTED:
+        return f"get the dataset, then run: lhaw-record import lhaw-dataset FILE {store}"
+    if origin.experiment is None:
+        chosen = f"--benchmark {benchmark} --name {shlex.quote(str(origin.selection))} {store}"
+        return f"generate and classify variants in it, then run: lhaw-record select {chosen}"
+    return f"make them: lhaw-record generate {benchmark} --from PATH --name {shlex.quote(origin.experiment)} {store}"
+
+
+def is_wanted(variant: Variant, spec: BenchmarkSpec) -> bool:
+    """Return whether the keys ``tasks`` and ``variants`` leave a variant in."""
+    by_task = spec.tasks is None or variant.task_id in spec.tasks
+    return by_task and (spec.variants is None or variant.variant_id in spec.variants)
 
 
 def has_its_classes(root: Path, spec: BenchmarkSpec, base: Path) -> bool:
@@ -86,12 +101,6 @@ def has_its_classes(root: Path, spec: BenchmarkSpec, base: Path) -> bool:
     if not isinstance(origin, StoreSpec) or origin.selection is None:
         return False
     return _root(origin.store, base).resolve() == root.resolve()
-
-
-def _is_wanted(variant: Variant, spec: BenchmarkSpec) -> bool:
-    """Whether the keys ``tasks`` and ``variants`` leave a variant in."""
-    by_task = spec.tasks is None or variant.task_id in spec.tasks
-    return by_task and (spec.variants is None or variant.variant_id in spec.variants)
 
 
 def _of_file(path: Path) -> list[Offered]:

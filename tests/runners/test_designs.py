@@ -45,7 +45,9 @@ def test_a_plan_without_the_data_has_the_published_counts(name, monkeypatch):
     monkeypatch.delenv("LHAW_RECORD_MCP_ATLAS", raising=False)
     prepared = prepare(EXPERIMENTS / f"{name}.toml")
     assert len(prepared.plan.trials) == PLANNED[name]
-    with pytest.raises(ExperimentError, match=r"nothing at .* lhaw-record import lhaw-dataset FILE --store "):
+    is_released = name != "lhaw-severities"
+    command = "import lhaw-dataset FILE" if is_released else "generate tac --from PATH --name tac-candidates"
+    with pytest.raises(ExperimentError, match=rf"nothing at .* lhaw-record {command} --store "):
         check_runnable(prepared)
 
 
@@ -57,6 +59,7 @@ def test_the_plan_says_that_it_is_of_a_design(capsys):
     assert "only the plan can be shown" in shown.err
     assert "of the counts of Ask Early, table 10" in shown.err
     assert '"expected_cost_usd":null' not in shown.out.replace(" ", "")
+    assert "a guess until trials are finished: list price times 150,000 input and 6,000 output tokens" in shown.err
     assert main(["run", file]) == 2
     assert "lhaw-record import lhaw-dataset" in capsys.readouterr().err
 
@@ -201,6 +204,21 @@ def test_a_design_over_variants_that_are_here(tmp_path):
     check_runnable(prepared)
     assert len({trial.variant.variant_id for trial in prepared.plan.trials}) == 5
     assert len({trial.task.task_id for trial in prepared.plan.trials}) == 3
+
+
+@pytest.mark.parametrize("task_id", ["expense-audit", "log-triage"])
+def test_a_design_chooses_among_the_tasks_that_the_file_names(tmp_path, task_id):
+    """``tasks`` narrows what a design may choose from, and never what it has chosen: its counts stay."""
+    (tmp_path / "d.toml").write_text(
+        'source = "here"\n[tasks]\ndesk = 1\n[[cells]]\nbenchmark = "desk"\nvariants = 4\n'
+    )
+    (tmp_path / "e.toml").write_text(
+        f'name = "e"\nconditions = ["underspecified"]\n[benchmark]\nname = "desk"\ntasks = ["{task_id}"]\n'
+        'design = "d.toml"\n[[agents]]\nname = "a"\nmodel = "scripted/never"\n'
+    )
+    trials = prepare(tmp_path / "e.toml").plan.trials
+    assert {trial.task.task_id for trial in trials} == {task_id}
+    assert len({trial.variant.variant_id for trial in trials}) == 4
 
 
 def test_another_seed_deals_otherwise():
