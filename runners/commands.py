@@ -90,7 +90,7 @@ def run_command(options: argparse.Namespace) -> int:
     import anyio
     import msgspec
 
-    from runners.designs import DesignedBenchmark
+    from runners.plan_notes import plan_notes
     from runners.plan_table import plan_columns, plan_rows
     from runners.progress import Progress
     from runners.run import check_runnable, prepare, run_experiment, stored_index
@@ -99,13 +99,13 @@ def run_command(options: argparse.Namespace) -> int:
     prepared = prepare(options.experiment)
     if not options.dry_run:
         check_runnable(prepared)
-    elif isinstance(prepared.benchmark, DesignedBenchmark):
-        say(f"{prepared.benchmark.missing}\nIt is of the counts of {prepared.benchmark.source}.")
     if options.concurrency is not None:
         experiment = msgspec.structs.replace(prepared.experiment, concurrency=options.concurrency)
         prepared = msgspec.structs.replace(prepared, experiment=experiment)
     root = options.store or Path("stores") / prepared.experiment.name
     index = stored_index(prepared, root)
+    for note in plan_notes(prepared, index):
+        _say(note)
     rows = plan_rows(prepared.experiment, prepared.plan, index)
     out = sys.stdout if options.dry_run else sys.stderr
     print_rows([msgspec.to_builtins(row) for row in rows], plan_columns(rows), options.format, out)

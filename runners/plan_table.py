@@ -79,10 +79,19 @@ def _total(rows: Sequence[PlanRow]) -> PlanRow:
     )
 
 
-def _expected_per_trial(agent: AgentSpec, plan: Plan, index: TrialIndex) -> float | None:
+def has_guessed_cost(agent: AgentSpec, plan: Plan, index: TrialIndex) -> bool:
+    """Return whether the shown cost of an agent rests on list prices, because no trial of it has told its own."""
+    return list_prices(agent) is not None and not _known_costs(agent, plan, index)
+
+
+def _known_costs(agent: AgentSpec, plan: Plan, index: TrialIndex) -> list[float]:
     own = [trial.trial_id for trial in plan.trials if trial.agent.name == agent.name]
     costs = [index.finished[trial_id].cost_usd for trial_id in own if trial_id in index.finished]
-    known = [cost for cost in costs if cost is not None]
+    return [cost for cost in costs if cost is not None]
+
+
+def _expected_per_trial(agent: AgentSpec, plan: Plan, index: TrialIndex) -> float | None:
+    known = _known_costs(agent, plan, index)
     if known:
         return sum(known) / len(known)
     prices = list_prices(agent)

@@ -113,6 +113,23 @@ class HasSecrets(Protocol):
         ...
 
 
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A benchmark that knows tasks which cannot run on this machine, or as its options are."""
+
+    def tasks(self) -> Sequence[Task]:
+        """Return the tasks that can."""
+        ...
+
+    def left_out(self) -> Sequence[str]:
+        """Return the ids of those that cannot, in a fixed order."""
+        ...
+
+    def why_not(self, task_id: str) -> str | None:
+        """Return why one of them cannot, also of an id that nobody knows; None where it can."""
+        ...
+
+
 class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the environments of an experiment are opened."""
 

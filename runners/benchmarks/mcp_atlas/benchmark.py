@@ -70,6 +70,10 @@ class McpAtlasBenchmark:
         """Return the tasks of all rows, also of those that cannot run here, in the order of the rows."""
         return [self._task(row) for row in self._rows.values()]
 
+    def left_out(self) -> Sequence[str]:
+        """Return the tasks of rows that cannot run here, in the order of the rows."""
+        return [task_id for task_id, found in self.availability.items() if not found.is_runnable]
+
     def why_not(self, task_id: str) -> str | None:
         """Return why a task of the rows cannot run here, or None; for tasks that somebody asks for by name."""
         if task_id not in self._rows:

@@ -67,6 +67,10 @@ class SwebenchProBenchmark:
         """Return the tasks that can run here, in the order of the instances."""
         return self._tasks
 
+    def left_out(self) -> Sequence[str]:
+        """Return the instances that cannot run here, in their order."""
+        return [instance_id for instance_id in self._instances if self.why_not(instance_id) is not None]
+
     def variants(self) -> Sequence[Variant]:
         """Return nothing: variants are generated or imported."""
         return ()

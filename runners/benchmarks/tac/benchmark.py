@@ -105,12 +105,18 @@ class TacBenchmark:
             return f"it needs {_listed(missing)}; add benchmark.services.{missing[0]} or benchmark.services_host"
         points = sum(each.total for each in self._tasks[task_id].checkpoints)
         graded = published_points().get(task_id, points)
-        if not points or (graded != points and task_id not in options.checkpoints):
+        if not points:
+            return "its checkpoints.md has no points; name those of each checkpoint in benchmark.checkpoints"
+        if graded != points and task_id not in options.checkpoints:
             return (
                 f"its checkpoints.md has {points:g} points and its evaluator grades with {graded:g}; name those of "
                 "each checkpoint in benchmark.checkpoints"
             )
         return None
+
+    def left_out(self) -> Sequence[str]:
+        """Return the tasks that cannot run as the options are, in the order of their names."""
+        return [task_id for task_id in self._published if self.why_not(task_id) is not None]
 
     def variants(self) -> Sequence[Variant]:
         """Return nothing: variants come from elsewhere."""

@@ -11,6 +11,7 @@ from runners.benchmarks.mcp_atlas.claims import MATCHER
 from runners.benchmarks.mcp_atlas.install import install_servers, main
 from runners.benchmarks.mcp_atlas.playbook import cut, playbooks
 from runners.benchmarks.mcp_atlas.specs import SERVERS_VARIABLE, catalog, command_of, installed_version
+from runners.benchmarks.protocol import LeavesOut
 from runners.errors import ExperimentError, ToolBoundaryError
 from runners.experiment import GraderSpec, ModelSpec
 from tests.runners.mcp_atlas.conftest import LIVE_TASKS
@@ -88,6 +89,8 @@ async def test_rows_that_cannot_run_say_why(world, settings, changes, reason):
         assert benchmark.why_not("t2") is None
         return
     assert [task.task_id for task in benchmark.tasks()] == ["t1"]
+    assert isinstance(benchmark, LeavesOut)
+    assert benchmark.left_out() == ["t2"]
     assert reason in benchmark.why_not("t2")
     task = Task(
         benchmark="mcp_atlas", benchmark_version="1", task_id="t2", prompt="", checkpoints=(), environment_digest=""

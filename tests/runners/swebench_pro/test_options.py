@@ -9,6 +9,7 @@ import pytest
 
 from recorder.resources import data_path
 from runners.benchmarks import open_benchmark
+from runners.benchmarks.protocol import LeavesOut
 from runners.benchmarks.published import read_records
 from runners.benchmarks.swebench_pro import instance_of, open_swebench_pro, task_of
 from runners.benchmarks.swebench_pro.images import PUBLISHED_TEMPLATE, PUBLISHED_USER, image_name, published_tag
@@ -100,6 +101,15 @@ def test_nothing_to_run_is_refused_with_the_first_reason(folder):
         ExperimentError, match=r"none of 1 instances can run here; other: .*run_script\.sh cannot be read"
     ):
         opened(folder)
+
+
+def test_instances_that_cannot_run_are_left_out_by_name(folder):
+    """A plan can say which instances it has not, in their order."""
+    rows = [{**WHOLE, "instance_id": each} for each in ("b", "a")]
+    (folder / "i.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (rows[0], WHOLE, rows[1])))
+    benchmark = opened(folder)
+    assert isinstance(benchmark, LeavesOut)
+    assert benchmark.left_out() == ["b", "a"]
 
 
 def test_one_instance_in_two_files_must_be_the_same(folder):

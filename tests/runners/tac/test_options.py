@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lhaw_record import main
 from runners.benchmarks.tac.benchmark import TacBenchmark, open_tac
 from runners.benchmarks.tac.options import read_options
 from runners.errors import ExperimentError
@@ -66,6 +67,28 @@ def test_a_task_runs_where_its_services_are(tmp_path):
         assert [task.task_id for task in benchmark(folder, **options).tasks()] == [TASK]
     gitlab_only = why_not(folder, TASK, **SHARED, only_with=["gitlab"])
     assert gitlab_only == "it needs owncloud, and benchmark.only_with is gitlab"
+
+
+def test_a_plan_says_which_tasks_it_leaves_out(tmp_path, capsys):
+    """Folders that cannot run are counted in the plan, with the reason of each; whoever names tasks has chosen."""
+    make_folder(tmp_path, "one", services="")
+    make_folder(tmp_path, "two", services="- owncloud")
+    make_folder(tmp_path, "three", services="- owncloud")
+    (make_folder(tmp_path, "four", services="") / "four" / "checkpoints.md").write_text("")
+    text = (
+        'name = "few"\nconditions = ["full"]\n[benchmark]\nname = "tac"\nfolder = "tasks"\n'
+        '[[agents]]\nname = "a"\nmodel = "openai/gpt-4.1"\n'
+    )
+    (tmp_path / "e.toml").write_text(text)
+    assert main(["run", str(tmp_path / "e.toml"), "--dry-run"]) == 0
+    assert capsys.readouterr().err.splitlines()[:3] == [
+        "3 of 4 tasks are left out:",
+        "  four: its checkpoints.md has no points; name those of each checkpoint in benchmark.checkpoints",
+        "  three, two: it needs owncloud; add benchmark.services.owncloud or benchmark.services_host",
+    ]
+    (tmp_path / "e.toml").write_text(text.replace('name = "tac"', 'name = "tac"\ntasks = ["one"]'))
+    assert main(["run", str(tmp_path / "e.toml"), "--dry-run"]) == 0
+    assert "left out" not in capsys.readouterr().err
 
 
 def test_points_that_the_evaluator_does_not_grade_with_are_asked_for(tmp_path):
