@@ -10,10 +10,11 @@ from generators.sources.reading import Finding, Reading, error, usable, warning
 from recorder.canonical import canonical_json
 from recorder.values import Task
 from runners.benchmarks.mcp_atlas.availability import Place
-from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark, task_of
+from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
 from runners.benchmarks.mcp_atlas.rows import Row, read_rows
 from runners.benchmarks.mcp_atlas.specs import servers_directory
+from runners.benchmarks.mcp_atlas.task import BENCHMARK, task_of
 from runners.benchmarks.published import PublishedError
 
 
@@ -26,7 +27,7 @@ class McpAtlasSource:
         stand_ins: Servers that a stand-in replaces, as in the experiment whose trials belong to these tasks.
     """
 
-    benchmark = McpAtlasBenchmark.name
+    benchmark = BENCHMARK
 
     def __init__(self, rows: Sequence[Path], data: Path | None = None, stand_ins: Sequence[str] = ()) -> None:
         self._paths = rows

@@ -10,10 +10,10 @@ from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
 
 _OURS = {
-    "desk": "runners.benchmarks.desk:open_desk",
-    "mcp_atlas": "runners.benchmarks.mcp_atlas:open_mcp_atlas",
+    "desk": "runners.benchmarks.desk.benchmark:open_desk",
+    "mcp_atlas": "runners.benchmarks.mcp_atlas.benchmark:open_mcp_atlas",
     "tac": "runners.benchmarks.tac.benchmark:open_tac",
-    "swebench_pro": "runners.benchmarks.swebench_pro:open_swebench_pro",
+    "swebench_pro": "runners.benchmarks.swebench_pro.benchmark:open_swebench_pro",
 }
 BENCHMARKS = tuple(_OURS)
 _WITH_GRADERS = ("mcp_atlas", "tac")

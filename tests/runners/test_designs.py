@@ -3,6 +3,7 @@
 import tomllib
 from collections import Counter
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -49,6 +50,23 @@ def test_a_plan_without_the_data_has_the_published_counts(name, monkeypatch):
     command = "import lhaw-dataset FILE" if is_released else "generate tac --from PATH --name tac-candidates"
     with pytest.raises(ExperimentError, match=rf"nothing at .* lhaw-record {command} --store "):
         check_runnable(prepared)
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_every_published_experiment_fits_its_benchmark(name, tmp_path, monkeypatch):
+    """With the data in place nothing in the file stands in the way: every needed key is there, and the sandbox fits."""
+    for variable in ("LHAW_RECORD_TAC", "LHAW_RECORD_MCP_ATLAS", "LHAW_RECORD_SWEBENCH_PRO"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    for folder in ("tasks", "data", "run_scripts"):
+        (tmp_path / folder).mkdir()
+    experiment = load_experiment(EXPERIMENTS / f"{name}.toml")
+    package = f"runners.benchmarks.{experiment.benchmark.name}"
+    chosen = resolve_name(f"{package}.options:read_options")(experiment.benchmark.options, EXPERIMENTS)
+    assert str(tmp_path) in str(chosen)
+    needs_docker = experiment.benchmark.name != "mcp_atlas"
+    assert (experiment.sandbox.kind == "docker") == needs_docker
+    assert experiment.limits.max_turns == {"mcp_atlas": 20, "tac": 100, "swebench_pro": 250}[experiment.benchmark.name]
+    assert experiment.limits.max_actions == (None if needs_docker else 100)
 
 
 def test_the_plan_says_that_it_is_of_a_design(capsys):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -15,7 +16,8 @@ from runners.benchmarks.desk.registry import desk_tasks
 from runners.benchmarks.desk.template import DeskTask
 from runners.benchmarks.desk.variants import read_variants, variant_of
 from runners.benchmarks.protocol import AskJudge, EnvironmentSettings, Grade, ToolResult
-from runners.errors import GraderError
+from runners.errors import ExperimentError, GraderError
+from runners.experiment import GraderSpec
 from runners.sandboxes.protocol import Sandbox
 from runners.scratch import scratch_folder
 from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
@@ -27,6 +29,18 @@ class _About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     grader: str
     licence: str
+
+
+def open_desk(options: dict[str, Any], base: Path, grader: GraderSpec) -> "DeskBenchmark":
+    """Return the benchmark; nothing about it can be chosen.
+
+    Raises:
+        ExperimentError: It is given an option.
+    """
+    del base, grader
+    if options:
+        raise ExperimentError(f"unknown key 'benchmark.{next(iter(options))}'; desk has no options of its own")
+    return DeskBenchmark()
 
 
 class DeskBenchmark:

@@ -5,33 +5,67 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from recorder.canonical import canonical_json, digest
-from recorder.values import Checkpoint, Task, Variant
+from recorder.values import Task, Variant
 from runners.benchmarks.mcp_atlas.answers import ANSWERS
 from runners.benchmarks.mcp_atlas.availability import Availability, Place, availability
 from runners.benchmarks.mcp_atlas.claims import MATCHER
-from runners.benchmarks.mcp_atlas.confinement import confined, unconfined
-from runners.benchmarks.mcp_atlas.credentials import secrets_of_servers, with_credentials
-from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment, OfferedTool
+from runners.benchmarks.mcp_atlas.credentials import secrets_of_servers
+from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
+from runners.benchmarks.mcp_atlas.options import read_options
+from runners.benchmarks.mcp_atlas.plans import offered_tools, server_plan
 from runners.benchmarks.mcp_atlas.playbook import Playbook, playbooks
-from runners.benchmarks.mcp_atlas.rows import Row
+from runners.benchmarks.mcp_atlas.rows import Row, read_rows
 from runners.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, running_servers
-from runners.benchmarks.mcp_atlas.specs import (
-    ServerSpec,
-    catalog,
-    command_of,
-    installed_version,
-    runtime_roots,
-)
+from runners.benchmarks.mcp_atlas.specs import ServerSpec, installed_version
+from runners.benchmarks.mcp_atlas.task import BENCHMARK, VERSION, task_of
 from runners.benchmarks.mcp_atlas.world import data_digest, private_copy
 from runners.benchmarks.protocol import Artifact, Environment, EnvironmentSettings
+from runners.benchmarks.published import PublishedError
 from runners.benchmarks.refusals import refuse_changed_environment
-from runners.errors import ToolBoundaryError
+from runners.errors import ExperimentError, ToolBoundaryError
+from runners.experiment import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
+from runners.plan import DEFAULT_PARAMETERS
 
-LICENCE = "CC-BY-4.0"
+
+def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "McpAtlasBenchmark":
+    """Return the benchmark that an experiment file describes.
+
+    Args:
+        options: The keys of ``[benchmark]`` that are the benchmark's own.
+        base: The folder of the experiment file.
+        grader: The ``[grader]`` table; without a judge claims are matched deterministically.
+
+    Raises:
+        ExperimentError: An option does not fit, a rows file cannot be used, or no row can run.
+    """
+    chosen = read_options(options, base)
+    judge = None
+    if grader.kind == "judge" and grader.judge is not None:
+        wording = Path(chosen.claim_judge) if chosen.claim_judge else None
+        judge = ClaimJudge(wording, grader.judge.model, {**DEFAULT_PARAMETERS, **grader.judge.parameters})
+    try:
+        rows = read_rows([Path(path) for path in chosen.rows])
+    except PublishedError as error:
+        raise ExperimentError(f"key 'benchmark.rows': {error}") from error
+    place = Place(
+        data=Path(chosen.data),
+        servers=Path(chosen.servers),
+        stand_ins=chosen.stand_ins,
+        has_network=chosen.allow_network,
+    )
+    benchmark = McpAtlasBenchmark(rows, place, judge, is_confined=not chosen.allow_unconfined)
+    if not benchmark.tasks():
+        first = rows[0].task_id
+        raise ExperimentError(
+            f"key 'benchmark.rows': none of {len(rows)} rows can run here; {first}: {benchmark.why_not(first)}; "
+            "`lhaw-record mcp-atlas` shows all of them"
+        )
+    return benchmark
 
 
 class McpAtlasBenchmark:
@@ -44,8 +78,8 @@ class McpAtlasBenchmark:
         is_confined: Whether servers run in bubblewrap; else as plain processes.
     """
 
-    name = "mcp_atlas"
-    version = "1"
+    name = BENCHMARK
+    version = VERSION
     ends_on_text = True
 
     def __init__(
@@ -202,51 +236,6 @@ class McpAtlasBenchmark:
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self._place.data)
-
-
-def task_of(row: Row, environment_digest: str) -> Task:
-    """Return a row as a task, a claim for each checkpoint; the digest is empty where the environment is not known."""
-    return Task(
-        benchmark=McpAtlasBenchmark.name,
-        benchmark_version=McpAtlasBenchmark.version,
-        task_id=row.task_id,
-        prompt=row.prompt,
-        checkpoints=tuple(
-            Checkpoint(checkpoint_id=f"c{number}", label=claim) for number, claim in enumerate(row.claims, start=1)
-        ),
-        environment_digest=environment_digest,
-        licence=LICENCE,
-    )
-
-
-def server_plan(
-    spec: ServerSpec, servers: Path, data: Path, file_mb: int, call_seconds: float, *, is_confined: bool = True
-) -> ServerPlan:
-    """Return how a server is started on a copy of the data.
-
-    Raises:
-        SandboxBoundaryError: It has to be confined and bubblewrap is missing.
-    """
-    command = [with_credentials(part) for part in command_of(spec, servers)]
-    variables = {name: with_credentials(value) for name, value in spec.variables.items()}
-    readable = runtime_roots(spec, servers)
-    process = (
-        confined(command, variables, data, readable, file_mb, has_network=spec.needs_network)
-        if is_confined
-        else unconfined(command, variables, data)
-    )
-    return ServerPlan(name=spec.recorded_name, process=process, call_seconds=call_seconds)
-
-
-def offered_tools(row: Row, servers: dict[str, RunningServer]) -> dict[str, OfferedTool]:
-    """Return the enabled tools of a row that its running servers really list, in the order of the row."""
-    offered = {}
-    for name in row.enabled_tools:
-        split = catalog().split(name)
-        server = servers.get(split[0]) if split else None
-        if split and server and any(tool.name == split[1] for tool in server.tools):
-            offered[name] = OfferedTool(server, split[1])
-    return offered
 
 
 def _playbook(row: Row) -> Playbook | None:

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from runners.benchmarks.mcp_atlas.availability import Place, availability, problems_of
-from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark, server_plan
+from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from runners.benchmarks.mcp_atlas.confinement import has_bubblewrap
 from runners.benchmarks.mcp_atlas.credentials import credentials_of
+from runners.benchmarks.mcp_atlas.plans import server_plan
 from runners.benchmarks.mcp_atlas.rows import Row, read_rows
 from runners.benchmarks.mcp_atlas.server import RunningServer, running_servers
 from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, installed_version, servers_directory

@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -11,13 +12,17 @@ from recorder.canonical import canonical_json, digest
 from recorder.resources import data_path
 from recorder.values import Task, Variant
 from runners.benchmarks.protocol import Artifact, Environment, EnvironmentSettings
+from runners.benchmarks.published import PublishedError
 from runners.benchmarks.refusals import docker_of, refuse_changed_environment
 from runners.benchmarks.swebench_pro.environment import SuitePlan, SwebenchProEnvironment
-from runners.benchmarks.swebench_pro.images import PUBLISHED_TEMPLATE, PUBLISHED_USER, image_name
-from runners.benchmarks.swebench_pro.instances import BENCHMARK, Instance
+from runners.benchmarks.swebench_pro.images import image_name
+from runners.benchmarks.swebench_pro.instances import BENCHMARK, Instance, read_instances
+from runners.benchmarks.swebench_pro.options import Setup, read_options
 from runners.benchmarks.swebench_pro.patch import AgentRepository
-from runners.benchmarks.swebench_pro.scripts import Scripts
+from runners.benchmarks.swebench_pro.scripts import Scripts, read_scripts
 from runners.benchmarks.swebench_pro.task import VERSION, task_of
+from runners.errors import ExperimentError
+from runners.experiment import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
 from runners.sandboxes.docker.engine import connected
 from runners.sandboxes.docker.provider import DockerSandboxProvider
@@ -25,20 +30,32 @@ from runners.sandboxes.docker.provider import DockerSandboxProvider
 _GOLD = "/tmp/reference.patch"  # noqa: S108  in the agent's container
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """How instances are run: the keys of ``[benchmark]`` that are not files.
+def open_swebench_pro(options: dict[str, Any], base: Path, grader: GraderSpec) -> "SwebenchProBenchmark":
+    """Return the benchmark that an experiment file describes.
 
-    ``history`` is what the agent's repository holds: ``past``, nothing that the base commit does not come from, or
-    ``published``, what the image has, the solution's commit included. ``test_memory_mb`` None stands for the
-    experiment's limit.
+    Args:
+        options: The keys of ``[benchmark]`` that are the benchmark's own.
+        base: The folder of the experiment file.
+        grader: Leaves no choice: an instance's own tests grade.
+
+    Raises:
+        ExperimentError: An option does not fit, a file cannot be used, or no instance can run.
     """
-
-    image: str = PUBLISHED_TEMPLATE
-    user: str = PUBLISHED_USER
-    work_dir: str = "/app"
-    history: Literal["past", "published"] = "past"
-    test_seconds: float = 3600.0
-    test_memory_mb: int | None = None
+    del grader
+    chosen = read_options(options, base)
+    try:
+        instances = read_instances([Path(path) for path in chosen.instances])
+    except PublishedError as error:
+        raise ExperimentError(f"key 'benchmark.instances': {error}") from error
+    scripts = {each.instance_id: read_scripts(Path(chosen.scripts), each.instance_id) for each in instances}
+    benchmark = SwebenchProBenchmark(instances, scripts, chosen)
+    if not benchmark.tasks():
+        first = instances[0].instance_id
+        raise ExperimentError(
+            f"key 'benchmark.instances': none of {len(instances)} instances can run here; {first}: "
+            f"{benchmark.why_not(first)}"
+        )
+    return benchmark
 
 
 class SwebenchProBenchmark:
@@ -56,12 +73,10 @@ class SwebenchProBenchmark:
     ends_on_text = False
     needs_sandbox = "docker"
 
-    def __init__(
-        self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: Setup | None = None
-    ) -> None:
+    def __init__(self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: Setup) -> None:
         self._instances = {instance.instance_id: instance for instance in instances}
         self._scripts = scripts
-        self._setup = setup or Setup()
+        self._setup = setup
 
     def tasks(self) -> Sequence[Task]:
         """Return the tasks that can run here, in the order of the instances."""

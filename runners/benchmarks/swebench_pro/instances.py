@@ -1,12 +1,13 @@
 """One published instance as a typed value: texts, and tests as names, in whichever of three ways they are written."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from runners.benchmarks.published import PublishedError, check_encodable
+from runners.benchmarks.published import PublishedError, check_encodable, read_records
 from runners.imports.fields import as_text, literal_or_json, shown
 
 BENCHMARK = "swebench_pro"
@@ -35,6 +36,21 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     test_files: tuple[str, ...] | None = None
     patch: str | None = None
     quoted_columns: tuple[str, ...] = ()
+
+
+def read_instances(paths: Sequence[Path]) -> list[Instance]:
+    """Return the instances of several files in their order; one that two files have must be the same in both.
+
+    Raises:
+        PublishedError: A file cannot be used, or two records of one instance differ.
+    """
+    found: dict[str, Instance] = {}
+    for path in paths:
+        for place, record in read_records(path):
+            instance = instance_of(record, place)
+            if found.setdefault(instance.instance_id, instance) != instance:
+                raise PublishedError(f"{place}: {instance.instance_id} was there before with other content")
+    return list(found.values())
 
 
 def instance_of(record: Mapping[str, Any], place: str) -> Instance:

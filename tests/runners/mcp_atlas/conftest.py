@@ -8,6 +8,7 @@ import pytest
 from runners.benchmarks.mcp_atlas import open_mcp_atlas
 from runners.benchmarks.mcp_atlas.specs import catalog, installed_version, servers_directory
 from runners.benchmarks.protocol import EnvironmentSettings
+from runners.experiment import GraderSpec
 from runners.sandboxes.protocol import SandboxLimits
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "real" / "mcpatlas"
@@ -47,7 +48,7 @@ def core_servers():
 def real_benchmark(real_rows):
     """The benchmark on every published row that is here; the code executor's stand-in allowed."""
     options = {"rows": list(ROWS_FILES), "data": "data", "stand_ins": ["mcp-code-executor"]}
-    return open_mcp_atlas(options, real_rows)
+    return open_mcp_atlas(options, real_rows, GraderSpec())
 
 
 @pytest.fixture

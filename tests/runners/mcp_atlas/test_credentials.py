@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from runners.benchmarks.mcp_atlas import open_mcp_atlas
-from runners.benchmarks.mcp_atlas.benchmark import server_plan
 from runners.benchmarks.mcp_atlas.confinement import confined, unconfined
 from runners.benchmarks.mcp_atlas.credentials import credentials_of, missing_credentials
 from runners.benchmarks.mcp_atlas.install import main
+from runners.benchmarks.mcp_atlas.plans import server_plan
 from runners.benchmarks.mcp_atlas.preflight import preflight
 from runners.benchmarks.mcp_atlas.specs import SERVERS_VARIABLE, catalog
 from runners.errors import ExperimentError
+from runners.experiment import GraderSpec
 
 KEY = "a-key-that-nobody-may-see"
 NAMES = [name for name, spec in catalog().servers.items() if credentials_of(spec)]
@@ -55,7 +56,7 @@ def install(world, name):
 
 def opened(world, **options):
     """The benchmark on that row."""
-    return open_mcp_atlas({"rows": "rows.jsonl", "data": "data", **options}, world)
+    return open_mcp_atlas({"rows": "rows.jsonl", "data": "data", **options}, world, GraderSpec())
 
 
 def test_everything_that_stands_against_a_row_is_said_at_once(world):

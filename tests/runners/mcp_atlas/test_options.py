@@ -50,14 +50,14 @@ def write_rows(folder, **changes):
 
 def test_a_task_from_a_row(world):
     """Claims become checkpoints c1 …; the data, the enabled tools and the servers are in the environment's digest."""
-    benchmark = open_mcp_atlas(write_rows(world), world)
+    benchmark = open_mcp_atlas(write_rows(world), world, GraderSpec())
     (task,) = benchmark.tasks()
     assert [(c.checkpoint_id, c.label, c.total) for c in task.checkpoints] == [("c1", "It says a.", 1.0)]
     assert benchmark.grader == MATCHER
     assert benchmark.system_prompt() == ""
     assert benchmark.ends_on_text
     (world / "data" / "a.txt").write_text("b")
-    (other,) = open_mcp_atlas(write_rows(world), world).tasks()
+    (other,) = open_mcp_atlas(write_rows(world), world, GraderSpec()).tasks()
     assert other.environment_digest != task.environment_digest
     assert benchmark.reference("t1").origin == "published"
     assert benchmark.reference("t2") is None
@@ -83,7 +83,7 @@ async def test_rows_that_cannot_run_say_why(world, settings, changes, reason):
     good = json.loads((world / "rows.jsonl").read_text())
     lines = [json.dumps(good), json.dumps({**good, "task": "t2", **changes})]
     (world / "rows.jsonl").write_text("\n".join(lines))
-    benchmark = open_mcp_atlas({"rows": ["rows.jsonl"], "data": "data"}, world)
+    benchmark = open_mcp_atlas({"rows": ["rows.jsonl"], "data": "data"}, world, GraderSpec())
     if reason is None:
         assert [task.task_id for task in benchmark.tasks()] == ["t1", "t2"]
         assert benchmark.why_not("t2") is None
@@ -105,25 +105,30 @@ def test_missing_data_is_named(world):
     """Paths in a trajectory are looked for in the data folder."""
     (world / "data" / "a.txt").unlink()
     with pytest.raises(ExperimentError, match=r"none of 1 rows can run here; t1: data missing: a\.txt"):
-        open_mcp_atlas(write_rows(world), world)
+        open_mcp_atlas(write_rows(world), world, GraderSpec())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"data": "data"}, "missing required field `rows`"),
-        ({"rows": "rows.jsonl", "data": "data", "row": 1}, "unknown field `row`"),
+        ({"data": "data"}, r"key 'benchmark\.rows' is missing; the keys of mcp_atlas are rows, data"),
+        (
+            {"rows": "rows.jsonl", "data": "data", "row": 1},
+            r"unknown key 'benchmark\.row'; the keys of mcp_atlas are rows",
+        ),
         ({"rows": "rows.jsonl", "data": "nowhere"}, r"key 'benchmark\.data': .*nowhere is no folder"),
         ({"rows": "no.csv", "data": "data"}, "key 'benchmark.rows': cannot read .*no.csv"),
         ({"rows": "rows.jsonl", "data": "data", "stand_ins": ["git"]}, "no stand-in for 'git'"),
-        ({"rows": [], "data": 3}, "expected `str`"),
+        ({"rows": "rows.jsonl", "data": 3}, r"key 'benchmark\.data': expected `str`, got `int`"),
+        ({"rows": ["rows.jsonl", 3], "data": "data"}, r"key 'benchmark\.rows\[1\]': expected `str`"),
+        ({"rows": [], "data": "data"}, r"key 'benchmark\.rows': expected `array` of length >= 1"),
     ],
 )
 def test_options_are_checked(world, options, message):
     """Every mistake names its key or file."""
     write_rows(world)
     with pytest.raises(ExperimentError, match=message):
-        open_mcp_atlas(options, world)
+        open_mcp_atlas(options, world, GraderSpec())
 
 
 def test_the_grader_is_chosen_by_the_experiment(world):
@@ -156,7 +161,7 @@ def test_live_tasks_have_variants_of_two_dimensions_or_more(real_rows, core_serv
         "data": "data",
         "stand_ins": ["mcp-code-executor"],
     }
-    benchmark = open_mcp_atlas(options, real_rows)
+    benchmark = open_mcp_atlas(options, real_rows, GraderSpec())
     prompts = {task.task_id: task.prompt for task in benchmark.tasks()}
     variants = benchmark.variants()
     assert {variant.task_id for variant in variants} == set(LIVE_TASKS) == set(prompts)

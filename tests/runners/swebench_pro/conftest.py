@@ -4,6 +4,7 @@ import pytest
 
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.benchmarks.swebench_pro import open_swebench_pro
+from runners.experiment import GraderSpec
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.sandboxes.docker_fixtures import make_provider
 from tests.runners.swebench_pro.acme import Acme, make, task_of
@@ -27,7 +28,7 @@ def engine(monkeypatch):
 @pytest.fixture
 def benchmark(acme, engine, tmp_path):
     """Return the benchmark of the instances."""
-    return open_swebench_pro(acme.options(), tmp_path)
+    return open_swebench_pro(acme.options(), tmp_path, GraderSpec())
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def opened(benchmark, settings):
     """Return how to open the environment of an instance by its language, with keys of ``[benchmark]`` of its own."""
 
     def open_instance(language, acme=None, **options):
-        source = open_swebench_pro(acme.options(**options), acme.folder) if acme else benchmark
+        source = open_swebench_pro(acme.options(**options), acme.folder, GraderSpec()) if acme else benchmark
         return source.open(task_of(source, language), settings)
 
     return open_instance

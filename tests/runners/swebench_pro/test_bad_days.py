@@ -10,6 +10,7 @@ from recorder.reader import read_envelopes
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.benchmarks.swebench_pro import open_swebench_pro, suite
 from runners.errors import GraderError, SandboxBoundaryError
+from runners.experiment import GraderSpec
 from runners.run import Reporter, prepare, run_experiment
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
@@ -89,7 +90,7 @@ async def test_a_full_pass_is_believed(opened, acme, tmp_path):
 
 async def test_tests_that_cannot_be_brought_along_are_no_grade(acme, settings, tmp_path):
     """Without the commit that has the tests the image does not fit the instance: the trial failed at the grader."""
-    source = open_swebench_pro(acme.options(), tmp_path)
+    source = open_swebench_pro(acme.options(), tmp_path, GraderSpec())
     task = task_of(source, PYTHON)
     broken = acme.rows[PYTHON]["before_repo_set_cmd"].replace(" -- ", "0 -- ")
     text = (
@@ -98,7 +99,7 @@ async def test_tests_that_cannot_be_brought_along_are_no_grade(acme, settings, t
         .replace(acme.rows[PYTHON]["before_repo_set_cmd"].replace("\n", "\\n"), broken.replace("\n", "\\n"))
     )
     (tmp_path / "i.jsonl").write_text(text)
-    source = open_swebench_pro(acme.options(instances=str(tmp_path / "i.jsonl")), tmp_path)
+    source = open_swebench_pro(acme.options(instances=str(tmp_path / "i.jsonl")), tmp_path, GraderSpec())
     async with source.open(task, settings) as environment:
         with pytest.raises(GraderError, match="does not get the files of its tests") as caught:
             await environment.grade("", None)
@@ -110,7 +111,7 @@ async def test_an_image_that_is_not_there(acme, settings, tmp_path):
     lines = []
     settings = msgspec.structs.replace(settings, sandbox=make_provider(lines.append))
     with image_registry() as address:
-        source = open_swebench_pro(acme.options(image=f"{address}/no/image:{{tag}}"), tmp_path)
+        source = open_swebench_pro(acme.options(image=f"{address}/no/image:{{tag}}"), tmp_path, GraderSpec())
         with pytest.raises(
             SandboxBoundaryError, match=r"no/image:acme\.ledger-acme__ledger-\w+ cannot be pulled"
         ) as caught:
@@ -122,7 +123,7 @@ async def test_an_image_that_is_not_there(acme, settings, tmp_path):
 
 async def test_an_image_of_something_else(acme, settings, tmp_path):
     """An image without the instance's commit is refused with git's words, and not tried again."""
-    source = open_swebench_pro(acme.options(work_dir="/usr"), tmp_path)
+    source = open_swebench_pro(acme.options(work_dir="/usr"), tmp_path, GraderSpec())
     with pytest.raises(
         SandboxBoundaryError, match=r"cannot be set to its base commit: .*not a git repository"
     ) as caught:
@@ -192,7 +193,7 @@ async def test_a_full_disk(acme, settings, tmp_path, monkeypatch):
         fill = "dd if=/dev/zero of=/fill bs=1M 2> /dev/null; truncate -s -400K /fill"
         script = f"{fill}; python -m unittest -v tests/test_money.py"
         changed = acme.with_script(tmp_path / "a", PYTHON, "run_script.sh", script)
-        source = open_swebench_pro(changed.options(), tmp_path)
+        source = open_swebench_pro(changed.options(), tmp_path, GraderSpec())
         roomy = EnvironmentSettings(sandbox=settings.sandbox, limits=SandboxLimits(memory_mb=1024))
         async with source.open(task_of(source, PYTHON), roomy) as environment:
             with pytest.raises(GraderError) as caught:

@@ -46,7 +46,7 @@ def write(folder, rows):
 
 def opened(folder, **changes):
     """Open the benchmark of a folder."""
-    return open_swebench_pro({"instances": "i.jsonl", "scripts": "scripts", **changes}, folder)
+    return open_swebench_pro({"instances": "i.jsonl", "scripts": "scripts", **changes}, folder, GraderSpec())
 
 
 def test_an_experiment_file_finds_the_benchmark(folder):
@@ -62,7 +62,8 @@ def test_an_experiment_file_finds_the_benchmark(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"scrips": "x"}, r"unknown field `scrips`; its keys are .*test_seconds.*instances, scripts"),
+        ({"scrips": "x"}, r"unknown key 'benchmark\.scrips'; the keys of swebench_pro are .*instances, scripts"),
+        ({"instances": []}, r"key 'benchmark\.instances': expected `array` of length >= 1"),
         ({"instances": "none.jsonl"}, "cannot read .*none.jsonl"),
         ({"scripts": "none"}, "key 'benchmark.scripts': .*none is no folder"),
         ({"image": "fixed:1"}, r"key 'benchmark.image': 'fixed:1' lacks \{tag\}"),
