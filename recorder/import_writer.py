@@ -5,12 +5,11 @@ import time
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
 from recorder.errors import RecordingFailed
 from recorder.events import Envelope
 from recorder.frames import MAX_BODY_BYTES, record
 from recorder.journal import JournalFile, new_header
+from recorder.packing import packed
 from recorder.recorder import ROTATE_BYTES
 from recorder.seal import seal
 from recorder.store import JournalName, Store
@@ -60,9 +59,10 @@ class ImportWriter:
         """Write a stream; it is durable when the writer is closed.
 
         Raises:
-            RecordingFailed: The disk refuses, or the stream is too large for one commit.
+            RecordingFailed: The disk refuses, or the stream cannot be recorded: it is too large for one commit, or a
+                number in it is.
         """
-        records = [record(msgspec.msgpack.encode(envelope)) for envelope in stream]
+        records = [record(packed(envelope)) for envelope in stream]
         size = sum(map(len, records))
         if size > MAX_BODY_BYTES:
             raise RecordingFailed(f"stream {stream[0].stream_id} has {size} bytes, more than one commit can hold")

@@ -21,6 +21,7 @@ import msgspec
 from recorder.errors import RecordingFailed
 from recorder.events import Envelope
 from recorder.journal import JournalFile, new_header
+from recorder.packing import packed
 from recorder.publisher import Publisher
 from recorder.redaction import Redactor, map_text
 from recorder.seal_child import Sealing, start_child
@@ -69,7 +70,6 @@ class Recorder:
         self.clock = clock or Clock()
         self._redactor = redactor or Redactor()
         self._rotate_bytes = rotate_bytes
-        self._encoder = msgspec.msgpack.Encoder()
         self._pending: list[bytes] = []
         self._waiters: list[asyncio.Future[int]] = []
         self._lock = threading.Lock()
@@ -123,15 +123,18 @@ class Recorder:
         return waiter
 
     def encode(self, envelope: Envelope) -> bytes:
-        """Return the bytes of an envelope, without secrets."""
+        """Return the bytes of an envelope, without secrets.
+
+        Raises:
+            RecordingFailed: It could never be sealed.
+        """
         try:
-            payload = self._encoder.encode(envelope)
+            payload = packed(envelope)
         except UnicodeEncodeError:  # a lone surrogate, which a model may write in JSON, is not UTF-8
             envelope = msgspec.structs.replace(envelope, event=map_text(envelope.event, _valid_unicode))
-            payload = self._encoder.encode(envelope)
+            payload = packed(envelope)
         if self._redactor.hits(payload):
-            cleaned = msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event))
-            payload = self._encoder.encode(cleaned)
+            payload = packed(msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event)))
         return payload
 
     def _open_journal(self, number: int) -> JournalFile:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recorder.digest import CLOSING, with_digest
+from recorder.errors import RecordingFailed
 from recorder.events import AnyEvent, Envelope
 from recorder.frames import record
 from recorder.publisher import DECISIONS
@@ -47,8 +48,17 @@ class Stream:
                 await publisher.published(number)
 
     def records(self, events: Iterable[AnyEvent]) -> list[bytes]:
-        """Return the next events as records; who asks for them submits them, and in this order."""
-        return [record(self._encoded(event)) for event in events]
+        """Return the next events as records; who asks for them submits them, and in this order.
+
+        Raises:
+            RecordingFailed: One of them could never be sealed; the stream is as before.
+        """
+        before = self._sequence, self._chain.copy()
+        try:
+            return [record(self._encoded(event)) for event in events]
+        except RecordingFailed:
+            self._sequence, self._chain = before
+            raise
 
     def _encoded(self, event: AnyEvent) -> bytes:
         recorder = self._recorder

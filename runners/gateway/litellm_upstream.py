@@ -19,7 +19,7 @@ from runners.models.litellm_library import load_litellm, provider_of
 from runners.models.litellm_model import LitellmModel
 from runners.models.litellm_names import OPENAI_COMPATIBLE, unsupported_parameters
 from runners.models.prices import cost_usd
-from runners.models.protocol import ModelError
+from runners.models.protocol import ModelError, token_count
 from runners.models.wire import tool_to_wire
 
 _TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # what their servers do not know, they refuse
@@ -146,7 +146,7 @@ def _bundled_cost_usd(name: str, usage: Usage, body: Body) -> float | None:
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
             cache_read_input_tokens=usage.cached_input_tokens,
-            cache_creation_input_tokens=(body.get("usage") or {}).get("cache_creation_input_tokens") or 0,
+            cache_creation_input_tokens=token_count((body.get("usage") or {}).get("cache_creation_input_tokens")),
         )
     except Exception:  # noqa: BLE001  litellm raises a different class for each way of not knowing a name
         return None

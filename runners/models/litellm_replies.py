@@ -9,7 +9,7 @@ import msgspec
 from recorder.values import Usage
 from runners.conversation import Message, ToolCall
 from runners.models.prices import Price, cost_usd
-from runners.models.protocol import ModelError, ModelReply
+from runners.models.protocol import ModelError, ModelReply, token_count
 
 # litellm invents a random UUID for an id that the server left out; kept, equal runs would record unequal events.
 _INVENTED_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -87,9 +87,9 @@ def _unicode(text: str) -> str:
 def _usage(response: Any, price: Price | None) -> Usage:
     reported = getattr(response, "usage", None)
     details = getattr(reported, "prompt_tokens_details", None)
-    input_tokens = getattr(reported, "prompt_tokens", None) or 0
-    output_tokens = getattr(reported, "completion_tokens", None) or 0
-    cached_input_tokens = getattr(details, "cached_tokens", None) or 0
+    input_tokens = token_count(getattr(reported, "prompt_tokens", None))
+    output_tokens = token_count(getattr(reported, "completion_tokens", None))
+    cached_input_tokens = token_count(getattr(details, "cached_tokens", None))
     if price is None:
         cost = response._hidden_params.get("response_cost")  # litellm's documented place for it
     else:

@@ -7,6 +7,8 @@ import msgspec
 from recorder.values import Usage
 from runners.conversation import Message, ToolDefinition
 
+_MOST_TOKENS = 1 << 53  # JSON carries larger numbers inexactly
+
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request; ``parameters`` are generation parameters by their OpenAI names (temperature, max_tokens, seed)."""
@@ -52,6 +54,12 @@ class ModelError(Exception):
         self.is_retryable = is_retryable
         self.http_status = http_status
         self.retry_after_s = retry_after_s
+
+
+def token_count(value: Any) -> int:
+    """Return a number of tokens as a server reports it; what is absent, or no such number, is 0."""
+    is_number = isinstance(value, int | float) and 0 <= value <= _MOST_TOKENS
+    return int(value) if is_number else 0
 
 
 class Model(Protocol):

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from recorder.errors import StoreError
+from recorder.errors import RecordingFailed, StoreError
 from recorder.events import TrialFailed
 from recorder.reader import read_envelopes, read_snapshot
 from recorder.recorder import Recorder
@@ -90,6 +90,29 @@ async def test_text_that_is_no_unicode_is_recorded(tmp_path):
         stream = recorder.stream("s", trial_id="t", attempt=1)
         await stream.append(finished(1, "half a pair: \ud83d"), failed())
     assert read_envelopes(store.root)[0].event.result == "half a pair: ?"
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, -(2**63) - 1, 10**30])
+async def test_a_number_that_no_segment_could_hold_is_refused(tmp_path, number):
+    """An event that could be journaled and never be sealed is not recorded; its stream and the store stay whole."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp") as recorder:
+        stream = recorder.stream("s", trial_id="t", attempt=1)
+        with pytest.raises(RecordingFailed, match=r"action_started .* more than 64 bits"):
+            await stream.append(finished(0), started(number))
+        await stream.append(finished(1), failed())
+    assert [e.event.action_index for e in read_envelopes(store.root)[:-1]] == [1]
+    assert verify(store.root).findings == ()
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
+async def test_the_largest_numbers_are_recorded(tmp_path, number):
+    """A number at the end of the range is sealed and read back, whatever the text beside it looks like."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp") as recorder:
+        stream = recorder.stream("s", trial_id="t", attempt=1)
+        await stream.append(finished(number, "\u03c0, whose bytes look like the mark of a large number"), failed())
+    assert read_envelopes(store.root)[0].event.action_index == number
 
 
 async def test_a_cancelled_append_leaves_the_stream_whole(tmp_path):

@@ -6,9 +6,9 @@ from typing import Any
 from recorder.values import Usage
 from runners.conversation import Message, ToolCall
 from runners.gateway.wires.chat_requests import read_call
-from runners.gateway.wires.common import count, event, fields, input_of, malformed, object_in, openai_error, text_of
+from runners.gateway.wires.common import event, fields, input_of, malformed, object_in, openai_error, text_of
 from runners.gateway.wires.protocol import Body, WireRequest
-from runners.models.protocol import ModelReply
+from runners.models.protocol import ModelReply, token_count
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"
@@ -38,9 +38,9 @@ def read(body: Body) -> ModelReply:
         ),
         finish_reason=str(choice.get("finish_reason") or "stop"),
         usage=Usage(
-            input_tokens=count(usage.get("prompt_tokens")),
-            output_tokens=count(usage.get("completion_tokens")),
-            cached_input_tokens=count(details.get("cached_tokens")),
+            input_tokens=token_count(usage.get("prompt_tokens")),
+            output_tokens=token_count(usage.get("completion_tokens")),
+            cached_input_tokens=token_count(details.get("cached_tokens")),
         ),
         served_model=body.get("model") or None,
     )

@@ -142,11 +142,6 @@ def object_in(value: Any, what: str) -> dict[str, Any]:
     return value
 
 
-def count(value: Any) -> int:
-    """Return a number of tokens; absent and null are 0."""
-    return int(value) if isinstance(value, int | float) else 0
-
-
 def openai_error(status: int, kind: str, message: str) -> Body:
     """Return a refusal in the words of OpenAI's wires."""
     code = {"context_window": "context_length_exceeded", "rate_limit": "rate_limit_exceeded"}.get(kind)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from recorder.values import Usage
-from runners.gateway.wires.common import count, event, malformed, object_in, object_of
+from runners.gateway.wires.common import event, malformed, object_in, object_of
 from runners.gateway.wires.messages_requests import said_message
 from runners.gateway.wires.protocol import Body, WireRequest
-from runners.models.protocol import ModelReply
+from runners.models.protocol import ModelReply, token_count
 
 _FINISH_REASONS = {
     "end_turn": "stop",
@@ -43,14 +43,15 @@ def read(body: Body) -> ModelReply:
     if not all(call.name for call in message.tool_calls):
         raise malformed("a tool call has no name")
     usage = body.get("usage") or {}
-    cached = count(usage.get("cache_read_input_tokens"))
+    cached = token_count(usage.get("cache_read_input_tokens"))
+    written = token_count(usage.get("cache_creation_input_tokens"))
     reason = str(body.get("stop_reason") or "end_turn")
     return ModelReply(
         message=message,
         finish_reason=_FINISH_REASONS.get(reason, reason),
         usage=Usage(
-            input_tokens=count(usage.get("input_tokens")) + cached + count(usage.get("cache_creation_input_tokens")),
-            output_tokens=count(usage.get("output_tokens")),
+            input_tokens=token_count(usage.get("input_tokens")) + cached + written,
+            output_tokens=token_count(usage.get("output_tokens")),
             cached_input_tokens=cached,
         ),
         served_model=body.get("model") or None,

@@ -5,10 +5,10 @@ from typing import Any
 
 from recorder.values import Usage
 from runners.conversation import ToolCall
-from runners.gateway.wires.common import count, event, input_of, malformed, object_in, openai_error
+from runners.gateway.wires.common import event, input_of, malformed, object_in, openai_error
 from runners.gateway.wires.protocol import Body, OfferedTool, WireRequest
 from runners.gateway.wires.responses_requests import said_message
-from runners.models.protocol import ModelError, ModelReply
+from runners.models.protocol import ModelError, ModelReply, token_count
 
 _ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")
 _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -36,9 +36,9 @@ def read(body: Body) -> ModelReply:
         message=message,
         finish_reason=_REASONS.get(reason, reason) or ("tool_calls" if message.tool_calls else "stop"),
         usage=Usage(
-            input_tokens=count(usage.get("input_tokens")),
-            output_tokens=count(usage.get("output_tokens")),
-            cached_input_tokens=count(details.get("cached_tokens")),
+            input_tokens=token_count(usage.get("input_tokens")),
+            output_tokens=token_count(usage.get("output_tokens")),
+            cached_input_tokens=token_count(details.get("cached_tokens")),
         ),
         served_model=body.get("model") or None,
     )

@@ -228,6 +228,19 @@ async def test_a_provider_that_repeats_its_ids_is_told_apart():
     assert rig.of(ModelResponded)[1].tool_calls[0].call_id == second["tool_calls"][0]["id"]
 
 
+@pytest.mark.parametrize("number", [10**30, 2**63, -5])
+async def test_a_number_of_tokens_that_is_none_counts_as_nothing(number):
+    """A server's nonsense in place of a number of tokens spoils neither the reply nor what can be recorded."""
+    message = {"role": "assistant", "content": "Done."}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    usage = {"prompt_tokens": number, "completion_tokens": 2, "total_tokens": 2}
+    reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "real", "choices": [choice], "usage": usage}
+    async with behind("own", "/v1", Provider(reply), price=PRICE) as rig:
+        answer = await post(rig, PATHS["chat"], chat(user(TASK)))
+    assert answer.json()["choices"][0]["message"]["content"] == "Done."
+    assert [(event.input_tokens, event.output_tokens) for event in rig.of(ModelResponded)] == [(0, 2)]
+
+
 ERRORS = {
     429: ModelError("m: wait", kind="rate_limit", is_retryable=True, http_status=429, retry_after_s=3.0),
     500: ModelError("m: broke", kind="server_error", is_retryable=True, http_status=500),
