@@ -105,7 +105,7 @@ def run_command(options: argparse.Namespace) -> int:
     root = options.store or Path("stores") / prepared.experiment.name
     index = stored_index(prepared, root)
     for note in plan_notes(prepared, index):
-        _say(note)
+        say(note)
     rows = plan_rows(prepared.experiment, prepared.plan, index)
     out = sys.stdout if options.dry_run else sys.stderr
     print_rows([msgspec.to_builtins(row) for row in rows], plan_columns(rows), options.format, out)

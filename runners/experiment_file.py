@@ -9,10 +9,13 @@ from typing import Any
 
 import msgspec
 
+from recorder.packing import LARGEST_INTEGER
 from runners.errors import ExperimentError
 from runners.experiment import Experiment
 from runners.experiment_problems import problems_of
+from runners.key_problems import key_problem
 
+_PAGE = "docs/experiments.md"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -63,7 +66,7 @@ def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None
     try:
         experiment = msgspec.convert(filled, Experiment)
     except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {_readable(str(error))}") from error
+        raise ExperimentError(f"{path}: {key_problem(error, Experiment, _PAGE, filled)}") from error
     problem = next(problems_of(experiment), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")
@@ -71,10 +74,13 @@ def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None
 
 
 def _substitute(value: Any, key: str, path: Path, environment: Mapping[str, str]) -> Any:
+    """Fill in variables, and look at the size of numbers, which ``tomllib`` lets grow for ever."""
     if isinstance(value, dict):
         return {name: _substitute(item, f"{key}.{name}".lstrip("."), path, environment) for name, item in value.items()}
     if isinstance(value, list):
         return [_substitute(item, f"{key}[{index}]", path, environment) for index, item in enumerate(value)]
+    if isinstance(value, int) and not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+        raise ExperimentError(f"{path}: key '{key}': {value} is too large; whole numbers have 64 bits")
     if not isinstance(value, str):
         return value
 
@@ -98,18 +104,3 @@ def _split_benchmark_options(filled: dict[str, Any]) -> None:
         own = ("name", "tasks", "variants", "variants_from", "design", "design_seed")
         options = {key: value for key, value in benchmark.items() if key not in own}
         filled["benchmark"] = {key: benchmark[key] for key in own if key in benchmark} | {"options": options}
-
-
-def _readable(message: str) -> str:
-    """Turn msgspec's words into ours: ``$.agents[0].modle`` becomes ``agents[0].modle``."""
-    text, _, place = message.partition(" - at `$")
-    key = place.rstrip("`").lstrip(".")
-    unknown = re.match(r"Object contains unknown field `(.*)`", text)
-    if unknown:
-        where = f"{key}.{unknown[1]}" if key else unknown[1]
-        return f"unknown key '{where}'; remove it, or see docs/experiments.md for the keys there are"
-    missing = re.match(r"Object missing required field `(.*)`", text)
-    if missing:
-        where = f"{key}.{missing[1]}" if key else missing[1]
-        return f"key '{where}' is missing; add it (docs/experiments.md has an example)"
-    return f"key '{key}': {text[:1].lower()}{text[1:]}"

@@ -1,6 +1,5 @@
 """What benchmarks on foreign ground refuse in the same words: wrong options, variants of the environment."""
 
-import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -8,6 +7,7 @@ import msgspec
 from recorder.values import Variant
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import ExperimentError, SandboxBoundaryError
+from runners.key_problems import key_problem
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 
 Options = TypeVar("Options", bound=msgspec.Struct)
@@ -29,35 +29,9 @@ def decoded(options: dict[str, Any], kind: type[Options], benchmark: str, page: 
         return msgspec.convert(options, kind)
     except msgspec.ValidationError as error:
         raise ExperimentError(
-            f"{_with_key(str(error), options, kind)}; the keys of {benchmark} are "
-            f"{', '.join(kind.__struct_fields__)} ({page})"
+            f"{key_problem(error, kind, page, options, under='benchmark')}; the keys of {benchmark} are "
+            f"{', '.join(kind.__struct_fields__)}"
         ) from error
-
-
-def _with_key(message: str, options: dict[str, Any], kind: type[msgspec.Struct]) -> str:
-    """Turn msgspec's words into ours: ``$.services[...].health`` becomes ``benchmark.services.owncloud.health``."""
-    text, _, place = message.partition(" - at `$")
-    table, is_entry, rest = place.rstrip("`").partition("[...]")
-    entry = f".{_refused_entry(table.lstrip('.'), options, kind)}" if is_entry else ""
-    key = f"benchmark{table}{entry}{rest}"
-    unknown = re.match(r"Object contains unknown field `(.*)`", text)
-    if unknown:
-        return f"unknown key '{key}.{unknown[1]}'"
-    missing = re.match(r"Object missing required field `(.*)`", text)
-    if missing:
-        return f"key '{key}.{missing[1]}' is missing"
-    return f"key '{key}': {text[:1].lower()}{text[1:]}"
-
-
-def _refused_entry(table: str, options: dict[str, Any], kind: type[msgspec.Struct]) -> str:
-    """The name of the first entry of a table that does not fit; msgspec does not tell it."""
-    for name, value in options[table].items():
-        try:
-            msgspec.convert({**options, table: {name: value}}, kind)
-        except msgspec.ValidationError as error:
-            if f"`$.{table}[" in str(error):
-                return str(name)
-    return "..."  # a name itself is wrong, which TOML cannot write
 
 
 def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxProvider:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from runners.errors import ExperimentError
+from runners.key_problems import key_problem
 
 PLACEHOLDERS = (
     "prompt",
@@ -133,13 +134,14 @@ def read_program(path: Path) -> ProgramSpec:
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        spec = msgspec.convert(raw, ProgramSpec)
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise ExperimentError(f"{path}: not valid TOML: {error}") from error
+    try:
+        spec = msgspec.convert(raw, ProgramSpec)
     except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {error}; docs/external-agents.md has the keys of an entry") from error
+        raise ExperimentError(f"{path}: {key_problem(error, ProgramSpec, 'docs/external-agents.md', raw)}") from error
     problem = next(problems_of(spec), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")

@@ -31,6 +31,14 @@ MISTAKES = {
     "duplicate agent": ({"agents": [BALANCED, {**BALANCED, "name": "twin"}]}, ["balanced and twin", "remove one"]),
     "simulator without a model": ({"more": '[user_simulator]\nkind = "llm"'}, ["user_simulator.llm", "add"]),
     "a grader that is not offered": ({"more": '[grader]\nkind = "matcher"'}, ["grader.kind", "desk", "'matcher'"]),
+    "a choice that is not there": (
+        {"agents": [{**BALANCED, "role": "boss"}]},
+        ["key 'agents[0].role': 'boss' is no choice", "evaluated, classifier"],
+    ),
+    "a number that is too large": (
+        {"more": "[limits]\nmax_turns = 9223372036854775808"},
+        ["key 'limits.max_turns'", "64 bits"],
+    ),
     "missing price": (
         {"agents": [{**LOCAL, "model": "unpriced"}], "more": "[budget]\nmax_cost_usd = 1.0"},
         ["price", "input_usd_per_million_tokens"],

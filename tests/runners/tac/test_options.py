@@ -30,7 +30,7 @@ def why_not(folder, task_id, **options):
     ("options", "says"),
     [
         ({"folder": "nowhere"}, "nowhere is no folder"),
-        ({"fodler": "x"}, "unknown key 'benchmark.fodler'; the keys of tac are folder, image, services"),
+        ({"fodler": "x"}, "unknown key 'benchmark.fodler'; .*the keys of tac are folder, image, services"),
         (
             {"services": {"plane": OWN, "owncloud": {**OWN, "health": 3}}},
             r"key 'benchmark\.services\.owncloud\.health': expected `str`, got `int`",

@@ -1,0 +1,57 @@
+"""Mistakes in keys are said with the choices that there are, for every key that has choices."""
+
+import msgspec
+import pytest
+
+from runners.benchmarks.swebench_pro.options import SwebenchProOptions
+from runners.experiment import Experiment
+from runners.external.program import ProgramSpec
+from runners.key_problems import key_problem
+
+PAGE = "docs/page.md"
+AGENT = {"name": "a", "model": "m"}
+WHOLE = {"name": "e", "benchmark": {"name": "desk"}, "agents": [AGENT], "conditions": ["full"]}
+
+
+def said(kind, raw):
+    """What is said about a value of a type that it is not."""
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.convert(raw, kind)
+    return key_problem(caught.value, kind, PAGE, raw)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "key", "choices"),
+    [
+        (Experiment, {**WHOLE, "agents": [AGENT, {**AGENT, "role": "x"}]}, "agents[1].role", "evaluated, classifier"),
+        (Experiment, {**WHOLE, "sandbox": {"kind": "x"}}, "sandbox.kind", "auto, bubblewrap, docker, process"),
+        (Experiment, {**WHOLE, "user_simulator": {"kind": "x"}}, "user_simulator.kind", "exact, dump, llm"),
+        (Experiment, {**WHOLE, "grader": {"kind": "x"}}, "grader.kind", "default, matcher, judge"),
+        (Experiment, {**WHOLE, "oracle_scope": "x"}, "oracle_scope", "task, variant"),
+        (Experiment, {**WHOLE, "ask_notice": "x"}, "ask_notice", "none, paper"),
+        (
+            Experiment,
+            {**WHOLE, "agents": [{**AGENT, "program": {"command": ["a"], "wire": "x"}}]},
+            "agents[0].program.wire",
+            "chat, responses, messages",
+        ),
+        (ProgramSpec, {"command": ["a"], "ask_user": "x"}, "ask_user", "mcp, none"),
+        (SwebenchProOptions, {"instances": ["a"], "scripts": "b", "history": "x"}, "history", "past, published"),
+    ],
+)
+def test_a_choice_that_is_not_there_is_answered_with_those_that_are(kind, raw, key, choices):
+    """The message has the key as one writes it, the value, and every value that it may have."""
+    assert said(kind, raw) == f"key '{key}': 'x' is no choice; there are: {choices}"
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ({**WHOLE, "trials": "x"}, "key 'trials': expected `int`, got `str`"),
+        ({**WHOLE, "agents": [{"name": "a"}]}, f"key 'agents[0].model' is missing; add it ({PAGE} has an example)"),
+        ({**WHOLE, "x": 1}, f"unknown key 'x'; remove it, or see {PAGE} for the keys there are"),
+    ],
+)
+def test_other_mistakes_name_the_key_and_the_remedy(raw, words):
+    """A wrong type, a missing and an unknown key are said in our words."""
+    assert said(Experiment, raw) == words
