@@ -6,6 +6,18 @@ from collections.abc import Iterator
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
 
+# What is written above, below and around the letters of a name: accents, and the signs of vowels of some scripts.
+_MARKS = (
+    r"\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+    r"\u0e31-\u0e3a\u0e47-\u0e4e\u1037-\u103e\u17b4-\u17d3\u3099\u309a"
+)
+
+
+def _with_marks(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern whose classes of letters take their marks too."""
+    return re.compile(pattern.replace(r"[\w", rf"[\w{_MARKS}"))
+
+
 URL = re.compile(r"\b(?:https?|ftp|s3|gs|file)://[^\s<>\"'`\])}]+[^\s<>\"'`\])}.,;:!?*_]")
 QUOTED = re.compile(
     r"`(?P<tick>[^`\n]{1,120})`|\"(?P<double>[^\"\n]{1,160}?)\"|\u201c(?P<curly>[^\u201d\n]{1,160})\u201d"
@@ -13,14 +25,14 @@ QUOTED = re.compile(
     r"|\u201e(?P<low>[^\u201c\u201d\n]{1,160})[\u201c\u201d]"
     r"|(?<![\w'])'(?P<single>[^'\n]{1,120})'(?!\w)|(?<!\w)\u2018(?P<curly_single>[^\u2019\n]{1,120})\u2019(?!\w)"
 )
-PATH = re.compile(
+PATH = _with_marks(
     r"(?<![\w:/.<-])/?(?:[A-Z][\w.-]{0,40}(?: [A-Z][\w.-]{0,40}){0,4}/)+[\w.-]+(?: [\w.-]+){0,4}?\.\w{2,5}\b"
     r"|(?<![\w:/.<-])/?[A-Z][\w.-]{0,40}(?:/[A-Z][\w-]{0,40}(?: [A-Z][\w-]{0,40}){0,4})+/?"
     r"|(?<![\w:/.<@-])(?:~|\.{1,2})?/(?:[\w.@%+-]+/)*[\w.@%+*-]*[\w*/](?!\w)"
     r"|(?<![\w:/.<@-])(?:[\w.@+-]+/)+[\w.@+*-]*[\w*/]"
     r"|\b[A-Za-z]:\\(?:[\w. -]+\\)*[\w.-]*\w"
 )
-FILE = re.compile(r"(?<![\w/@.:\\-])\w[\w.+()-]*\.(?P<ending>[A-Za-z]\w{0,7})(?![\w@(/]|\.\w)")
+FILE = _with_marks(r"(?<![\w/@.:\\-])[\w][\w.+()-]*\.(?P<ending>[A-Za-z]\w{0,7})(?![\w@(/]|\.\w)")
 _ENVIRONMENT = re.compile(r"^\w+://(?:localhost|[\w.-]+:\d+|\d+\.\d+\.\d+\.\d+)(?:[/?#].*)?$|^\w+://[^/]+/?$")
 _SPACED_FILE = re.compile(r"^[^/\n<>|]{1,80}\.(?P<ending>[A-Za-z]\w{0,7})$")
 _ROOTED = re.compile(r"[/~.]|[A-Za-z]:\\")

@@ -112,10 +112,10 @@ class Boundaries:
         if zone is None:
             return True
         own = [hunk for hunk in changes if hunk.start <= zone.end and zone.start <= hunk.end]
-        if any(_WORD.search(hunk.new) for hunk in own):
-            return True
         known = english()
         is_english = known.is_english(self.text[zone.low : zone.high], among_english=known.is_english(self.text[:4000]))
+        if any(self._is_new(word, hunk, is_english=is_english) for hunk in own for word in _WORD.findall(hunk.new)):
+            return True
         value_words = {word.lower() for word in _WORD.findall(segment.value)}
         for hunk in own:
             after = _WORD.match(self.text[hunk.end :].lstrip()[:40])
@@ -124,6 +124,10 @@ class Boundaries:
                 if (is_english and known.is_noun_like(word)) or word.lower() in value_words:
                     return True
         return False
+
+    def _is_new(self, word: str, hunk: Hunk, *, is_english: bool) -> bool:
+        """Return whether a word was put in, and is not the ending or unit that clung to a value in another language."""
+        return is_english or word not in self.text[hunk.start : hunk.end]
 
     def _around(self, hunk: Hunk) -> list[_Zone]:
         """Return the zones that are near enough for a closer look."""

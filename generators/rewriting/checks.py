@@ -29,7 +29,7 @@ _PLACEHOLDER = re.compile(
 _JSON = re.compile(r"^\s*(?:```(?:json)?\s*)?\{\s*\"")
 _RESIDUE = {
     "empty quotes or brackets": re.compile(
-        r"(?<!`)``(?!`)|(?<!\")\"\"(?!\")|\u201c\s*\u201d|(?<!\w)\(\s*\)|(?<=\s)''(?=\s)|`\s+`(?=[\s.,])"
+        r"(?<!`)``(?!`)|(?<!\")\"\"(?!\")|[\u201c\u201e]\s*[\u201d\u201c]|\u300c\s*\u300d|\u300e\s*\u300f|\u300a\s*\u300b|\u00ab\s*\u00bb|(?<!\w)\(\s*\)|(?<=\s)''(?=\s)|`\s+`(?=[\s.,])"
     ),
     "a doubled word": re.compile(r"(?i)\b(the|a|an|in|on|at|to|of|for|from|with|and|or|by|as|is)\s+\1\b"),
     "two articles": re.compile(r"(?i)\b(?:the|an?)\s+(?:the|an?)\s"),

@@ -9,8 +9,10 @@ from typing import Literal
 
 import msgspec
 
+from generators.rewriting.forms import UNSPACED
+
 SpanKind = Literal["same", "removed", "added"]
-_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_TOKEN = re.compile(rf"\s+|[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 _MOST_COMPARISONS = 1_000_000
 _CONTEXT_CHARS = 40
 _MOST_TOKENS_AHEAD = 200

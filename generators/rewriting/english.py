@@ -8,10 +8,13 @@ from pathlib import Path
 
 import msgspec
 
+from generators.rewriting.forms import UNSPACED
 from recorder.resources import data_path
 
 FILE_NAME = "english.toml"
-_NAMES = re.compile(r"`[^`\n]*`|\S*[\w-][_./@\\]\w\S*")
+_NAMES = re.compile(rf"`[^`\n]*`|[^\s{UNSPACED}]*[\w-][_./@\\]\w[^\s{UNSPACED}]*")
+_LETTER = re.compile(r"[^\W\d_]")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f]")
 WORD = re.compile(r"[^\W\d_][\w'\u2019.-]*")
 _CLOSED_CLASSES = (
     "determiners",
@@ -66,26 +69,25 @@ class English(msgspec.Struct, frozen=True, kw_only=True):
     governed: tuple[str, ...]
     function_words: frozenset[str]
 
-    def is_english(self, text: str, *, among_english: bool = False) -> bool:
-        """Return whether enough of the words of a text are English function words; a few words alone always are.
+    def is_english(self, text: str, *, among_english: bool | None = None) -> bool:
+        """Return whether enough of the words of a text are English function words; a few words are what is around them.
 
         Args:
             text: The text.
-            among_english: Whether it is a part of an English text: then any known words count, as in a list item.
+            among_english: Whether it is a part of an English text: then any known words count, as in a list item. None
+                if nothing is around it: then a few Latin words are English.
         """
         prose = _NAMES.sub(" ", text)
-        words = [word.lower() for word in WORD.findall(prose)]
-        letters = sum(character.isalpha() for character in prose)
-        latin = sum(character.isalpha() and character < "\u0250" for character in prose)
-        if latin < letters / 2:
+        if 2 * _count(_LATIN, prose) < _count(_LETTER, prose):
             return False
+        words = [word.lower() for word in WORD.findall(prose)]
         if len(words) < _FEW_WORDS:
-            return True
+            return among_english is not False
         function = sum(word in self.function_words for word in words)
         if function >= _LEAST_SHARE_OF_ENGLISH * len(words):
             return True
         known = sum(word in self.kind_nouns or self.base(word) is not None for word in words)
-        return among_english and function + known >= _LEAST_SHARE_KNOWN * len(words)
+        return bool(among_english) and function + known >= _LEAST_SHARE_KNOWN * len(words)
 
     def is_verb(self, word: str) -> bool:
         """Return whether a word is the base form of a verb of tasks."""
@@ -174,6 +176,10 @@ def any_of(words: Iterable[str]) -> str:
 @cache
 def _any_of(ordered: tuple[str, ...]) -> str:
     return "(?:" + "|".join(r"\s+".join(re.escape(part) for part in each.split()) for each in ordered) + ")"
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    return len(text) - len(pattern.sub("", text))
 
 
 def _is_list(value: object) -> bool:

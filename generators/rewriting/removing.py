@@ -25,6 +25,9 @@ from recorder.values import Segment, Severity
 _MOST_PASSES = 4
 _APART_CHARS = 300
 _SAMPLE_CHARS = 4000
+_NUMBER = re.compile(r"(?:\d{1,3}(?:[., ]\d{3})+|\d+)(?:[.,]\d+)?")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_COUNTED = re.compile(r"[ \t\u00a0]?[^\W\d_]|\.[ \t\u00a0][^\W\d_]")  # 250 EUR, and the ordinal of "14. März"
 _SOFT_FORMS = ("preposition", "participle", "clause", "verb", "gerund")
 
 
@@ -107,7 +110,7 @@ class Remover:
     ) -> list[Edit]:
         value = scene.text[scene.start : scene.end]
         if not scene.is_code and not self._is_english(scene):
-            return [repaired(scene, Edit(start=scene.start, end=scene.end, new=""))]
+            return [self._foreign_edit(scene, segment)]
         thing = thing_of(value, scene.left, segment, self._english, self._wording)
         slot = self._slots.slot(scene, thing)
         phrases = self._wording.severities[severity]
@@ -129,6 +132,21 @@ class Remover:
                 "remove another segment, or rewrite with a model"
             )
         return [repaired(scene, replacement)]
+
+    def _foreign_edit(self, scene: Scene, segment: Segment) -> Edit:
+        """Return the bare deletion of a value that stands in another language than English.
+
+        Raises:
+            RewritingFailed: It is a number, and what it counts would be left alone.
+        """
+        value = scene.text[scene.start : scene.end]
+        if _NUMBER.fullmatch(value) and not _YEAR.fullmatch(value) and _COUNTED.match(scene.text, scene.end):
+            behind = scene.text[scene.end : scene.end + 12].strip()
+            raise RewritingFailed(
+                f"{value!r} of {segment.segment_id} counts what stands behind it ({behind!r}), and the rules know "
+                "English only; remove another segment, or rewrite with a model"
+            )
+        return repaired(scene, Edit(start=scene.start, end=scene.end, new=""))
 
     def _is_english(self, scene: Scene) -> bool:
         """Return whether the block of a value is English."""

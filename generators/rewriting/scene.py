@@ -15,6 +15,11 @@ _WRAPPERS = (
     ('"', '"'),
     ("'", "'"),
     ("\u201c", "\u201d"),
+    ("\u300c", "\u300d"),
+    ("\u300e", "\u300f"),
+    ("\u300a", "\u300b"),
+    ("\u201e", "\u201c"),
+    ("\u00ab", "\u00bb"),
     ("<", ">"),
     ("\u2018", "\u2019"),
     ("*", "*"),
@@ -30,6 +35,7 @@ _BLOCK_EDGE = re.compile(
 _MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*")
 _SENTENCE_END = re.compile(
     r"(?<![.\s][A-Za-z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)[.!?]['\")\]\u201d]*(?=\s|$)"
+    r"|[\u3002\uff01\uff1f\uff61][\"'\u201d\u2019\u300d\u300f\uff09]*"  # scripts that put no space behind it
 )
 _WINDOW = 2000
 _LINK_MARKS = 4  # the brackets around text and target
@@ -142,8 +148,8 @@ def _holding(spans: list[tuple[int, int]], start: int, end: int) -> bool:
 def _with_slashes(text: str, start: int, end: int) -> tuple[int, int]:
     """Take in the rest of a web address, and a slash at either end that belongs to nothing else."""
     value = text[start:end]
-    rest = _REST_OF_ADDRESS.match(text, end)
-    if "://" in value and rest:
+    rest = _REST_OF_ADDRESS.match(text, end) if "://" in value else None
+    if rest:
         return start, rest.end()
     if "/" in value and text[end : end + 1] == "/" and not re.match(r"[\w<{\[$]", text[end + 1 : end + 2]):
         end += 1

@@ -137,6 +137,8 @@ def test_a_file_is_read_or_written_by_the_words_before_it():
         ("请从 data/sales.csv 中提取2024年3月的数据并保存为“out.xlsx”。", {"data/sales.csv", "2024年3月", "out.xlsx"}),
         ("Bewaar “totaal” van 01.02.2024 tot sum.txt.", {"totaal", "01.02.2024", "sum.txt"}),
         ("اقرأ الملف data.csv بتاريخ 2024-05-01", {"data.csv", "2024-05-01"}),
+        ("Read cafe\u0301_menu.csv and sort it.", {"cafe\u0301_menu.csv"}),
+        ("फ़ाइल बिक्री_रिपोर्ट.csv पढ़ो और नतीजा/अंतिम.xlsx में लिखो।", {"बिक्री_रिपोर्ट.csv", "नतीजा/अंतिम.xlsx"}),
     ],
 )
 def test_other_languages_give_files_dates_and_quoted_terms(prompt, values):

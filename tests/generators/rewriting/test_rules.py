@@ -1,5 +1,7 @@
 """The embedded rewriter on sentences of our own: what each severity makes of them."""
 
+import re
+
 import pytest
 
 from generators.errors import RewritingFailed
@@ -242,6 +244,9 @@ def test_windows_line_endings_stay():
         ("请打开 `report_q3.xlsx` 文件\uff0c并保存结果。", "report_q3.xlsx", "请打开 文件\uff0c并保存结果。"),
         ("请把结果保存到“销售部”目录里。", "销售部", "请把结果保存到目录里。"),
         ("Открой «план.xlsx» и посчитай сумму за 2024 год.", "2024", "Открой «план.xlsx» и посчитай сумму за год."),
+        ("Открой «план.xlsx» и посчитай сумму.", "план.xlsx", "Открой и посчитай сумму."),
+        ("「売上.csv」を読み込み、結果を保存してください。", "売上.csv", "を読み込み、結果を保存してください。"),
+        ("读取文件“五月.csv”,保存到“结果.xlsx”,截止3月。", "五月.csv", "读取文件,保存到“结果.xlsx”,截止3月。"),
     ],
 )
 def test_other_languages_lose_the_value_and_nothing_else(prompt, value, expected):
@@ -249,12 +254,40 @@ def test_other_languages_lose_the_value_and_nothing_else(prompt, value, expected
     assert rewritten(prompt, "delete", segment(value)).prompt == expected
 
 
-def test_a_vague_value_in_another_language_is_refused():
-    """Nothing can be said vaguely in another language: the check says so."""
-    prompt = "Bitte lies die Datei `umsatz_24.csv` und fasse sie zusammen."
-    removal = Removal(segments=(segment("umsatz_24.csv"),), severity="vaguify")
-    problems = problems_of(prompt, REWRITER.rewriting(prompt, removal), removal)
+@pytest.mark.parametrize(
+    ("prompt", "value"),
+    [
+        ("Bitte lies die Datei `umsatz_24.csv` und fasse sie zusammen.", "umsatz_24.csv"),
+        ("Lies umsatz.csv und sende sie bis zum 14. März 2025 als fertig.xlsx an uns.", "2025"),
+        ("读取文件“五月.csv”,保存到“结果.xlsx”,截止日期为2025年3月14日。", "2025年3月14日"),
+        ("매출.csv 파일을 읽고 이상인 행만 결과.xlsx에 저장하세요.", "결과.xlsx"),
+    ],
+)
+def test_a_vague_value_in_another_language_is_refused(prompt, value):
+    """Nothing can be said vaguely in another language, and no English word is put there: the check says so."""
+    removal = Removal(segments=(segment(value),), severity="vaguify")
+    made = REWRITER.rewriting(prompt, removal)
+    assert not re.search("[a-z]{3,} ?[a-z]* (?:file|time|date)", made.prompt), made.prompt
+    problems = problems_of(prompt, made, removal)
     assert [problem.check for problem in problems] == ["something_stands_in_its_place"]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["保存大于250元的行。", "Сохрани строки больше 250 руб. в файл.", "احسب مجموع المبيعات فوق 250 ريال"]
+)
+def test_a_number_in_another_language_does_not_leave_its_unit_alone(prompt):
+    """What a number counts would stand there alone; the message says so, and nothing is made."""
+    with pytest.raises(RewritingFailed, match=r"'250' of S1 counts what stands behind it .* rewrite with a model"):
+        rewritten(prompt, "delete", segment("250", "constraint", "numeric_bound"))
+
+
+def test_a_value_that_occurs_thousands_of_times_in_a_script_without_spaces_is_taken_out():
+    """50 kB of Chinese that repeat themselves are rewritten and compared place by place."""
+    prompt = "读取文件并将金额大于250元的行保存。" * 2500
+    removal = Removal(segments=(segment("250元", "constraint", "numeric_bound"),), severity="delete")
+    made = REWRITER.rewriting(prompt, removal)
+    assert made.prompt == prompt.replace("250元", "")
+    assert problems_of(prompt, made, removal) == ()
 
 
 def test_what_the_rules_cannot_say_is_an_error():
