@@ -1,0 +1,312 @@
+"""The marts for people again, slowly and in plain Python: actions, questions, injections, budgets, costs, classes."""
+
+from collections import Counter, defaultdict
+from fractions import Fraction
+from math import floor
+
+from tests.analytics import reference
+
+PERCENTAGES = (10, 30, 50, 70, 90)
+_SETTINGS = ("limits_json", "parameters_json", "prompts_digest", "grader", "user_simulator", "oracle_scope")
+_NO_CLASS = (None,) * 5
+
+
+def _place(envelope):
+    return envelope.recorded_at_us, envelope.stream_id, envelope.sequence
+
+
+def _streams(envelopes):
+    """The events of every attempt in order: stream -> (trial id, attempt, events)."""
+    found = {}
+    for envelope in sorted(envelopes, key=lambda one: (one.stream_id, one.sequence)):
+        if envelope.trial_id is not None:
+            stream = found.setdefault(envelope.stream_id, (envelope.trial_id, envelope.attempt, []))
+            stream[2].append(envelope.event)
+    return found
+
+
+def _of(events, kind):
+    return [event for event in events if type(event).__name__ == kind]
+
+
+def _counted(trials):
+    return {trial.counted.stream_id for trial in trials.values() if trial.state == "valid"}
+
+
+def actions_of(envelopes, trials):
+    """Return each action of every attempt, by (stream, index); what came back is None where it never finished."""
+    rows, counted = {}, _counted(trials)
+    for stream_id, (trial_id, attempt, events) in _streams(envelopes).items():
+        finished = {event.action_index: event for event in _of(events, "ActionFinished")}
+        for one in _of(events, "ActionStarted"):
+            end = finished.get(one.action_index)
+            said = (end.is_error, end.result, end.duration_ms) if end else (None, None, None)
+            told = (one.kind, one.name, one.arguments_json, one.model_call_id, one.call_id)
+            rows[stream_id, one.action_index] = (trial_id, attempt, stream_id in counted, *told, *said)
+    return rows
+
+
+def questions_of(envelopes, trials):
+    """Return each question of every attempt, by (stream, question id)."""
+    rows, counted = {}, _counted(trials)
+    for stream_id, (trial_id, attempt, events) in _streams(envelopes).items():
+        answers = {event.question_id: event for event in _of(events, "QuestionAnswered")}
+        count = len(_of(events, "ActionStarted"))
+        for number, one in enumerate(_of(events, "QuestionAsked"), 1):
+            answer = answers[one.question_id]
+            place = (number, one.action_index, float(Fraction(100 * one.action_index, count)))
+            asked, volunteered = (
+                None
+                if answer.revealed is None
+                else [each.segment_id for each in answer.revealed if each.is_requested is on]
+                for on in (True, False)
+            )
+            key = stream_id, one.question_id
+            rows[key] = (trial_id, attempt, stream_id in counted, *place, answer.answer, asked, volunteered)
+    return rows
+
+
+def first_asks_of(trials):
+    """Return (questions, actions, action of the first question, its place in %) of the trials that asked."""
+    rows = {}
+    for trial_id, trial in trials.items():
+        if trial.state == "valid" and trial.questions:
+            first = min(one.action_index for one in trial.counted.of("QuestionAsked"))
+            rows[trial_id] = (trial.questions, len(trial.actions), first, trial.first_ask_pct)
+    return rows
+
+
+def target(budget, percent):
+    """The action after which the information goes in."""
+    return max(1, floor(Fraction(budget * percent, 100)))
+
+
+def injections_of(trials):
+    """Return (budget, target, recorded target, after, is injected, actions, is collapsed) of valid injected trials."""
+    rows = {}
+    for trial_id, trial in trials.items():
+        keys = trial.keys
+        if trial.state != "valid" or keys.inject_percent is None:
+            continue
+        wanted = target(keys.budget_actions, keys.inject_percent)
+        others = [target(keys.budget_actions, each) for each in PERCENTAGES if each != keys.inject_percent]
+        (message,) = trial.counted.of("ClarificationInjected")
+        count = len(trial.actions) if trial.is_course_known else None
+        place = (message.target_action, message.after_action, message.status == "injected")
+        rows[trial_id] = (keys.budget_actions, wanted, *place, count, wanted in others)
+    return rows
+
+
+def budgets_of(envelopes):
+    """Return (unit, recorded budget, the mean of the counts rounded half up), by (stream, sequence)."""
+    rows = {}
+    for envelope in envelopes:
+        event = envelope.event
+        if type(event).__name__ == "OracleBudgetSet":
+            counts = event.action_counts
+            mean = floor(Fraction(sum(counts), len(counts)) + Fraction(1, 2)) if counts else None
+            rows[envelope.stream_id, envelope.sequence] = (event.unit_id, event.budget_actions, mean)
+    return rows
+
+
+def wasted_actions_of(trials):
+    """Return (number among equals, supply, is wasted) of every pre-injection action, by (trial, index).
+
+    Args:
+        trials: Those that the tables use.
+    """
+    rows = {}
+    for trial_id, trial in trials.items():
+        if trial.keys.inject_percent is None or not reference.is_measured(trial) or not trial.is_course_known:
+            continue
+        traces = reference._oracle_traces(trials, trial.keys)
+        supply = reference._supply(traces, "arguments", "max") if traces else Counter()
+        seen = Counter()
+        for one in trial.actions:
+            if one.action_index <= trial.after_action and reference._counts(one):
+                key = reference._key(one, "arguments")
+                seen[key] += 1
+                is_wasted = seen[key] > supply[key] if traces else None
+                rows[trial_id, one.action_index] = (seen[key], supply[key], is_wasted)
+    return rows
+
+
+def task_ask_rates_of(rows, variants):
+    """Return (units, trials, missing, asking trials, ask %) by (agent, task), from the rows of pass_at_k."""
+    cells = defaultdict(list)
+    for (agent, kind, unit, condition), row in rows.items():
+        if kind == "variant" and condition == "ask_user":
+            cells[agent, variants[unit].task_id].append(row)
+    found = {}
+    for key, cell in cells.items():
+        trials, missing = (sum(row[name] for row in cell) for name in ("n_trials", "n_missing"))
+        asking = [row["n_asking_trials"] for row in cell]
+        asking = None if None in asking else sum(asking)
+        share = 100 * Fraction(asking, trials) if trials and asking is not None else None
+        found[key] = (len(cell), trials, missing, asking, share)
+    return found
+
+
+def costs_of(envelopes):
+    """Return (calls, tokens in, out, cached, USD, seconds) by (stream, purpose); None where nobody knows."""
+    later = defaultdict(list)
+    for envelope in envelopes:
+        event = envelope.event
+        if envelope.trial_id is None and type(event).__name__ == "ModelResponded":
+            later[event.call_id.removeprefix("judge-").rpartition(".")[0]].append(event)
+    rows = {}
+    for stream_id, (_, _, events) in _streams(envelopes).items():
+        start, replies = events[0], _of(events, "ModelResponded")
+        is_imported = start.origin != "recorded"
+        ends = _of(events, "TrialFinished")
+        is_course_known = bool(ends) and ends[0].action_count is not None
+        is_unasked = start.channel != "ask_user" or (is_course_known and not _of(events, "QuestionAsked"))
+        by_purpose = {
+            "agent": ([each for each in replies if each.role == "agent"], is_imported),
+            "user_simulator": (
+                [each for each in replies if each.role == "user_simulator"],
+                is_imported and not is_unasked,
+            ),
+            "grader_and_judge": ([each for each in replies if each.role in ("grader", "judge")], is_imported),
+        }
+        if later:
+            by_purpose["judging"] = (later[stream_id], False)
+        for purpose, (said, is_unknown_if_none) in by_purpose.items():
+            rows[stream_id, purpose] = _summed(said, is_unknown_if_none)
+    return rows
+
+
+def _summed(replies, is_unknown_if_none):
+    if not replies:
+        return (None,) * 6 if is_unknown_if_none else (0,) * 6
+    fields = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd", "latency_ms")
+    sums = [reference._sum([getattr(each, name) for each in replies]) for name in fields]
+    return (len(replies), *sums[:4], None if sums[4] is None else sums[4] / 1000)
+
+
+def classes_of(envelopes, trials, variants, planned, verdicts):
+    """Return (class, where it is from, who gave it, verdict, reason) of every variant, by its id.
+
+    Args:
+        envelopes: The records.
+        trials: ``reference.trials_of``.
+        variants: Those of the store, by id.
+        planned: Trials per cell.
+        verdicts: ``reference_verdicts.new_task_verdicts_of``.
+    """
+    chosen = {}
+    for envelope in sorted(envelopes, key=_place):
+        event = envelope.event
+        if type(event).__name__ == "BenchmarkSelected":
+            chosen[event.selection] = (_place(envelope), event)
+    selected = {}
+    for _, event in sorted(chosen.values(), key=lambda pair: pair[0]):
+        for each in event.variants:
+            selected[each.variant_digest] = (each.ambiguity_class, event.classifier)
+    return {
+        variant_id: _class_of(variant, selected.get(variant.variant_digest), trials, planned, verdicts)
+        for variant_id, variant in variants.items()
+    }
+
+
+def _class_of(variant, selected, trials, planned, verdicts):
+    if variant.ambiguity_class is not None:
+        return variant.ambiguity_class, "label", variant.classified_by, "not_applicable", None
+    cells = defaultdict(list)
+    for trial in trials.values():
+        keys = trial.keys
+        if (keys.variant_digest, keys.role, keys.condition) == (variant.variant_digest, "classifier", "underspecified"):
+            cells[keys.agent].append(trial)
+    if selected:
+        cells = {agent: cell for agent, cell in cells.items() if agent == selected[1]}
+    reason, found, verdict, agent = "no_label_and_no_classifier", None, None, None
+    if len(cells) > 1:
+        reason = "several_classifiers"
+    elif cells:
+        ((agent, cell),) = cells.items()
+        states = [(trial.is_success, tuple(trial.scores)) for trial in cell if trial.state == "valid"]
+        found = reference._class(states, max(planned, len(cell)), "paper")
+        reason = "trials_incomplete" if found is None else None
+        said = verdicts.get((variant.variant_digest, agent, "classifier"), ("not_applicable", None, None))[0]
+        found, verdict = ("new_task" if said == "confirmed" else found), (None if found is None else said)
+    if selected:
+        return selected[0], "selection", selected[1], verdict or "not_applicable", None
+    if reason is not None:
+        return None, None, None, None, reason
+    return found, "classifier", agent, verdict, None
+
+
+def screened(envelopes, trials, classes):
+    """Return why the tables leave a trial out, by trial id; None for those that they use."""
+    started = {id(each.event): each.recorded_at_us for each in envelopes}
+    latest = {}
+    for trial in sorted(trials.values(), key=lambda trial: started[id(trial.keys)]):
+        latest["task", trial.keys.task_id] = trial.keys.task_digest
+        latest["variant", trial.keys.variant_id] = trial.keys.variant_digest
+    found = {}
+    for trial_id, trial in trials.items():
+        keys = trial.keys
+        own = (keys.task_digest, keys.variant_digest)
+        if keys.role == "classifier":
+            found[trial_id] = "classifying_trial"
+        elif own != (latest["task", keys.task_id], latest["variant", keys.variant_id]):
+            found[trial_id] = "superseded"
+        elif classes.get(keys.variant_digest, _NO_CLASS)[0] == "new_task":
+            found[trial_id] = "new_task"
+        else:
+            found[trial_id] = None
+    return found
+
+
+def exclusions_of(envelopes, trials, classes, planned, k):
+    """Return what the tables leave out or should be read with, counted by kind.
+
+    Args:
+        envelopes: The records of one benchmark, whose oracle scope is task.
+        trials: ``reference.trials_of``.
+        classes: ``classes_of``, by the variant's digest.
+        planned: Trials per cell.
+        k: Of pass@k.
+    """
+    why = screened(envelopes, trials, classes)
+    kept = {trial_id: trial for trial_id, trial in trials.items() if why[trial_id] is None}
+    kinds = Counter(reason for reason in why.values() if reason)
+    kinds.update(_cell_kinds(kept, planned, k))
+    met = {trial.keys.variant_digest for trial_id, trial in trials.items() if why[trial_id] != "superseded"} - {None}
+    of_met = [classes.get(digest, _NO_CLASS) for digest in met]
+    kinds["new_task_variants"] = sum(found[0] == "new_task" for found in of_met)
+    kinds["unjudged_variants"] = sum(found[3] == "unjudged" for found in of_met)
+    kinds["unclassified_variants"] = sum(found[0] is None for found in of_met)
+    kinds["classifiers"] = len({found[2] for found in of_met} - {None})
+    collapsed = {trial_id for trial_id, row in injections_of(kept).items() if row[-1]}
+    kinds["collapsed_units"] = len({(kept[each].keys.agent, kept[each].keys.variant_id) for each in collapsed})
+    kinds["unstarted_trials"] = _unstarted(envelopes)
+    return {kind: n for kind, n in kinds.items() if n}
+
+
+def _cell_kinds(kept, planned, k):
+    kinds = Counter()
+    for (_, kind, _, condition), cell in reference.cells_of(kept).items():
+        if kind == "task" and condition not in ("full", "full_ask_user"):
+            continue
+        states = Counter(trial.state for trial in cell)
+        measured = sum(reference.is_measured(trial) for trial in cell)
+        kinds["missing_trials"] += max(planned, len(cell)) - states["valid"] - states["running"]
+        kinds["running_trials"] += states["running"]
+        kinds["not_injected_trials"] += states["valid"] - measured
+        kinds["cells_with_too_few_trials"] += measured < k
+        settings = {tuple(getattr(trial.keys, name) for name in _SETTINGS) for trial in cell}
+        kinds["cells_with_mixed_settings"] += len(settings) > 1
+    return kinds
+
+
+def _unstarted(envelopes):
+    """Planned trials of the last run that were neither finished before nor started."""
+    runs = [each for each in sorted(envelopes, key=_place) if type(each.event).__name__ == "RunStarted"]
+    run = runs[-1].event
+    started = {
+        each.trial_id
+        for each in envelopes
+        if type(each.event).__name__ == "TrialStarted" and each.event.run_id == run.run_id
+    }
+    return max(run.planned_trials - run.finished_before - len(started), 0)
