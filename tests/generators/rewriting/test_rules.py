@@ -273,7 +273,7 @@ def test_a_vague_value_in_another_language_is_refused(prompt, value):
 
 
 @pytest.mark.parametrize(
-    "prompt", ["保存大于250元的行。", "Сохрани строки больше 250 руб. в файл.", "احسب مجموع المبيعات فوق 250 ريال"]
+    "prompt", ["保存大于250元的行。", "Сохрани строки больше 250 рублей в файл.", "احسب مجموع المبيعات فوق 250 ريال"]
 )
 def test_a_number_in_another_language_does_not_leave_its_unit_alone(prompt):
     """What a number counts would stand there alone; the message says so, and nothing is made."""
