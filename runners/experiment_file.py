@@ -66,7 +66,7 @@ def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None
     try:
         experiment = msgspec.convert(filled, Experiment)
     except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {key_problem(error, Experiment, _PAGE, filled)}") from error
+        raise ExperimentError(f"{path}: {key_problem(error, Experiment, filled, _PAGE)}") from error
     problem = next(problems_of(experiment), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")

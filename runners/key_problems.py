@@ -1,74 +1,117 @@
-"""What is wrong with a key of a file, in our words: msgspec says it in its own, and never which values there are."""
+"""What is wrong with a key of a file, in our words, and which keys and values there are; msgspec does not say these."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+_STEP = re.compile(r"\[(?P<index>\d+)\]|(?P<entry>\[\.\.\.\])|(?P<name>[^.\[\]]+)")
+_WORDS = {
+    "str": "a text",
+    "float": "a number",
+    "int": "a whole number",
+    "array": "a list",
+    "object": "an object with keys",
+    "bool": "true or false",
+    "null": "null",
+}
 
-def key_problem(error: msgspec.ValidationError, kind: Any, page: str, raw: Mapping[str, Any], under: str = "") -> str:
+
+def key_problem(error: msgspec.ValidationError, kind: Any, raw: Any, page: str = "", under: str = "") -> str:
     """Return a sentence with the key as one writes it (``agents[0].modle``), what is wrong, and the remedy.
 
     Args:
         error: What msgspec says about a decoded file, or a table of it.
         kind: The type that it was to be.
-        page: The page of the docs that has the keys.
         raw: What was decoded.
+        page: The page of the docs that has the keys.
         under: The key of the table.
     """
-    text, _, place = str(error).partition(" - at `$")
-    inner = _with_entry(place.rstrip("`").lstrip("."), raw, kind)
-    key = _joined(under, inner)
+    text, _, path = str(error).partition(" - at `$")
+    key, found, kinds = _walked(path.rstrip("`"), kind, raw, under)
+    see = f" ({page})" if page else ""
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
     if unknown:
-        return f"unknown key '{_joined(key, unknown[1])}'; remove it, or see {page} for the keys there are"
+        return f"unknown key '{_joined(key, unknown[1])}'; known: {', '.join(_known(kinds)) or 'none'}{see}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", text)
     if missing:
-        return f"key '{_joined(key, missing[1])}' is missing; add it ({page} has an example)"
-    choice = re.fullmatch(r"Invalid enum value (.*)", text)
-    if choice:
-        return f"key '{key}': {choice[1]} is no choice; there are: {', '.join(map(str, _choices(kind, inner)))}"
-    return f"key '{key}': {text[:1].lower()}{text[1:]}"
+        return f"key '{_joined(key, missing[1])}' is missing; add it{see}"
+    shown = f"key '{key}': {_shown(found)}" if key else _shown(found)
+    if text.startswith("Invalid enum value"):
+        return f"{shown} is no choice; there are: {', '.join(map(str, _choices(kinds)))}"
+    expected = re.fullmatch(r"Expected `(?P<kinds>[^`]+)`(?P<bound>.*?)(?:, got `[^`]+`)?", text)
+    if expected:
+        words = " or ".join(_WORDS.get(word, word) for word in expected["kinds"].split(" | ") if word != "null")
+        return f"{shown}, where {words or 'null'}{expected['bound']} is expected"
+    return f"{shown}: {text[:1].lower()}{text[1:]}"
 
 
 def _joined(key: str, name: str) -> str:
-    return ".".join(filter(None, (key, name)))
+    return f"{key}.{name}" if key else name
 
 
-def _with_entry(key: str, raw: Mapping[str, Any], kind: Any) -> str:
-    """Name the entry of a table, which msgspec leaves out: ``services[...].health`` to ``services.mail.health``."""
-    table, is_entry, rest = key.partition("[...]")
-    if not is_entry:
-        return key
-    entries = raw.get(table)
-    for name, value in entries.items() if isinstance(entries, dict) else ():
+def _walked(path: str, kind: Any, raw: Any, under: str) -> tuple[str, Any, list[Any]]:
+    """The key at a path of msgspec's, what stands there, and the types that it may have.
+
+    msgspec does not name the entry of a table (``services[...].health``); it is the first that does not fit.
+    """
+    key, value, kinds = under, raw, [kind]
+    for step in _STEP.finditer(path):
+        if step["name"]:
+            key, value = _joined(key, step["name"]), value[step["name"]]
+            fields = (field for struct in _structs(kinds) for field in msgspec.structs.fields(struct))
+            kinds = [field.type for field in fields if field.encode_name == step["name"]]
+            continue
+        kinds = [get_args(part)[-1 if step["entry"] else 0] for part in _parts(kinds) if _holds_many(part)]
+        if step["index"]:
+            key, value = f"{key}[{step['index']}]", value[int(step["index"])]
+        else:
+            name, value = next((entry for entry in value.items() if not _fits(entry[1], kinds)), ("...", None))
+            key = _joined(key, str(name))
+    return key, value, kinds
+
+
+def _parts(kinds: list[Any]) -> Iterator[Any]:
+    """The types, and the members of those that are unions."""
+    for kind in kinds:
+        if get_origin(kind) is Literal or isinstance(kind, type) or _holds_many(kind):
+            yield kind
+        else:
+            yield from _parts(list(get_args(kind)))
+
+
+def _holds_many(kind: Any) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, (list, tuple, Mapping))
+
+
+def _structs(kinds: list[Any]) -> Iterator[type[msgspec.Struct]]:
+    return (part for part in _parts(kinds) if isinstance(part, type) and issubclass(part, msgspec.Struct))
+
+
+def _fits(value: Any, kinds: list[Any]) -> bool:
+    for kind in kinds:
         try:
-            msgspec.convert({**raw, table: {name: value}}, kind)
-        except msgspec.ValidationError as error:
-            if f"`$.{table}[" in str(error):
-                return f"{table}.{name}{rest}"
-    return key
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            continue
+        return True
+    return False
 
 
-def _choices(kind: Any, key: str) -> list[Any]:
-    """The values that the key may have."""
-    kinds = [kind]
-    for name in re.sub(r"\[[^\]]*\]", "", key).split("."):
-        structs = [struct for each in kinds for struct in _parts(each) if _is_struct(struct)]
-        fields = (field for struct in structs for field in msgspec.structs.fields(struct))
-        kinds = [field.type for field in fields if field.encode_name == name]
-    literals = (part for each in kinds for part in _parts(each) if get_origin(part) is Literal)
+def _known(kinds: list[Any]) -> list[str]:
+    """The keys that an object may have."""
+    return [field.encode_name for struct in _structs(kinds) for field in msgspec.structs.fields(struct)]
+
+
+def _choices(kinds: list[Any]) -> list[Any]:
+    """The values that a key may have."""
+    literals = (part for part in _parts(kinds) if get_origin(part) is Literal)
     return list(dict.fromkeys(value for literal in literals for value in get_args(literal) if value is not None))
 
 
-def _parts(kind: Any) -> Iterator[Any]:
-    """A type and the types inside it, of unions and containers."""
-    yield kind
-    if get_origin(kind) is not Literal:
-        for argument in get_args(kind):
-            yield from _parts(argument)
-
-
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -13,13 +13,12 @@ from runners.sandboxes.docker.provider import DockerSandboxProvider
 Options = TypeVar("Options", bound=msgspec.Struct)
 
 
-def decoded(options: dict[str, Any], kind: type[Options], benchmark: str, page: str) -> Options:
+def decoded(options: dict[str, Any], kind: type[Options], page: str) -> Options:
     """Return a benchmark's own keys of the ``[benchmark]`` table as its struct.
 
     Args:
         options: The keys as written.
         kind: The struct, which forbids unknown fields.
-        benchmark: The name for messages.
         page: The page of the docs that explains the keys.
 
     Raises:
@@ -28,10 +27,7 @@ def decoded(options: dict[str, Any], kind: type[Options], benchmark: str, page: 
     try:
         return msgspec.convert(options, kind)
     except msgspec.ValidationError as error:
-        raise ExperimentError(
-            f"{key_problem(error, kind, page, options, under='benchmark')}; the keys of {benchmark} are "
-            f"{', '.join(kind.__struct_fields__)}"
-        ) from error
+        raise ExperimentError(key_problem(error, kind, options, page, under="benchmark")) from error
 
 
 def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxProvider:

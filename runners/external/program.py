@@ -141,7 +141,7 @@ def read_program(path: Path) -> ProgramSpec:
     try:
         spec = msgspec.convert(raw, ProgramSpec)
     except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {key_problem(error, ProgramSpec, 'docs/external-agents.md', raw)}") from error
+        raise ExperimentError(f"{path}: {key_problem(error, ProgramSpec, raw, 'docs/external-agents.md')}") from error
     problem = next(problems_of(spec), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")

@@ -10,9 +10,9 @@ SONNET = {"name": "sonnet", "model": "anthropic/claude-sonnet-4-5"}
 LOCAL = {"name": "local", "model": "local-model", "api_base": "http://127.0.0.1:9/v1"}
 
 MISTAKES = {
-    "unknown key": ({"agents": [{**BALANCED, "modle": "x"}]}, ["agents[0].modle", "remove it"]),
-    "unknown table": ({"more": "[buget]\nmax_cost_usd = 1.0"}, ["unknown key 'buget'", "remove it"]),
-    "wrong type": ({"trials": '"three"'}, ["key 'trials'", "int"]),
+    "unknown key": ({"agents": [{**BALANCED, "modle": "x"}]}, ["agents[0].modle", "known: name, model"]),
+    "unknown table": ({"more": "[buget]\nmax_cost_usd = 1.0"}, ["unknown key 'buget'", "budget"]),
+    "wrong type": ({"trials": '"three"'}, ["key 'trials'", "a whole number"]),
     "too few trials": ({"trials": 0}, ["key 'trials'", "at least 1"]),
     "unknown condition": ({"conditions": ["full", "inject_55"]}, ["conditions", "'inject_55'", "inject_50"]),
     "inject without full": ({"conditions": ["inject_50"]}, ["conditions", 'add "full"']),
@@ -33,7 +33,7 @@ MISTAKES = {
     "a grader that is not offered": ({"more": '[grader]\nkind = "matcher"'}, ["grader.kind", "desk", "'matcher'"]),
     "a choice that is not there": (
         {"agents": [{**BALANCED, "role": "boss"}]},
-        ["key 'agents[0].role': 'boss' is no choice", "evaluated, classifier"],
+        ["key 'agents[0].role': \"boss\" is no choice", "evaluated, classifier"],
     ),
     "a number that is too large": (
         {"more": "[limits]\nmax_turns = 9223372036854775808"},

@@ -17,7 +17,7 @@ def said(kind, raw):
     """What is said about a value of a type that it is not."""
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.convert(raw, kind)
-    return key_problem(caught.value, kind, PAGE, raw)
+    return key_problem(caught.value, kind, raw, PAGE)
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,21 @@ def said(kind, raw):
 )
 def test_a_choice_that_is_not_there_is_answered_with_those_that_are(kind, raw, key, choices):
     """The message has the key as one writes it, the value, and every value that it may have."""
-    assert said(kind, raw) == f"key '{key}': 'x' is no choice; there are: {choices}"
+    assert said(kind, raw) == f"key '{key}': \"x\" is no choice; there are: {choices}"
 
 
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        ({**WHOLE, "trials": "x"}, "key 'trials': expected `int`, got `str`"),
-        ({**WHOLE, "agents": [{"name": "a"}]}, f"key 'agents[0].model' is missing; add it ({PAGE} has an example)"),
-        ({**WHOLE, "x": 1}, f"unknown key 'x'; remove it, or see {PAGE} for the keys there are"),
+        ({**WHOLE, "trials": "x"}, "key 'trials': \"x\", where a whole number is expected"),
+        ({**WHOLE, "agents": [{"name": "a"}]}, f"key 'agents[0].model' is missing; add it ({PAGE})"),
+        ({**WHOLE, "buget": {}}, "unknown key 'buget'; known: name, benchmark, agents, "),
+        (
+            {**WHOLE, "agents": [{**AGENT, "program": {"command": ["a"], "environment": {"A": "b", "C": 3}}}]},
+            "key 'agents[0].program.environment.C': 3, where a text is expected",
+        ),
     ],
 )
 def test_other_mistakes_name_the_key_and_the_remedy(raw, words):
     """A wrong type, a missing and an unknown key are said in our words."""
-    assert said(Experiment, raw) == words
+    assert said(Experiment, raw).startswith(words)

@@ -3,25 +3,17 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
 from generators.errors import SourceError
+from runners.key_problems import key_problem
 
 T = TypeVar("T")
 _BYTE_ORDER_MARK = "\ufeff"
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
-_WORDS = {
-    "str": "a text",
-    "float": "a number",
-    "int": "a number",
-    "array": "a list",
-    "object": "an object with keys",
-    "bool": "true or false",
-    "null": "null",
-}
 
 
 def utf8(content: bytes, place: str) -> str:
@@ -80,7 +72,7 @@ def converted(value: Any, kind: type[T], place: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise SourceError(f"{place}{_readable(str(error), value, kind)}") from error
+        raise SourceError(f"{place}: {key_problem(error, kind, value)}") from error
 
 
 def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -94,58 +86,3 @@ def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON; write a number")
-
-
-def _readable(message: str, value: Any, kind: Any) -> str:
-    """Turn msgspec's words into ours: the key as one writes it, what stands there, what should."""
-    text, _, path = message.partition(" - at `$")
-    key = path.rstrip("`").lstrip(".")
-    unknown = re.match(r"Object contains unknown field `(.*)`", text)
-    if unknown:
-        known = ", ".join(_keys(kind, key)) or "none"
-        return f", key {_joined(key, unknown[1])!r}: there is no such key; known: {known}"
-    missing = re.match(r"Object missing required field `(.*)`", text)
-    if missing:
-        return f", key {_joined(key, missing[1])!r}: is missing; add it"
-    expected = re.match(r"Expected `(\w+)", text)
-    wanted = _WORDS.get(expected[1], expected[1]) if expected else text
-    key, found = _located(value, key)
-    where = f", key {key!r}" if key else ""
-    return f"{where}: {_shown(found)}, where {wanted} is expected"
-
-
-def _joined(key: str, name: str) -> str:
-    return f"{key}.{name}" if key else name
-
-
-def _keys(kind: Any, key: str) -> list[str]:
-    """The keys that the struct at a key has."""
-    kind = next(_structs(kind))
-    for part in re.sub(r"\[[^\]]*\]", "", key).split("."):
-        if part:
-            kind = next(_structs(next(each.type for each in msgspec.structs.fields(kind) if each.name == part)))
-    return [field.encode_name for field in msgspec.structs.fields(kind)]
-
-
-def _structs(annotation: Any) -> Iterator[Any]:
-    """The struct types inside an annotation."""
-    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-        yield annotation
-    for argument in getattr(annotation, "__args__", ()):
-        yield from _structs(argument)
-
-
-def _located(value: Any, key: str) -> tuple[str, Any]:
-    """A key and what stands there; ``files[...]`` becomes the first entry that is no text."""
-    for part in re.findall(r"\.\.\.|[^.\[\]]+", key):
-        if part == "...":
-            name, value = next((name, each) for name, each in value.items() if not isinstance(each, str))
-            key = key.replace("[...]", f".{name}")
-        else:
-            value = value[int(part)] if isinstance(value, list) else value[part]
-    return key, value
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}..."

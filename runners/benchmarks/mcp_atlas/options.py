@@ -33,7 +33,7 @@ def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
         ExperimentError: A key is unknown or missing, a stand-in is none, or the folder of data is not there.
     """
     given = {**options, "rows": [options["rows"]]} if isinstance(options.get("rows"), str) else options
-    chosen = decoded(given, McpAtlasOptions, "mcp_atlas", "docs/benchmarks/mcp-atlas.md")
+    chosen = decoded(given, McpAtlasOptions, "docs/benchmarks/mcp-atlas.md")
     for name in chosen.stand_ins:
         spec = catalog().servers.get(name)
         if spec is None or spec.kind != "stand_in":

@@ -44,7 +44,7 @@ def read_options(options: dict[str, Any], base: Path) -> SwebenchProOptions:
         ExperimentError: A key is unknown, missing or senseless, or the folder of scripts is not there.
     """
     given = {**options, "instances": [options["instances"]]} if isinstance(options.get("instances"), str) else options
-    chosen = decoded(given, SwebenchProOptions, "swebench_pro", "docs/benchmarks/swebench-pro.md")
+    chosen = decoded(given, SwebenchProOptions, "docs/benchmarks/swebench-pro.md")
     _check(chosen)
     folder = (base / chosen.scripts).resolve()
     if not folder.is_dir():

@@ -80,7 +80,7 @@ def read_options(options: dict[str, Any], base: Path) -> TacOptions:
     Raises:
         ExperimentError: A key is unknown, missing or does not fit the others.
     """
-    chosen = decoded(options, TacOptions, "tac", _PAGE)
+    chosen = decoded(options, TacOptions, _PAGE)
     folder = (base / chosen.folder).resolve()
     if not folder.is_dir():
         raise ExperimentError(

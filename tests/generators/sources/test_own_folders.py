@@ -106,17 +106,17 @@ WRONG = [
     ({"checkpoint__toml": "x"}, r"checkpoint\.toml: a task's folder has no such file; known: prompt\.md, checkpoints"),
     ({"trajectory__jsonl": "{}"}, r"has trajectory\.json and trajectory\.jsonl; keep one"),
     ({"checkpoints__toml": "domain = 'x'\nb = \n"}, r"checkpoints\.toml: no TOML: .*line 2"),
-    ({"checkpoints__toml": "domain = 3"}, r"checkpoints\.toml, key 'domain': 3, where a text is expected"),
-    ({"checkpoints__toml": "points = 3"}, r"key 'points': there is no such key; known: checkpoints, domain"),
+    ({"checkpoints__toml": "domain = 3"}, r"checkpoints\.toml: key 'domain': 3, where a text is expected"),
+    ({"checkpoints__toml": "points = 3"}, r"unknown key 'points'; known: checkpoints, domain"),
     (
         {"checkpoints__toml": "[[checkpoints]]\nlabel = 'a'\n[[checkpoints]]\nlabel = 'b'\ntotal = 'two'"},
-        r"checkpoints\.toml, key 'checkpoints\[1\]\.total': \"two\", where a number is expected",
+        r"checkpoints\.toml: key 'checkpoints\[1\]\.total': \"two\", where a number is expected",
     ),
     (
         {"checkpoints__toml": "[[checkpoints]]\nlable = 'a'"},
-        r"key 'checkpoints\[0\]\.lable': there is no such key; known: label, total, checkpoint_id",
+        r"unknown key 'checkpoints\[0\]\.lable'; known: label, total, checkpoint_id",
     ),
-    ({"checkpoints__toml": "[[checkpoints]]\ntotal = 1"}, r"key 'checkpoints\[0\]\.label': is missing; add it"),
+    ({"checkpoints__toml": "[[checkpoints]]\ntotal = 1"}, r"key 'checkpoints\[0\]\.label' is missing; add it"),
     ({"checkpoints__toml": "[checkpoints]\nlabel = 'a'"}, r"key 'checkpoints': .*, where a list is expected"),
     ({"checkpoints__toml": "[[checkpoints]]\nlabel = 'a'\ntotal = 0"}, r"c1 is worth 0 points; it must be worth more"),
     ({"checkpoints__toml": "[[checkpoints]]\nlabel = 'a'\ntotal = -1"}, r"c1 is worth -1 points"),
@@ -129,7 +129,7 @@ WRONG = [
     ({"trajectory__json": "{"}, r"trajectory\.json, column 2: no JSON"),
     ({"trajectory__json": '[\n{"name": }]'}, r"trajectory\.json, line 2, column 10: no JSON"),
     ({"trajectory__json": "{}"}, r"trajectory\.json: \{\}, where a list is expected"),
-    ({"trajectory__json": '[{"name": "a", "args": {}}]'}, r"key '\[0\]\.args': there is no such key; known: name, arg"),
+    ({"trajectory__json": '[{"name": "a", "args": {}}]'}, r"unknown key '\[0\]\.args'; known: name, arg"),
     ({"trajectory__json": '[{"name": 3}]'}, r"key '\[0\]\.name': 3, where a text is expected"),
     ({"trajectory__json": '[{"name": "a", "arguments": []}]'}, r"key '\[0\]\.arguments': \[\], where an object"),
     ({"trajectory__json": '[{"name": "a", "name": "b"}]'}, r"key 'name' occurs twice"),
@@ -155,7 +155,7 @@ def test_every_wrong_task_is_reported_and_none_is_used(tmp_path):
     write_folder(tmp_path, "b", checkpoints__toml="x = 1")
     write_folder(tmp_path, "c")
     assert len(messages(read(tmp_path))) == 2
-    with pytest.raises(SourceError, match=r"there is no such key.* \(1 more; 'lhaw-record tasks check' shows all\)"):
+    with pytest.raises(SourceError, match=r"unknown key.* \(1 more; 'lhaw-record tasks check' shows all\)"):
         OwnSource(tmp_path, "mine").tasks()
 
 

@@ -32,9 +32,12 @@ VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
         ('command = ["a"]\n[install]\nnpm = ["@a/b@latest"]', "key 'install.npm': '@a/b@latest' is not pinned"),
         ('command = ["a"]\nversion = ["{home}"]', "key 'version[0]': unknown placeholder {home}; known: {bin}"),
         ('command = ["a"]\nfound_version = "1"', "it is found out when the experiment is planned"),
-        ('command = "a"', "key 'command': expected `array`"),
+        ('command = "a"', "key 'command': \"a\", where a list is expected"),
         ('command = ["a"]\ncomand = 1', "unknown key 'comand'"),
-        ('command = ["a"]\nwire = "gemini"', "key 'wire': 'gemini' is no choice; there are: chat, responses, messages"),
+        (
+            'command = ["a"]\nwire = "gemini"',
+            "key 'wire': \"gemini\" is no choice; there are: chat, responses, messages",
+        ),
         ("command = [", "not valid TOML"),
     ],
 )

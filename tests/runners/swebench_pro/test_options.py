@@ -62,8 +62,8 @@ def test_an_experiment_file_finds_the_benchmark(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"scrips": "x"}, r"unknown key 'benchmark\.scrips'; .*the keys of swebench_pro are .*instances, scripts"),
-        ({"instances": []}, r"key 'benchmark\.instances': expected `array` of length >= 1"),
+        ({"scrips": "x"}, r"unknown key 'benchmark\.scrips'; known: .*instances, scripts"),
+        ({"instances": []}, r"key 'benchmark\.instances': \[\], where a list of length >= 1 is expected"),
         ({"instances": "none.jsonl"}, "cannot read .*none.jsonl"),
         ({"scripts": "none"}, "key 'benchmark.scripts': .*none is no folder"),
         ({"image": "fixed:1"}, r"key 'benchmark.image': 'fixed:1' lacks \{tag\}"),
