@@ -10,7 +10,7 @@ import pytest
 from recorder.errors import RecordingFailed
 from recorder.trial_index import FinishedTrial
 from runners.errors import ExecutorError, ExperimentError
-from runners.executors import ray_cluster, ray_leftovers, ray_pool
+from runners.executors import ray_cluster, ray_leftovers, ray_staff
 from runners.executors.ray_pool import WorkerPool
 from runners.executors.ray_worker import Joined, Order
 from runners.plan import make_plan
@@ -36,7 +36,7 @@ ORDER = Order(
 @pytest.fixture
 def no_pauses(monkeypatch):
     """Workers that die while joining are hired again at once."""
-    monkeypatch.setattr(ray_pool, "_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(ray_staff, "_PAUSES_S", (0.0, 0.0))
 
 
 def scripts(run, join=None, leave=None):
@@ -229,8 +229,8 @@ async def test_what_a_worker_could_not_publish_is_an_error_of_the_run():
 
 async def test_two_drivers_of_one_experiment_exclude_each_other(monkeypatch):
     """The workers of another driver stay: the second run says so and pays for nothing. Other experiments may run."""
-    monkeypatch.setattr(ray_pool, "_STRAGGLERS_S", 0.05)
-    prefix = pool(FakeRay(scripts(finishing)))._prefix
+    monkeypatch.setattr(ray_staff, "_STRAGGLERS_S", 0.05)
+    prefix = ray_staff.prefix_of(ORDER)
     with pytest.raises(ExecutorError, match="is being run on this cluster by another driver"):
         async with pool(FakeRay(scripts(finishing), names=[f"{prefix}1"])).opened():
             pytest.fail("it began")
