@@ -129,6 +129,7 @@ class DesignedBenchmark:
 
     grader = "none"
     ends_on_text = False
+    has_own_images = True  # or none at all: nothing of it is opened
 
     def __init__(self, name: str, design: Design, missing: str) -> None:
         self.name = name

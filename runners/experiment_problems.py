@@ -68,8 +68,6 @@ def _session_problems(experiment: Experiment) -> Iterator[str]:
 
 
 def _sandbox_problems(sandbox: SandboxSpec) -> Iterator[str]:
-    if sandbox.kind == "docker" and not sandbox.image:
-        yield "key 'sandbox.image': docker needs an image with python3 and bash; docs/sandboxes.md says how to make one"
     for key in ("image", "cpus"):
         if sandbox.kind != "docker" and getattr(sandbox, key) is not None:
             yield f"key 'sandbox.{key}': it is for docker only; remove it, or set sandbox.kind = \"docker\""

@@ -23,7 +23,7 @@ from runners.benchmarks import open_benchmark
 from runners.benchmarks.protocol import Benchmark
 from runners.designs import DesignedBenchmark, chosen, load_design
 from runners.errors import ExperimentError
-from runners.executors.local import LocalExecutor, redactor_of
+from runners.executors.local import LocalExecutor, check_image, redactor_of
 from runners.executors.protocol import Executor
 from runners.experiment import Experiment
 from runners.experiment_file import load_experiment
@@ -74,6 +74,7 @@ def prepare_experiment(experiment: Experiment, path: Path) -> Prepared:
         check_scripted_names(experiment)
         benchmark, variants = _offered(experiment, base)
         check_programs(experiment, benchmark)
+        check_image(experiment, benchmark)
         prompts = Prompts(experiment, base, benchmark.system_prompt())
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
     return Prepared(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)

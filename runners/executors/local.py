@@ -11,7 +11,7 @@ import anyio.to_thread
 from recorder.recorder import Recorder
 from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store
-from runners.benchmarks.protocol import EnvironmentSettings, HasSecrets
+from runners.benchmarks.protocol import Benchmark, EnvironmentSettings, HasSecrets
 from runners.errors import ExperimentError
 from runners.experiment import Experiment
 from runners.external.planning import check_versions
@@ -108,6 +108,19 @@ def check_sandbox(prepared: "Prepared") -> None:
     needed = getattr(benchmark, "needs_sandbox", kind)
     if kind != needed:
         raise ExperimentError(f"key 'sandbox.kind': {benchmark.name} runs in {needed} only; set it to {needed!r}")
+
+
+def check_image(experiment: Experiment, benchmark: Benchmark) -> None:
+    """Refuse containers of no image.
+
+    Raises:
+        ExperimentError: The file names none, and the benchmark's tasks have none of their own.
+    """
+    sandbox = experiment.sandbox
+    if sandbox.kind == "docker" and not sandbox.image and not getattr(benchmark, "has_own_images", False):
+        raise ExperimentError(
+            "key 'sandbox.image': docker needs an image with python3 and bash; docs/sandboxes.md says how to make one"
+        )
 
 
 def redactor_of(prepared: "Prepared") -> Redactor:

@@ -65,6 +65,7 @@ def test_every_published_experiment_fits_its_benchmark(name, tmp_path, monkeypat
     assert str(tmp_path) in str(chosen)
     needs_docker = experiment.benchmark.name != "mcp_atlas"
     assert (experiment.sandbox.kind == "docker") == needs_docker
+    assert experiment.sandbox.image is None
     assert experiment.limits.max_turns == {"mcp_atlas": 20, "tac": 100, "swebench_pro": 250}[experiment.benchmark.name]
     assert experiment.limits.max_actions == (None if needs_docker else 100)
 

@@ -72,6 +72,7 @@ class SwebenchProBenchmark:
     grader = "swebench_pro/tests-1"
     ends_on_text = False
     needs_sandbox = "docker"
+    has_own_images = True
 
     def __init__(self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: Setup) -> None:
         self._instances = {instance.instance_id: instance for instance in instances}

@@ -59,6 +59,7 @@ class TacBenchmark:
     version = VERSION
     ends_on_text = False
     needs_sandbox = "docker"
+    has_own_images = True
 
     def __init__(self, options: TacOptions, judge: ModelSpec | None = None) -> None:
         self._options = options

@@ -24,7 +24,7 @@ class DockerImage(msgspec.Struct, frozen=True, kw_only=True):
     """An image, and how agents find themselves in it.
 
     Args:
-        name: With a tag or a digest.
+        name: With a tag or a digest; empty in a run whose tasks bring their own images.
         cpus: How many processors a container may use; None for all.
         work_dir: Where the agent works.
         is_own_machine: The agent is root in the image as it is: its environment, its Python, its files, which it may

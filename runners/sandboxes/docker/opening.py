@@ -16,7 +16,7 @@ _TRY = SandboxLimits(memory_mb=128, command_seconds=20)
 
 
 async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> DockerSandboxProvider:
-    """Return the provider of an image that has just worked.
+    """Return the provider of an image that has just worked, or of none, for tasks that bring their own.
 
     Args:
         image: The image and how agents find themselves in it.
@@ -28,6 +28,8 @@ async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> 
     try:
         images = Images(report)
         provider = DockerSandboxProvider(image, await _prepared(image, images, report), images)
+        if not image.name:
+            return provider
         async with provider.open(None, _TRY) as sandbox:
             result = await sandbox.run_bash("echo works")
     except SandboxBoundaryError as error:
@@ -50,7 +52,8 @@ async def _prepared(image: DockerImage, images: Images, report: Callable[[str], 
         reaped = await reap(docker)
         if reaped:
             report(f"removed {reaped} containers and networks of runs that were killed")
-        await images.ensure(docker, image.name)
+        if image.name:
+            await images.ensure(docker, image.name)
     return MemoryRoom(int(about["MemTotal"] * _SHARE_OF_MEMORY) >> 20, _used_by_others_mb)
 
 

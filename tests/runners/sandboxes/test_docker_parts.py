@@ -13,6 +13,7 @@ import pytest
 
 from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.experiment_file import read_experiment
+from runners.run import prepare
 from runners.sandboxes.docker import boot
 from runners.sandboxes.docker.engine import connected, refusal
 from runners.sandboxes.docker.files import FileLimits, regular_files
@@ -47,7 +48,6 @@ def test_the_keys_of_docker(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('kind = "docker"', "key 'sandbox.image': docker needs an image"),
         ('image = "base:1"', "key 'sandbox.image': it is for docker only"),
         ('kind = "process"\ncpus = 1', "key 'sandbox.cpus': it is for docker only"),
         ('kind = "docker"\nimage = "x"\ncpus = 0', "key 'sandbox.cpus': 0 is no number of processors"),
@@ -59,6 +59,16 @@ def test_mistakes_in_the_sandbox_table_are_named(text, words, tmp_path):
     """Every mistake names its key and what would be right."""
     with pytest.raises(ExperimentError, match=words):
         sandbox_of(text, tmp_path)
+
+
+def test_an_experiment_names_an_image_unless_its_tasks_have_their_own(tmp_path):
+    """Tasks of the bundled benchmark have none: the plan is refused, with the key."""
+    text = _FILE + 'kind = "docker"\n'
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(ExperimentError, match=r"key 'sandbox\.image': docker needs an image with python3 and bash"):
+        prepare(tmp_path / "x.toml")
+    (tmp_path / "x.toml").write_text(text + 'image = "base:1"\n')
+    assert prepare(tmp_path / "x.toml").plan.trials
 
 
 async def test_docker_without_an_image_is_refused():

@@ -17,7 +17,6 @@ from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.room import MemoryRoom
 from tests.runners.sandboxes.docker_fixtures import needs_engine, nobody_else, own_names
 from tests.runners.swebench_pro.acme import MANY, MANY_FAIL_TO_PASS, MANY_PASS_TO_PASS, PERL, PYTHON, task_of
-from tests.support.docker import BASE_IMAGE
 
 pytestmark = [pytest.mark.docker, needs_engine]
 
@@ -56,7 +55,7 @@ def test_published_patches_pass_through_the_whole_program(acme, engine, tmp_path
     (tmp_path / "x.toml").write_text(
         'name = "acme"\nconditions = ["full"]\ntrials = 1\nconcurrency = 2\n'
         'agents = [{name = "published", model = "scripted/replay"}]\n'
-        f'sandbox = {{kind = "docker", image = "{BASE_IMAGE}"}}\nlimits = {{memory_mb = 256}}\n[benchmark]\n{table}\n'
+        f'sandbox = {{kind = "docker"}}\nlimits = {{memory_mb = 256}}\n[benchmark]\n{table}\n'
     )
     code = main(["run", str(tmp_path / "x.toml"), "--store", str(tmp_path / "s")])
     assert code == 0, capsys.readouterr().err

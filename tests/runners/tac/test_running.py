@@ -21,7 +21,7 @@ from tests.runners.tac.images import (
     call,
     make_folder,
 )
-from tests.support.docker import BASE_IMAGE, docker
+from tests.support.docker import docker
 
 pytestmark = [pytest.mark.docker, needs_engine]
 OWN = f"label=lhaw-record.pid={os.getpid()}"
@@ -46,7 +46,7 @@ def run(tmp_path, images, capsys):
             agents = [{{name = "replay", model = "scripted/replay"}}]
             limits = {{memory_mb = 256}}
             retry = {{max_attempts = 1}}
-            sandbox = {{kind = "docker", image = "{BASE_IMAGE}"}}
+            sandbox = {{kind = "docker"}}
             [benchmark]
             name = "tac"
             folder = "{folder}"
