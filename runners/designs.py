@@ -17,8 +17,10 @@ from recorder.resources import data_path
 from recorder.values import Checkpoint, Segment, Severity, Task, Variant
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import ExperimentError
+from runners.key_problems import key_problem
 
 _KEY = "benchmark.design"
+_PAGE = "docs/papers.md"
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,14 +74,18 @@ def load_design(name: str, base: Path, benchmark: str) -> Design:
     bundled = {path.stem: path for path in data_path("designs").glob("*.toml")}
     path = bundled.get(name, base / name)
     try:
-        design = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Design)
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         there = ", ".join(sorted(bundled))
         raise ExperimentError(
             f"key '{_KEY}': there is no design {name!r}; the bundled ones are {there}, others are named by their path"
         ) from None
     except (OSError, ValueError) as error:
-        raise ExperimentError(f"key '{_KEY}': {path} is no design: {error}; see docs/papers.md") from error
+        raise ExperimentError(f"key '{_KEY}': {path} is no design: {error}; see {_PAGE}") from error
+    try:
+        design = msgspec.convert(raw, Design)
+    except msgspec.ValidationError as error:
+        raise ExperimentError(f"{path}: {key_problem(error, Design, raw, _PAGE)}") from error
     cells = tuple(cell for cell in design.cells if cell.benchmark == benchmark)
     if not cells or design.tasks.get(benchmark, 0) < 1:
         has = ", ".join(sorted({cell.benchmark for cell in design.cells})) or "nothing"

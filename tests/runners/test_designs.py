@@ -169,9 +169,10 @@ def test_a_cell_that_cannot_be_filled_is_refused(cell, found):
     ("text", "message"),
     [
         (None, "there is no design"),
-        ("cells = 1", "is no design"),
+        ("cells = [", "is no design"),
+        ("cells = 1", r"d\.toml: key '.*'"),
         ('source = "s"\ntasks = {}\ncells = []', "has no cells and tasks of 'desk'; it is about nothing"),
-        ('source = "s"\nx = 1\ntasks = {desk = 1}\ncells = []', "unknown field `x`"),
+        ('source = "s"\nx = 1\ntasks = {desk = 1}\ncells = []', "unknown key 'x'; known: source"),
     ],
 )
 def test_a_bad_design_is_named(tmp_path, text, message):
