@@ -89,6 +89,7 @@ def test_wrap_runs_one_trial_at_each_call(tmp_path, capsys):
     asking = ("--mcp-config", "{mcp_config}")
     assert wrap(capsys, store, variant="window", condition="ask_user", answer="stdout", command=asking)[0] == 0
     events = [envelope.event for envelope in read_envelopes(store)]
+    assert [e.message for e in events if isinstance(e, TrialFailed)] == []
     started = sorted((e.condition, e.trial_index) for e in events if isinstance(e, TrialStarted))
     assert started == [("ask_user", 0), ("full", 0), ("full", 1), ("inject_50", 0), ("underspecified", 0)]
     assert sum(isinstance(event, OracleBudgetSet) for event in events) == 1
