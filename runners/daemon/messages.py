@@ -1,12 +1,15 @@
 """What goes over the wire: requests, replies, and the data of live events; the API is described from these."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 ShownState = Literal[
     "waiting", "running", "pausing", "paused", "cancelling", "cancelled", "finished", "failed", "cost_limit", "problem"
 ]
+MOST_AT_A_TIME = 100_000
+"""The largest concurrency: more than any machine runs."""
+
 TrialState = Literal["started", "finished", "failed", "interrupted"]
 
 
@@ -35,7 +38,7 @@ class Order(Message, frozen=True):
 class Retuning(Message, frozen=True):
     """How many trials of an experiment may run at a time from now on."""
 
-    concurrency: int
+    concurrency: Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_AT_A_TIME})]
     by: str = "unnamed"
 
 

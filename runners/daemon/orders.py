@@ -18,7 +18,7 @@ from recorder.events import (
 from recorder.redaction import Redactor, secrets_of
 from runners.daemon.daemon import Daemon
 from runners.daemon.errors import DaemonRefusal
-from runners.daemon.messages import Detail, Requeued, Submission
+from runners.daemon.messages import MOST_AT_A_TIME, Detail, Requeued, Submission
 from runners.daemon.queue import Entry
 from runners.errors import ExperimentError
 from runners.experiment import Experiment
@@ -129,8 +129,9 @@ async def retune(daemon: Daemon, name: str, concurrency: int, by: str) -> Detail
         DaemonRefusal: There is no such experiment, or the number is no use.
         RecordingFailed: The order could not be recorded.
     """
-    if concurrency < 1:
-        raise DaemonRefusal("concurrency: at least 1; 'pause' stops an experiment", kind="bad_request", status=422)
+    if not 1 <= concurrency <= MOST_AT_A_TIME:
+        message = f"concurrency: from 1 to {MOST_AT_A_TIME:,}; 'pause' stops an experiment"
+        raise DaemonRefusal(message, kind="bad_request", status=422)
     async with daemon.ordering:
         known(daemon, name)
         await daemon.record(ExperimentRetuned(experiment=name, concurrency=concurrency, by=by))

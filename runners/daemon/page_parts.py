@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from runners.daemon.messages import Cell, DaemonFacts, Detail, LiveTrial, Overview
+from runners.daemon.messages import MOST_AT_A_TIME, Cell, DaemonFacts, Detail, LiveTrial, Overview
 
 _WORDS = {"cost_limit": "cost limit reached"}
 _EMPTY = "<p>Nothing was submitted yet. Submit an experiment file with <code>lhaw-record submit FILE</code>.</p>"
@@ -145,7 +145,7 @@ def _tuning(each: Overview) -> str:
     return (
         f'<form class="tuning" data-order="/api/experiments/{escape(each.name)}/concurrency">'
         f'<label for="concurrency">Trials at a time</label><input id="concurrency" name="concurrency" type="number" '
-        f'min="1" value="{each.concurrency}" required><button>Change</button></form>'
+        f'min="1" max="{MOST_AT_A_TIME}" value="{each.concurrency}" required><button>Change</button></form>'
     )
 
 

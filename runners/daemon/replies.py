@@ -6,11 +6,14 @@ import traceback
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from recorder.errors import RecorderError, RecordingFailed
 from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import Message, Problem, Refused
 from runners.errors import RunnerError
+
+_OF_FILES = ("GET", "HEAD")
 
 
 def as_json(value: Message, status: int = 200) -> Response:
@@ -49,6 +52,11 @@ async def on_missing(request: Request, _: Exception) -> Response:
 
 
 async def on_wrong_method(request: Request, _: Exception) -> Response:
-    """Answer a method that an address does not know."""
+    """Answer a method that an address does not know, with those that it does."""
     message = f"{request.method} is not for {request.url.path}; /openapi.json lists what there is"
-    return refused(DaemonRefusal(message, kind="wrong_method", status=405))
+    reply = refused(DaemonRefusal(message, kind="wrong_method", status=405))
+    here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    reply.headers["allow"] = ", ".join(
+        sorted({method for route in here for method in getattr(route, "methods", None) or _OF_FILES})
+    )
+    return reply

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from recorder.verify import verify
 from runners.daemon.endpoints import ENDPOINTS
 from runners.daemon.messages import Refused
 from runners.daemon.openapi import description
@@ -24,6 +25,14 @@ async def test_every_address_is_described_and_there(tmp_path):
             assert (await client.request(other, endpoint.path.format(**SAMPLE), json={})).status_code == 405
 
 
+async def test_a_wrong_method_is_told_the_right_ones(tmp_path):
+    """Every 405 names the methods of its address, also where several routes share it."""
+    async with daemon_at(tmp_path / "store") as (_, client):
+        for path, methods in {"/api/experiments": "GET, HEAD, POST", "/api/events": "GET, HEAD"}.items():
+            refusal = await client.delete(path, headers={"content-type": "application/json"})
+            assert (refusal.status_code, refusal.headers["allow"]) == (405, methods)
+
+
 async def test_replies_are_of_the_described_types(tmp_path):
     """A submission, its status, a listing and a refusal decode strictly as what the description names for them."""
     types = {endpoint.operation: endpoint.response for endpoint in ENDPOINTS}
@@ -40,6 +49,22 @@ async def test_replies_are_of_the_described_types(tmp_path):
             msgspec.json.decode(reply.content, type=types[operation])
         refusal = await client.post("/api/experiments/nothing/pause", json={})
         assert msgspec.json.decode(refusal.content, type=Refused).error.kind == "unknown"
+
+
+async def test_limits_of_numbers_are_described_and_kept(tmp_path):
+    """Within the described limits a number is taken; one beyond them, however large, is refused and not recorded."""
+    limits = description("1")["components"]["schemas"]["Retuning"]["properties"]["concurrency"]
+    async with daemon_at(tmp_path / "store") as (_, client):
+        await client.post("/api/experiments", json=submission(tmp_path))
+
+        async def status(number):
+            reply = await client.post("/api/experiments/small/concurrency", json={"concurrency": number})
+            return reply.status_code
+
+        assert [await status(limits["minimum"]), await status(limits["maximum"])] == [200, 200]
+        beyond = (limits["minimum"] - 1, limits["maximum"] + 1, 2**63, 2**64, -(2**70))
+        assert [await status(number) for number in beyond] == [422] * len(beyond)
+    assert verify(tmp_path / "store").findings == ()
 
 
 def test_every_reference_leads_to_a_schema():
