@@ -5,9 +5,11 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import TracebackType
 
 import anyio
 
+from recorder.events.trial import EndedBy
 from recorder.values import Usage
 from runners.agent import Ending, PlannedInjection
 from runners.errors import SandboxBoundaryError, ungrouped
@@ -109,21 +111,27 @@ class ExternalAgent:
                     name = self._program.ask_user_tool or TOOL_NAME
                     pending = self._session.pending_calls
                     await self._listener.asking.open(self._key, self._token, self._asking, pending, name)
-                    stack.push_async_callback(self._close_asking)
+                    stack.push_async_exit(self._close_asking)
                 end = await self._run_program()
-            await self._keep_output(end)
-            ending = await self._ending(end)
+                await self._keep_output(end)
+                ended_by = self._ended_by(end)
+            self._raise_ours()
+            ending = await self._ending(ended_by, end)
             reason = ending.ended_by
         finally:
             with anyio.CancelScope(shield=True):  # nothing may be recorded after the trial's last event
                 await self._session.close(reason)
-        if self._session.failure is not None:
-            raise self._session.failure
+        self._raise_ours()
         return ending
 
-    async def _close_asking(self) -> None:
-        """Wait a moment for the answers to questions that were asked; what is cancelled then stays without one."""
-        with anyio.move_on_after(_GRACE_S, shield=True):
+    async def _close_asking(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
+        """Wait a moment for the answers to questions that were asked; what is cancelled then stays without one.
+
+        A trial that has failed, or was stopped, waits for none.
+        """
+        with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True):
             await self._listener.asking.close(self._key)
 
     async def _run_program(self) -> ProgramEnd:
@@ -188,12 +196,17 @@ class ExternalAgent:
             if text:
                 await self._keep(name, text)
 
-    async def _ending(self, end: ProgramEnd) -> Ending:
+    def _raise_ours(self) -> None:
+        """Raise what failed of ours, the recorder or the simulated user."""
+        failure = self._session.failure or (self._asking.failure if self._asking else None)
+        if failure is not None:
+            raise failure
+
+    def _ended_by(self, end: ProgramEnd) -> EndedBy:
+        """Return how the agent's part ended; raises what failed instead."""
+        self._raise_ours()
         session, program = self._session, self._program
-        ours = session.failure or (self._asking.failure if self._asking else None)
-        if ours is not None:
-            raise ours
-        ended_by = ending_of(
+        return ending_of(
             ProgramFacts(
                 name=program.title,
                 end=end,
@@ -204,6 +217,8 @@ class ExternalAgent:
                 wires=session.wires,
             )
         )
+
+    async def _ending(self, ended_by: EndedBy, end: ProgramEnd) -> Ending:
         has_ended_itself = ended_by in ("submitted", "gave_up")
         return Ending(ended_by=ended_by, final_answer=await self._answer(end) if has_ended_itself else "")
 

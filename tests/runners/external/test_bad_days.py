@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from textwrap import indent
 
 import anyio
 import pytest
@@ -285,6 +286,29 @@ async def test_an_answer_that_does_not_come_holds_no_trial_open(tmp_path, monkey
     assert ended(events) == "time_limit"
     assert len(of(events, QuestionAsked)) == 1
     assert not of(events, QuestionAnswered)
+
+
+async def test_a_trial_that_failed_waits_for_no_answer(tmp_path, monkeypatch):
+    """A trial whose model failed ends while a question of it is open, though an answer would have an hour's grace."""
+    from runners.models.scripted import ScriptedModel
+    from runners.users.exact import ExactSimulator
+
+    async def answer(*_):
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(ExactSimulator, "answer", answer)
+    monkeypatch.setattr("runners.external.agent._GRACE_S", 3600.0)
+    asks = _ASKS_THE_USER.removeprefix("\nwork(1)\n").removesuffix("time.sleep(600)\n")
+    source = f"import threading\nwork(1)\ndef asks():\n{indent(asks, '    ')}\n"
+    source += "threading.Thread(target=asks, daemon=True).start()\ntime.sleep(1)\nwork(1)\n"
+    program = scripted(tmp_path, source, ask_user="mcp")
+    faults = [Fault(kind="slow", times=1, seconds=0.0), Fault(kind="server_error", times=None)]
+    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
+        agent = {"model": "some-model", "api_base": url}
+        with anyio.fail_after(60):
+            events = await trial_of(tmp_path, program, agent=agent, conditions=("ask_user",))
+    assert [event.boundary for event in of(events, TrialFailed)] == ["model"]
+    assert (len(of(events, QuestionAsked)), of(events, QuestionAnswered)) == (1, [])
 
 
 _KILLED = """
