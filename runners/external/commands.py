@@ -119,7 +119,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     """Run one trial; 0 when it was recorded and graded, whatever the grade; 1 when infrastructure ended it."""
     import anyio
 
-    from runners.external.wrapping import Wrapped, next_trial
+    from runners.external.wrapping import Wrapped, next_trial, unseen_files
     from runners.progress import Progress
     from runners.run import run_experiment
 
@@ -141,6 +141,8 @@ def wrap_command(options: argparse.Namespace) -> int:
     for outcome in summary.failures:
         assert outcome.failure is not None
         say(f"failed at {outcome.failure.boundary} ({outcome.failure.error_kind}): {outcome.failure.message}")
+        for path in unseen_files(wrapped) if outcome.failure.boundary == "sandbox" else ():
+            say(f"the sandbox does not show {path}: if the program needs it, name it so and add --mount {path}")
     if summary.left:
         return 130 if summary.outcome == "interrupted" else 1
     stream = f"{prepared.plan.trials[-1].trial_id}-1"

@@ -1,5 +1,6 @@
 """One trial of any program from the shell: an experiment of one cell, of which each call plans the next trial."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ _ENVIRONMENT = {
 }
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 _OF_THE_SANDBOX = ("python", "python3")
+_OF_EVERY_SANDBOX = (Path("/usr"), Path("/bin"), Path("/etc"))
 _ONLY_ASKING = frozenset({"mcp_url", "mcp_bridge"})
 
 
@@ -63,6 +65,17 @@ def next_trial(wrapped: Wrapped, root: Path) -> Prepared:
             chosen = (*known, *(first if wanted.inject_percent is not None and not known else ()), wanted)
             return msgspec.structs.replace(planned, plan=Plan(trials=chosen))
         trials += 1
+
+
+def unseen_files(wrapped: Wrapped) -> list[Path]:
+    """Return the files of this machine that the command names and that its sandbox does not show."""
+    if wrapped.is_unisolated:
+        return []
+    executable = _executable(wrapped.command[0])
+    shown = [*_OF_EVERY_SANDBOX, *(Path(each).resolve() for each in (*wrapped.mounts, *_home_of(executable)))]
+    named = wrapped.command[1:]
+    found = [Path(each).resolve() for each in named if os.path.isfile(each)]  # noqa: PTH113 - a text may be too long for a Path
+    return [path for path in found if not any(path.is_relative_to(folder) for folder in shown)]
 
 
 def _experiment(wrapped: Wrapped) -> Experiment:

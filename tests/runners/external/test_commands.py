@@ -136,3 +136,17 @@ def test_a_wrapped_program_that_calls_nobody_is_shown_with_its_last_words(tmp_pa
     events = [envelope.event for envelope in read_envelopes(tmp_path / "store")]
     assert sum(isinstance(event, TrialFailed) for event in events) == 3
     assert Path(sys.executable).exists()
+
+
+def test_a_script_that_the_sandbox_does_not_show_is_named_with_the_remedy(tmp_path, capsys, monkeypatch):
+    """Whoever names a script of this machine, by whatever path, is told how the sandbox gets to see it."""
+    (tmp_path / "mine.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    fixed = ["--task", "desk/log-triage", "--model", "scripted/balanced", "--store", tmp_path / "store"]
+    code, _, message = run(capsys, "wrap", *fixed, "--", sys.executable, "mine.py", "a long word " * 1000)
+    assert code == 1
+    assert f"add --mount {tmp_path / 'mine.py'}" in message
+    program = tmp_path / "mine.py"
+    _, _, message = run(capsys, "wrap", "--mount", program, *fixed, "--", sys.executable, program)
+    assert "exit code 3" in message
+    assert "add --mount" not in message
