@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from runners.experiment import Experiment
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown")
+CONTROLS = "controls"
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -63,7 +64,8 @@ def pipeline_command(options: argparse.Namespace) -> int:
         say(f"lhaw-record: {stopped}")
         return 130 if stopped.outcome == "interrupted" else 1
     _write(selection, options, design.name)
-    return print_tables(options.store, TABLES, settings=(), form="table", out=sys.stdout)
+    tables = (*TABLES, CONTROLS) if options.controls else TABLES
+    return print_tables(options.store, tables, settings=(), form="table", out=sys.stdout)
 
 
 def _design(options: argparse.Namespace, benchmark: str) -> "tuple[Experiment, Path]":

@@ -128,9 +128,9 @@ def _steps(found: Provenance) -> Iterator[str]:
     """What was done and by whom, in the order of doing."""
     event = found.event
     for name, count in found.extractors.items():
-        yield f"Segments of {count} tasks by {_plain(name)}."
+        yield f"Segments of {_counted(count, 'task')} by {_plain(name)}."
     for name, count in found.makers.items():
-        yield f"Prompts of {count} variants: {_plain(name)}."
+        yield f"Prompts of {_counted(count, 'variant')}: {_plain(name)}."
     for agent in found.classifiers:
         manner = {"strategy": agent.strategy, "persona": agent.persona}
         known = "".join(f", {name} {_code(value)}" for name, value in manner.items() if value)
@@ -229,6 +229,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[st
     for row in rows:
         yield f"| {' | '.join(_plain(str(cell)) for cell in row)} |"
     yield ""
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _paragraph(*sentences: str) -> Iterator[str]:

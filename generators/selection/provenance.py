@@ -173,6 +173,8 @@ def _described(event: SegmentsExtracted) -> str:
 
 
 def _maker(made: VariantGenerated) -> str:
+    if made.variant.environment_change is not None:
+        return "as the task has them; the benchmark changes the workspace"
     if made.rewriter is None:
         return made.variant.origin.replace("_", " ")
     return f"{made.rewriter} (digest {(made.rewriter_digest or 'unknown')[:12]})"

@@ -203,8 +203,8 @@ def test_the_card_says_where_it_comes_from(card):
     """Extractor, rewriter, classifier with its trials, what could not be chosen or was not judged, licence, digest."""
     text = " ".join((card / "README.md").read_text(encoding="utf-8").split())
     for said in (
-        f"Segments of 1 tasks by rules/4 (digest {digest('rules')[:12]}, looking at checkpoints, environment).",
-        "Prompts of 1 variants: rules/1 (digest ffffffffffff).",
+        f"Segments of 1 task by rules/4 (digest {digest('rules')[:12]}, looking at checkpoints, environment).",
+        "Prompts of 1 variant: rules/1 (digest ffffffffffff).",
         "Prompts of 5 variants: hand written.",
         "Classifying agent `c`: model `m`, strategy `none`, persona `none`; 15 valid trials.",
         "Classes by `c` from 3 trials of each variant without a label",
