@@ -113,7 +113,7 @@ def chosen_tasks(tasks: Sequence["SourceTask"], options: argparse.Namespace, ben
 
     Raises:
         ExperimentError: A named one is not there.
-        GeneratorError: None is left.
+        GeneratorError: None is left, or none has what ``--environment`` asks for.
     """
     from generators.errors import GeneratorError
     from runners.errors import ExperimentError
@@ -134,6 +134,11 @@ def chosen_tasks(tasks: Sequence["SourceTask"], options: argparse.Namespace, ben
         chosen = [source for source in chosen if source.task.task_id in within_reach]
     if not chosen:
         raise GeneratorError("no task is left to make variants of")
+    if options.environment and not any(source.changed_workspaces for source in chosen):
+        raise GeneratorError(
+            f"--environment: {benchmark} brings no changed workspace for these tasks; leave it out, or see "
+            "docs/own-benchmarks.md for how a benchmark brings some"
+        )
     return chosen
 
 

@@ -41,7 +41,9 @@ def add_making_arguments(parser: argparse.ArgumentParser) -> None:
         "--controls", action="store_true", help="also controls: each prompt as it is, and without what nobody needs"
     )
     group.add_argument(
-        "--environment", action="store_true", help="also variants that change the workspace and not the prompt (desk)"
+        "--environment",
+        action="store_true",
+        help="also the variants that the benchmark brings in which the workspace changes and not the prompt",
     )
     group.add_argument(
         "--per-task", type=int, default=12, metavar="N", help="removals of one task at most (default: %(default)s)"

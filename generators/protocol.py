@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from recorder.events import RejectedSegment
-from recorder.values import ExpectedQuestions, Segment, Severity, Task
+from recorder.values import ExpectedQuestions, Segment, Severity, Task, Variant
 from runners.models.calls import ModelCaller
 
 
@@ -23,12 +23,14 @@ class SourceTask(msgspec.Struct, frozen=True, kw_only=True):
 
     ``files`` is what its environment holds: path to text, the text empty where it is none. ``checkpoint_notes`` is the
     benchmark's own text about grading, beyond the labels of the checkpoints. ``trajectory`` None: there is none.
+    ``changed_workspaces`` are variants that the benchmark brings: the prompt is the task's, the environment is not.
     """
 
     task: Task
     files: Mapping[str, str] = {}
     checkpoint_notes: str = ""
     trajectory: tuple[TrajectoryStep, ...] | None = None
+    changed_workspaces: tuple[Variant, ...] = ()
 
 
 class Source(Protocol):

@@ -8,7 +8,6 @@ from generators.beyond.chains import chain_pairs
 from generators.beyond.controls import benign_segments, unmodified
 from generators.beyond.decoying import DecoyRewriter, with_decoys
 from generators.candidates import CandidateSettings, candidates
-from generators.errors import GeneratorError
 from generators.planned import Planned
 from generators.protocol import Removal, Rewriter, SourceTask
 from recorder.values import Segment, Variant
@@ -63,13 +62,9 @@ def planned_variants(
 
 
 def ready_variants(source: SourceTask, extras: Extras) -> list[Variant]:
-    """Return the variants of a task that need no rewriting: its prompt is theirs.
-
-    Raises:
-        GeneratorError: The environment of the task's benchmark cannot be changed.
-    """
+    """Return the variants of a task that need no rewriting: its prompt is theirs."""
     ready = [unmodified(source)] if extras.has_controls else []
-    return ready + (_environments(source) if extras.has_environment else [])
+    return ready + (list(source.changed_workspaces) if extras.has_environment else [])
 
 
 def _decoys(source: SourceTask, segments: Sequence[Segment], settings: CandidateSettings) -> list[Planned]:
@@ -81,14 +76,3 @@ def _decoys(source: SourceTask, segments: Sequence[Segment], settings: Candidate
         Planned(source=source, removal=removal, rewriter=rewriter)
         for removal in candidates(source.task.prompt, replaced, wrong)
     ]
-
-
-def _environments(source: SourceTask) -> list[Variant]:
-    from runners.benchmarks.desk.registry import desk_tasks
-    from runners.benchmarks.desk.surroundings import environment_variants
-
-    if source.task.benchmark != "desk":
-        raise GeneratorError(f"--environment changes workspaces of desk; {source.task.benchmark} has none to change")
-    known = {task.task_id: task for task in desk_tasks()}
-    found = environment_variants(known[source.task.task_id]) if source.task.task_id in known else ()
-    return [variant for variant in found if variant.prompt == source.task.prompt]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from generators.protocol import SourceTask
+from generators.sources.changed_workspaces import changed_workspaces
 from generators.sources.checking import Placed, checked
 from generators.sources.environment import sheets_text
 from generators.sources.reading import Reading, usable
@@ -23,11 +24,18 @@ class DeskSource:
     def read(self) -> Reading:
         """Return the tasks with every finding."""
         templates = {template.task_id: template for template in desk_tasks()}
-        tasks = DeskBenchmark().tasks()
+        benchmark = DeskBenchmark()
         return checked(
             [
-                Placed(SourceTask(task=task, files=_texts(templates[task.task_id])), f"desk task {task.task_id}")
-                for task in tasks
+                Placed(
+                    SourceTask(
+                        task=task,
+                        files=_texts(templates[task.task_id]),
+                        changed_workspaces=changed_workspaces(benchmark, task),
+                    ),
+                    f"desk task {task.task_id}",
+                )
+                for task in benchmark.tasks()
             ]
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from generators.protocol import SourceTask
+from generators.sources.changed_workspaces import changed_workspaces
 from generators.sources.checking import Placed, checked
 from generators.sources.reading import Reading, usable
 from runners.benchmarks import open_benchmark
@@ -29,7 +30,10 @@ class ExperimentSource:
         spec = experiment.benchmark
         try:
             benchmark = open_benchmark(spec.name, dict(spec.options), path.parent, experiment.grader)
-            self._tasks = tuple(chosen_tasks(benchmark, spec.tasks).values())
+            self._tasks = tuple(
+                SourceTask(task=task, changed_workspaces=changed_workspaces(benchmark, task))
+                for task in chosen_tasks(benchmark, spec.tasks).values()
+            )
         except ExperimentError as error:
             raise ExperimentError(f"{path}: {error}") from error
         self.benchmark = benchmark.name
@@ -40,4 +44,4 @@ class ExperimentSource:
 
     def read(self) -> Reading:
         """Return the tasks with every finding."""
-        return checked([Placed(SourceTask(task=task), f"{self.benchmark} task {task.task_id}") for task in self._tasks])
+        return checked([Placed(each, f"{self.benchmark} task {each.task.task_id}") for each in self._tasks])

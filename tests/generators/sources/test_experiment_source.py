@@ -1,6 +1,8 @@
 """The source ``experiment``: variants for the benchmark that an installed package brings."""
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.cli.experiments import write_experiment
 from tests.generators.sources.test_options import named
 from tests.runners.test_new_benchmark import installed
 
+ROOT = Path(__file__).parents[3]
 DESIGN = """
 name = "shops"
 conditions = ["full", "underspecified", "ask_user"]
@@ -49,6 +52,12 @@ def design(tmp_path, monkeypatch):
     yield write
     for name in [name for name in sys.modules if name.partition(".")[0] == "corner_shop"]:
         del sys.modules[name]
+
+
+def fenced(page, kind):
+    """The blocks of a kind on a page of the docs."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def test_the_tasks_are_those_that_the_file_names(tmp_path):
@@ -94,3 +103,49 @@ def test_what_would_stop_a_later_phase_is_said_before_the_first(design, tmp_path
     assert done != 0
     assert "strategy 'nonsense' is unknown" in capsys.readouterr().err
     assert not store.exists()
+
+
+def test_a_benchmark_brings_changed_workspaces_of_its_own(design, tmp_path, capsys):
+    """What docs/own-benchmarks.md shows is enough: --environment registers it, a pipeline classifies it and runs it.
+
+    With --controls their table is printed too.
+    """
+    folder, blocks = tmp_path / "corner_shop" / "corner_shop", fenced("own-benchmarks.md", "python")
+    variant, opened = (next(block for block in blocks if mark in block) for mark in ("def two_files", "is_changed ="))
+    tasks, benchmark = folder / "tasks.py", folder / "benchmark.py"
+    tasks.write_text(tasks.read_text().replace("import Checkpoint,", "import Checkpoint, EnvironmentChange,") + variant)
+    text = benchmark.read_text().replace("tasks import NAME,", "tasks import two_files, NAME,")
+    brought = "for each in (task.variant(), two_files(task.task()))"
+    text = text.replace(
+        "task.variant() for task in self._tasks.values()", f"each for task in self._tasks.values() {brought}"
+    )
+    text = text.replace("        del variant  # these variants change the prompt only\n", "")
+    start, end = text.index("        with tempfile"), text.index("            async with")
+    benchmark.write_text(text[:start] + opened + text[end:])
+    store, path = tmp_path / "store", design()
+    command = [
+        "pipeline",
+        "experiment",
+        "--from",
+        str(path),
+        "--store",
+        str(store),
+        "--out",
+        str(tmp_path / "set.json"),
+    ]
+    done = main([*command, "--environment", "--controls"])
+    said = capsys.readouterr()
+    assert done == 0, said.err
+    assert re.search(r"(?m)^environment +\S", said.out)
+    assert "controls: " in said.out
+    assert main(["variants", "show", str(store), "rain"]) == 0
+    assert "[environment] rain/two-files\n  workspace: two_files" in capsys.readouterr().out
+
+
+def test_a_benchmark_without_changed_workspaces_is_refused_at_once(design, tmp_path, capsys):
+    """--environment costs nothing where there is nothing to change: no baseline, no extraction, no store."""
+    for command in ("pipeline", "generate"):
+        done = main([command, "experiment", "--from", str(design()), "--store", str(tmp_path / "s"), "--environment"])
+        assert done != 0
+        assert "docs/own-benchmarks.md" in capsys.readouterr().err
+        assert not (tmp_path / "s").exists()
