@@ -1,5 +1,6 @@
 """The checks that every rewritten prompt must pass, whoever rewrote it."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -102,12 +103,27 @@ def _structure(original: str, rewritten: str) -> Iterator[tuple[str, str]]:
     widths = {row.count("|") for row in _TABLE_ROW.findall(original)}
     if any(row.count("|") not in widths for row in _TABLE_ROW.findall(rewritten)) and widths:
         yield "structure_is_kept", "a table row has another number of cells; empty the cell instead of removing it"
+    if _is_json(original) and not _is_json(rewritten):
+        yield (
+            "structure_is_kept",
+            "the prompt was JSON and is none any more; change what stands inside its strings only",
+        )
     for mark, name in (("`", "backtick"), ('"', "quotation mark")):
         if original.count(mark) % 2 == 0 and rewritten.count(mark) % 2:
             yield "structure_is_kept", f"a {name} lost its other half; remove both or keep both"
     for opening, closing in ("()", "[]", "{}"):
         if original.count(opening) == original.count(closing) and rewritten.count(opening) != rewritten.count(closing):
             yield "structure_is_kept", f"a bracket {opening} {closing} lost its other half; remove both or keep both"
+
+
+def _is_json(text: str) -> bool:
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _residue(original: str, rewritten: str) -> Iterator[tuple[str, str]]:

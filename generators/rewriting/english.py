@@ -75,7 +75,7 @@ class English(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             text: The text.
             among_english: Whether it is a part of an English text: then any known words count, as in a list item. None
-                if nothing is around it: then a few Latin words are English.
+                if nothing is around it: then known words count too, and a few Latin words are English.
         """
         prose = _NAMES.sub(" ", text)
         if 2 * _count(_LATIN, prose) < _count(_LETTER, prose):
@@ -87,7 +87,7 @@ class English(msgspec.Struct, frozen=True, kw_only=True):
         if function >= _LEAST_SHARE_OF_ENGLISH * len(words):
             return True
         known = sum(word in self.kind_nouns or self.base(word) is not None for word in words)
-        return bool(among_english) and function + known >= _LEAST_SHARE_KNOWN * len(words)
+        return among_english is not False and function + known >= _LEAST_SHARE_KNOWN * len(words)
 
     def is_verb(self, word: str) -> bool:
         """Return whether a word is the base form of a verb of tasks."""

@@ -37,6 +37,8 @@ _SENTENCE_END = re.compile(
     r"(?<![.\s][A-Za-z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<!\bapprox)[.!?]['\")\]\u201d]*(?=\s|$)"
     r"|[\u3002\uff01\uff1f\uff61][\"'\u201d\u2019\u300d\u300f\uff09]*"  # scripts that put no space behind it
 )
+_PLURAL = re.compile(r"s\b(?!')")  # two "0"s
+_QUOTES = "\"'`\u201d\u2019"
 _WINDOW = 2000
 _LINK_MARKS = 4  # the brackets around text and target
 
@@ -158,7 +160,7 @@ def _with_slashes(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
-    """Take in the quotes, backticks and stars directly around the occurrence."""
+    """Take in the quotes, backticks and stars directly around the occurrence, and the ending of a quoted plural."""
     changed = True
     while changed:
         changed = False
@@ -167,4 +169,5 @@ def _unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
             if before >= 0 and text[before:start] == opening and text[end:after] == closing:
                 start, end, changed = before, after, True
                 break
-    return start, end
+    is_plural = text[end - 1] in _QUOTES and _PLURAL.match(text, end)
+    return start, end + 1 if is_plural else end

@@ -90,6 +90,22 @@ def test_form_length_and_placeholders(prompt, check):
     assert check in problems(prompt)
 
 
+@pytest.mark.parametrize(
+    ("rewritten", "failed"),
+    [
+        ('{"task": "Read orders.csv", "limit":: "out.json"}', True),
+        ('{"task": "Read the file", "out": "out.json"}', False),
+    ],
+)
+def test_a_prompt_in_json_stays_json(rewritten, failed):
+    """What a program reads must still be readable for it."""
+    original = '{"task": "Read orders.csv", "out": "out.json"}'
+    removal = Removal(segments=(segment("orders.csv"),), severity="delete")
+    made = Rewriting(prompt=rewritten, expected_questions=(), failure_mode="Reads another file.")
+    checks = {each.check for each in problems_of(original, made, removal)}
+    assert ("structure_is_kept" in checks) == failed
+
+
 def test_every_segment_has_a_question_and_no_question_tells():
     """A missing or blank question, one for an unknown segment, and one that holds a removed value are found."""
     assert problems(questions={}) == ["questions_exist"]

@@ -272,6 +272,20 @@ def test_a_vague_value_in_another_language_is_refused(prompt, value):
     assert [problem.check for problem in problems] == ["something_stands_in_its_place"]
 
 
+@pytest.mark.parametrize(("severity", "said"), [("vaguify", "a certain number"), ("genericize", "a suitable number")])
+def test_a_quoted_plural_goes_with_its_ending(severity, said):
+    """What stands for "0"s is one thing: no letter is left behind the quotes."""
+    prompt = 'Some values are missing, so fill the gaps by putting in "0"s.'
+    made = rewritten(prompt, severity, segment("0", "constraint", "numeric_bound"))
+    assert made.prompt == prompt.replace('"0"s', said)
+
+
+def test_a_short_list_in_english_is_english():
+    """Headings and list items have few small words; known verbs and nouns show the language as well."""
+    prompt = "# Task\n\n- [ ] Open **`orders.csv`** and sort by *date*\n- [ ] Save as `sorted.csv`\n\n| date | YYYY |\n"
+    assert "Open the relevant file and sort" in rewritten(prompt, "genericize", segment("orders.csv")).prompt
+
+
 @pytest.mark.parametrize(
     "prompt", ["保存大于250元的行。", "Сохрани строки больше 250 рублей в файл.", "احسب مجموع المبيعات فوق 250 ريال"]
 )
