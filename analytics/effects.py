@@ -229,7 +229,7 @@ def _homogeneity(rows: Sequence[Row], fit: Fit | None) -> Row:
     shift, spread = differences @ fit.log_odds, differences @ fit.covariance @ differences.T
     statistic = float(shift @ np.linalg.solve(spread, shift))
     p_value = float(chi2.sf(statistic, len(differences)))
-    return {**keys, "value": round(statistic, 6), "reason": "no_interval", "p_value": _significant(p_value)}
+    return {**keys, "value": round(statistic, 6), "reason": "test_statistic", "p_value": _significant(p_value)}
 
 
 def _conditions(rows: Sequence[Row]) -> list[str]:

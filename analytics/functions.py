@@ -19,7 +19,8 @@ from analytics.power import (
     progress_noise_floor,
     progress_trials_needed,
 )
-from analytics.statistics import Interval, Settings, median_interval, ratio_interval, wilson
+from analytics.rank_interval import rank_interval
+from analytics.statistics import Interval, Settings, harmonic_interval, median_interval, ratio_interval, wilson
 from recorder.canonical import canonical_json
 
 
@@ -35,6 +36,8 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
     define("wilson_bounds", _wilson, [BIGINT, BIGINT, DOUBLE])
     define("ratio_bounds", _ratio, [doubles, doubles, integers, *settings])
     define("median_bounds", _median, [doubles, integers, *settings])
+    define("harmonic_bounds", _harmonic, [doubles, doubles, doubles, doubles, integers, *settings])
+    define("rank_bounds", _rank, [doubles, doubles, integers, *settings])
     kappa = struct_type({"value": DOUBLE, "bounds": bounds})
     define("weighted_kappa", _weighted_kappa, [doubles, doubles, integers, *settings], return_type=kappa)
     tested = struct_type({"p_value": DOUBLE, "n": BIGINT, "method": VARCHAR})
@@ -103,6 +106,39 @@ def _median(
     return _row(median_interval(values, clusters, Settings(cluster_count, draws, seed, confidence, method)))
 
 
+def _harmonic(
+    found: list[float] | None,
+    asked: list[float] | None,
+    covered: list[float] | None,
+    wanted: list[float] | None,
+    clusters: list[int] | None,
+    cluster_count: int,
+    draws: int,
+    seed: int,
+    confidence: float,
+    method: str,
+) -> dict[str, Any] | None:
+    if found is None or asked is None or covered is None or wanted is None or clusters is None:
+        return None  # a cell without any value
+    settings = Settings(cluster_count, draws, seed, confidence, method)
+    return _row(harmonic_interval((found, asked), (covered, wanted), clusters, settings))
+
+
+def _rank(
+    left: list[float] | None,
+    right: list[float] | None,
+    clusters: list[int] | None,
+    cluster_count: int,
+    draws: int,
+    seed: int,
+    confidence: float,
+    method: str,
+) -> dict[str, Any] | None:
+    if left is None or right is None or clusters is None:
+        return None  # two agents without a common cell
+    return _row(rank_interval(left, right, clusters, Settings(cluster_count, draws, seed, confidence, method)))
+
+
 def _weighted_kappa(
     left: list[float],
     right: list[float],
@@ -163,4 +199,7 @@ def _progress_power(
 
 
 def _row(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else interval._asdict()
+    """Bounds as a struct; without numbers where every draw gave the same, since a width of 0 would be a false claim."""
+    if interval is None:
+        return None
+    return dict.fromkeys(Interval._fields) if interval.low == interval.high else interval._asdict()

@@ -40,6 +40,14 @@ for _name in ("wasted", "kendall", "optimal_window", "commitment", "timing_hypot
     _OF_TABLE[_name] = _OF_TABLE["voi"]
 _OF_TABLE["point_of_no_return"] = {**_OF_TABLE["voi"], **_OF_TABLE["by_class"]}
 _UNJUDGED = "unjudged_variants"
+_REASONS = ("reason", "tokens_reason", "cost_reason")
+_MEANINGS = {
+    "too_few_trials": "pass@k needs k valid trials of a unit; see the parameter k",
+    "one_cluster": "all units share one task (or variant), so no interval can be resampled",
+    "no_variation": "resampling tasks (or variants) always gave this value, so it cannot tell how far it may vary",
+    "one_of_five": "a choice among five percentages has no interval; the numbers that it was chosen by have theirs",
+}
+"""Reasons that need more than their name, in the order of the notes."""
 
 
 def notes_for(
@@ -48,7 +56,8 @@ def notes_for(
     """Return the notes of a table, most general first."""
     values = current(connection)
     intervals = f"{values['bootstrap']}, {values['draws']} draws over clusters, seed {values['seed']}"
-    notes = [f"intervals: {values['confidence']:.0%}; Wilson where a unit is 0 or 1, else bootstrap ({intervals})"]
+    wilson = "Wilson where a unit is 0 or 1, units taken as independent"
+    notes = [f"intervals: {values['confidence']:.0%}; {wilson}, else bootstrap ({intervals})"]
     chosen = [name for name in (*parameters, "experiment", "user_simulator", "reuse_classifying_trials") if name]
     shown = [f"{name} = {_shown(values[name])}" for name in chosen if name in parameters or values[name]]
     if shown:
@@ -77,11 +86,8 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
     flat = sorted({f"{row['benchmark']} {row['dimension']}" for row in rows if row.get("has_oracle_gap") is False})
     if flat:
         notes.append("no oracle gap (full does not exceed underspecified; timing tells nothing): " + ", ".join(flat))
-    if any(row.get("reason") == "too_few_trials" for row in rows):
-        notes.append("too_few_trials: pass@k needs k valid trials of a unit; see the parameter k")
-    if any(row.get("reason") == "one_cluster" for row in rows):
-        notes.append("one_cluster: all units share one task (or variant), so no interval can be resampled")
-    return notes
+    reasons = {row[column] for row in rows for column in _REASONS if column in row}
+    return [*notes, *(f"{reason}: {meaning}" for reason, meaning in _MEANINGS.items() if reason in reasons)]
 
 
 def _shown(value: Any) -> str:

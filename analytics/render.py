@@ -41,7 +41,7 @@ def to_text(table: Table, width: int = 132) -> str:
     """Return a table for people: a block per benchmark, one column per agent where that fits into ``width``."""
     parts = [f"{table.name}: {table.title}\n"]
     for benchmark, block in _blocks(table):
-        lines = _costs(block) if "purpose" in table.keys else _estimates(table, block, width)
+        lines = _without_repeats(_costs(block), 4) if "purpose" in table.keys else _estimates(table, block, width)
         parts += [f"\n{benchmark}\n", _aligned(lines)]
     if not table.rows:
         parts.append("\n(no rows)\n")
@@ -52,7 +52,7 @@ def to_text(table: Table, width: int = 132) -> str:
 
 def to_markdown(table: Table) -> str:
     """Return a table as Markdown: keys, estimates with intervals, counts; the notes as a list below."""
-    head, *lines = _one_per_line(table, list(table.rows), list(table.keys), has_repeats=True)
+    head, *lines = _every_line(table)
     rows = [head, ["---"] * len(head), *lines]
     title = _markdown(f"{table.name}: {table.title}")
     parts = [f"## {title}\n", *("| " + " | ".join(map(_markdown, row)) + " |" for row in rows)]
@@ -61,7 +61,7 @@ def to_markdown(table: Table) -> str:
 
 def to_latex(table: Table) -> str:
     """Return a table for LaTeX with the packages booktabs, longtable and, for quotes, fontenc (T1) and textcomp."""
-    head, *lines = _one_per_line(table, list(table.rows), list(table.keys), has_repeats=True)
+    head, *lines = _every_line(table)
     body = [" & ".join(map(_tex, line)) + r" \\" for line in lines]
     return "\n".join(
         [
@@ -78,6 +78,13 @@ def to_latex(table: Table) -> str:
             "",
         ]
     )
+
+
+def _every_line(table: Table) -> Lines:
+    """A line per row with all its keys; of the costs the columns that fit on a page."""
+    if "purpose" in table.keys:
+        return _costs(table.rows, "benchmark")
+    return _one_per_line(table, list(table.rows), list(table.keys), has_repeats=True)
 
 
 def _markdown(text: str) -> str:
@@ -98,8 +105,6 @@ def cell(row: Row) -> str:
         return f"- {row['reason']}"
     if row["reason"] == "count":
         return f"{row['value']:.0f}"
-    if row["reason"] == "no_interval":
-        return show(row["value"])
     if row["low"] is None:
         return f"{show(row['value'])} ({row['reason']})"
     return f"{show(row['value'])} [{show(row['low'])}, {show(row['high'])}]"
@@ -189,29 +194,38 @@ def _shown(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _costs(rows: list[Row]) -> Lines:
+def _costs(rows: Sequence[Row], *keys: str) -> Lines:
     """The columns of the cost table that fit on a line; purposes are told apart where several used a model."""
-    head = ["agent", "role", "condition", "purpose", "trials", "missing", "tokens", "per trial", "USD", "per trial"]
-    lines = [[*head, "failed attempts", "failed USD"]]
-    for _, group in groupby(rows, key=lambda row: (row["agent"], row["role"], row["condition"])):
+    keys = (*keys, "agent", "role", "condition", "purpose")
+    head = [*keys, "trials", "missing", "tokens", "per trial", "USD", "per trial", "failed", "failed USD"]
+    lines = [head]
+    for _, group in groupby(rows, key=lambda row: [row[key] for key in keys[:-1]]):
         purposes = list(group)
         callers = [row for row in purposes if row["n_calls"] != 0 and row["purpose"] != "all"]
         total = [row for row in purposes if row["purpose"] == "all"]
-        lines += [_cost_line(row) for row in ((*callers, *total) if len(callers) > 1 else total)]
-    return _without_repeats(lines, 4)
+        lines += [_cost_line(row, keys) for row in ((*callers, *total) if len(callers) > 1 else total)]
+    return lines
 
 
-def _cost_line(row: Row) -> list[str]:
+def _cost_line(row: Row, keys: Sequence[str]) -> list[str]:
     read, written = row["input_tokens"], row["output_tokens"]
     return [
-        *(str(row[key]) for key in ("agent", "role", "condition", "purpose", "n_trials", "n_missing")),
+        *(str(row[key]) for key in (*keys, "n_trials", "n_missing")),
         _number(None if read is None or written is None else read + written, 0),
-        _number(row["tokens_per_trial"], 0),
+        _mean(row, "tokens_per_trial", "tokens_reason", 0),
         _number(row["cost_usd"], 4),
-        _number(row["cost_usd_per_trial"], 4),
+        _mean(row, "cost_usd_per_trial", "cost_reason", 4),
         str(row["failed_attempts"]),
         _number(row["failed_cost_usd"], 4),
     ]
+
+
+def _mean(row: Row, column: str, reason: str, places: int) -> str:
+    """A mean of the cost table with its interval, or why there is none."""
+    value, low, high = (_number(row[column + end], places) for end in ("", "_low", "_high"))
+    if row[column] is None:
+        return f"- {row[reason]}"
+    return f"{value} [{low}, {high}]" if row[reason] is None else f"{value} ({row[reason]})"
 
 
 def _number(value: float | None, places: int) -> str:

@@ -85,6 +85,42 @@ def ratio_interval(
     return resampled(ratio, np.unique(index), settings)
 
 
+def harmonic_interval(
+    one: tuple[Sequence[float], Sequence[float]],
+    other: tuple[Sequence[float], Sequence[float]],
+    clusters: Sequence[int],
+    settings: Settings,
+) -> Interval | None:
+    """Return the bootstrap interval of the harmonic mean of two ratios of sums: F1 of precision and recall.
+
+    Both ratios see the same draws, so that what they share is not counted as noise; 0 where both ratios are 0.
+
+    Args:
+        one: Numerators and denominators, one pair per unit.
+        other: Those of the other ratio.
+        clusters: Index of each unit's cluster in the whole set, from 0.
+        settings: The set of clusters and the way of resampling.
+
+    Returns:
+        None with fewer than two clusters, or where a ratio is undefined in every draw.
+    """
+    import numpy as np
+
+    index = np.asarray(clusters, dtype=np.int64)
+    columns = np.asarray([*one, *other], dtype=np.float64)
+    order = np.lexsort((*columns, index))
+    sums = [np.bincount(index[order], column[order], settings.cluster_count) for column in columns]
+
+    def harmonic(weights: "Floats") -> "Floats":
+        found, asked, covered, wanted = (np.einsum("dc,c->d", weights, each) for each in sums)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            precision, recall = found / asked, covered / wanted
+            mean: Floats = 2 * precision * recall / (precision + recall)
+        return np.where(precision + recall == 0, 0.0, mean)
+
+    return resampled(harmonic, np.unique(index), settings)
+
+
 def median_interval(values: Sequence[float], clusters: Sequence[int], settings: Settings) -> Interval | None:
     """Return the bootstrap interval of the median; the mean of the two middle values where their number is even.
 

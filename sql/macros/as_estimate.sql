@@ -5,7 +5,8 @@
 -- equation: none; the one shape of every printed mean
 -- source: docs/metrics.md 5
 -- notes: printed digits are rounded to 6 places, so that every machine prints the same;
---     a null value or a null interval always has a reason.
+--     a null value or a null interval always has a reason. Bounds without numbers are
+--     those of draws that all gave the same (no_variation).
 create or replace macro as_estimate(
     estimated_value, bounds, n_units, n_dropped, undefined_reason
 ) as struct_pack(
@@ -18,5 +19,6 @@ create or replace macro as_estimate(
     reason := case
         when estimated_value is null then coalesce(undefined_reason, 'no_units')
         when bounds is null then 'one_cluster'
+        when bounds.low is null then 'no_variation'
     end
 )

@@ -25,7 +25,7 @@
 --     full and underspecified. Each pair of agents stands once, the first by name as
 --     agent. Fewer than three common cells are null (too_few_cells), so is an agent
 --     with one value everywhere (no_order). The p-value takes cells as independent,
---     which those of one variant are not. There is no interval (no_interval).
+--     which those of one variant are not; the interval does not: clusters are drawn.
 with cells as (
     select
         int_pools.pool as benchmark,
@@ -33,6 +33,8 @@ with cells as (
             as shared_id,
         cells.agent,
         round(cells.unit_value, 9) as unit_value,
+        int_pools.first_index + cells.cluster_index as cluster_index,
+        int_pools.cluster_count,
         cells.cell_id,
         cells.n_trials,
         cells.n_missing
@@ -76,7 +78,9 @@ placed as (
         any_value(cells.unit_value) filter (where cells.agent = pairs.agent)
             as own_value,
         any_value(cells.unit_value) filter (where cells.agent = pairs.other_agent)
-            as other_value
+            as other_value,
+        any_value(cells.cluster_index) as cluster_index,
+        any_value(cells.cluster_count) as cluster_count
     from pairs
     inner join cells
         on
@@ -107,9 +111,35 @@ agreements as (
                     list(other_value order by own_value, other_value)
                     filter (where is_common)
                 )
-        end as found
+        end as found,
+        case
+            when count(*) filter (where is_common) >= 3
+                then rank_bounds(
+                    list(own_value order by shared_id) filter (where is_common),
+                    list(other_value order by shared_id) filter (where is_common),
+                    list(cluster_index order by shared_id) filter (where is_common),
+                    any_value(cluster_count),
+                    getvariable('draws'),
+                    getvariable('seed'),
+                    getvariable('confidence'),
+                    getvariable('bootstrap')
+                )
+        end as bounds
     from compared
     group by benchmark, agent, other_agent
+),
+
+estimated as (
+    select
+        *,
+        as_estimate(
+            found.tau,
+            bounds,
+            n_units,
+            n_dropped,
+            case when n_units < 3 then 'too_few_cells' else 'no_order' end
+        ) as estimate
+    from agreements
 ),
 
 counted as (
@@ -131,28 +161,24 @@ counted as (
 )
 
 select
-    agreements.benchmark,
-    agreements.agent,
-    agreements.other_agent,
+    estimated.benchmark,
+    estimated.agent,
+    estimated.other_agent,
     'kendall_tau' as measure,
-    agreements.found.tau as value,
-    null::double as low,
-    null::double as high,
-    agreements.n_units,
-    agreements.n_dropped,
+    estimated.estimate.value,
+    estimated.estimate.low,
+    estimated.estimate.high,
+    estimated.n_units,
+    estimated.n_dropped,
     counted.n_trials,
     counted.n_missing,
-    null::varchar as method,
-    case
-        when agreements.found.tau is not null then 'no_interval'
-        when agreements.n_units < 3 then 'too_few_cells'
-        else 'no_order'
-    end as reason,
-    significant(agreements.found.p_value) as p_value,
-    agreements.found.n_ties
-from agreements
+    estimated.estimate.method,
+    estimated.estimate.reason,
+    significant(estimated.found.p_value) as p_value,
+    estimated.found.n_ties
+from estimated
 inner join counted
     on
-        agreements.benchmark = counted.benchmark
-        and agreements.agent = counted.agent
-        and agreements.other_agent = counted.other_agent
+        estimated.benchmark = counted.benchmark
+        and estimated.agent = counted.agent
+        and estimated.other_agent = counted.other_agent

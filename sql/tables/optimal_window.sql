@@ -27,8 +27,9 @@
 -- notes: the curve is that of voi. First questions are those of ask_user trials with
 --     variants of the dimension; ask_in_window_pct holds them against the agent's own
 --     window, ask_in_pooled_window_pct against that of agent all. The end is one of
---     five percentages and has no interval (no_interval); the threshold has that of
---     inject_10, shifted. No value under inject_10: no window (no_window).
+--     five percentages (one_of_five): how sure it is, the intervals of voi say. The
+--     threshold has that of inject_10, shifted. No value under inject_10: no window
+--     (no_window).
 with curve_units as (
     select
         int_pools.pool as benchmark,
@@ -299,7 +300,7 @@ select
     reentry,
     has_oracle_gap,
     null as method,
-    case when window_end is null then 'no_window' else 'no_interval' end as reason
+    case when window_end is null then 'no_window' else 'one_of_five' end as reason
 from curves
 union all
 select

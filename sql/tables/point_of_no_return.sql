@@ -31,7 +31,8 @@
 --     where there are at most `permutations`, else so many drawn ones and (1 + #) / (1
 --     + drawn). Fewer than 6 units: no p-value (too_few_units). The latest significant
 --     p counts even if an earlier one is not; without any the point is null
---     (not_significant). A point of the grid has no interval (no_interval).
+--     (not_significant). The point is one of five percentages (one_of_five): how sure
+--     it is, the five p-values say.
 with attributed as (
     select
         dimensions.dimension,
@@ -158,7 +159,7 @@ select
     counted.n_missing,
     null as method,
     case
-        when points.point is not null then 'no_interval'
+        when points.point is not null then 'one_of_five'
         when points.n_tested = 0 then 'too_few_units'
         else 'not_significant'
     end as reason,

@@ -26,9 +26,9 @@
 --     trials with questions count. Under the simulator dump every value is null
 --     (simulator_answers_everything). A variant with a trial of which nobody knows what
 --     was revealed, asked or removed is dropped (unknown_revealed, unknown_actions,
---     unknown_segments). f1_micro is a function of two ratios and has no interval
---     (no_interval). n_missing counts the agent's trials of ask_user under any
---     simulator, which is unknown where a source does not tell.
+--     unknown_segments). The interval of f1_micro draws both of its ratios together.
+--     n_missing counts the agent's trials of ask_user under any simulator, which is
+--     unknown where a source does not tell.
 with trials as (
     select
         ledger.benchmark,
@@ -185,13 +185,60 @@ estimated as (
     group by benchmark, agent, user_simulator, part.measure
 ),
 
+ratio_parts as (
+    select
+        benchmark,
+        agent,
+        user_simulator,
+        any_value(cluster_count) as cluster_count,
+        list(
+            {
+                'is_hit': part.measure = 'precision_micro',
+                'above': part.above,
+                'below': part.below,
+                'cluster': cluster_index
+            }
+        ) as units
+    from rated
+    where has_value and part.measure in ('precision_micro', 'recall_micro')
+    group by benchmark, agent, user_simulator
+),
+
+bounded as (
+    select
+        benchmark,
+        agent,
+        user_simulator,
+        harmonic_bounds(
+            list_transform(
+                units, lambda unit: case when unit.is_hit then unit.above else 0 end
+            ),
+            list_transform(
+                units, lambda unit: case when unit.is_hit then unit.below else 0 end
+            ),
+            list_transform(
+                units, lambda unit: case when unit.is_hit then 0 else unit.above end
+            ),
+            list_transform(
+                units, lambda unit: case when unit.is_hit then 0 else unit.below end
+            ),
+            list_transform(units, lambda unit: unit.cluster),
+            cluster_count,
+            getvariable('draws'),
+            getvariable('seed'),
+            getvariable('confidence'),
+            getvariable('bootstrap')
+        ) as bounds
+    from ratio_parts
+),
+
 harmonic as (
     select
         hits.benchmark,
         hits.agent,
         hits.user_simulator,
         'f1_micro' as measure,
-        round(
+        as_estimate(
             case
                 when hits.estimate.value + found.estimate.value = 0 then 0.0
                 else
@@ -200,21 +247,26 @@ harmonic as (
                     * found.estimate.value
                     / (hits.estimate.value + found.estimate.value)
             end,
-            6
-        ) as value,
-        hits.estimate.n_units,
-        hits.estimate.n_dropped,
-        hits.n_trials,
-        case
-            when found.estimate.value is null then found.estimate.reason
-            else coalesce(hits.estimate.reason, 'no_interval')
-        end as reason
+            bounded.bounds,
+            hits.estimate.n_units,
+            hits.estimate.n_dropped,
+            case
+                when hits.estimate.value is null then hits.estimate.reason
+                else found.estimate.reason
+            end
+        ) as estimate,
+        hits.n_trials
     from estimated as hits
     inner join estimated as found
         on
             hits.benchmark = found.benchmark
             and hits.agent = found.agent
             and hits.user_simulator = found.user_simulator
+    left join bounded
+        on
+            hits.benchmark = bounded.benchmark
+            and hits.agent = bounded.agent
+            and hits.user_simulator = bounded.user_simulator
     where
         hits.measure = 'precision_micro' and found.measure = 'recall_micro'
 ),
@@ -235,14 +287,8 @@ united as (
         agent,
         user_simulator,
         measure,
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        estimate.n_units,
-        estimate.n_dropped,
-        n_trials,
-        estimate.method,
-        estimate.reason
+        estimate,
+        n_trials
     from estimated
     union all
     select
@@ -250,14 +296,8 @@ united as (
         agent,
         user_simulator,
         measure,
-        value,
-        null as low,
-        null as high,
-        n_units,
-        n_dropped,
-        n_trials,
-        null as method,
-        reason
+        estimate,
+        n_trials
     from harmonic
 )
 
@@ -266,15 +306,15 @@ select
     united.agent,
     united.user_simulator,
     united.measure,
-    united.value,
-    united.low,
-    united.high,
-    united.n_units,
-    united.n_dropped,
+    united.estimate.value,
+    united.estimate.low,
+    united.estimate.high,
+    united.estimate.n_units,
+    united.estimate.n_dropped,
     united.n_trials,
     missing.n_missing,
-    united.method,
-    united.reason
+    united.estimate.method,
+    united.estimate.reason
 from united
 inner join missing
     on

@@ -101,7 +101,7 @@ def test_a_pair_stands_in_either_order_and_a_bound_is_kept():
     """Kendall's tau is the same both ways; a p-value that is printed as a bound is met or not."""
     keys = ("benchmark", "agent", "other_agent", "measure")
     one = dict(zip(keys, ("tac", "GPT-5.2", "Claude Sonnet 4.5", "kendall_tau"), strict=True))
-    one |= {"value": 0.82, "low": None, "high": None, "p_value": 2e-5, "reason": "no_interval"}
+    one |= {"value": 0.82, "low": None, "high": None, "p_value": 2e-5, "reason": "one_cluster"}
     rows = comparison([Table(name="kendall", title="", keys=keys, columns=tuple(one), rows=(one,), notes=())]).rows
     assert [(row["printed"], row["is_as_printed"]) for row in rows] == [("0.82", True), ("0.82", True), ("<1e-4", True)]
 

@@ -2,11 +2,21 @@
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kendalltau
 
-from analytics.statistics import Settings, cluster_weights, median_interval, ratio_interval, wilson
+from analytics.rank_interval import rank_interval
+from analytics.statistics import (
+    Settings,
+    cluster_weights,
+    harmonic_interval,
+    median_interval,
+    ratio_interval,
+    wilson,
+)
 
 PLAIN = Settings(cluster_count=3, draws=2000, seed=7, confidence=0.95, method="percentile")
 
@@ -112,6 +122,50 @@ def test_the_order_of_units_does_not_matter(units, seed):
         for order in (units, shuffled)
     ]
     assert intervals[0] == pytest.approx(intervals[1], abs=2e-6) if intervals[0] else intervals[1] is None
+
+
+UNITS = st.lists(st.tuples(*[st.integers(0, 3)] * 5), min_size=3, max_size=12)
+
+
+@given(UNITS)
+def test_f1_draws_precision_and_recall_together(units):
+    """The bounds are the quantiles of 2PR / (P + R) over the draws in which both ratios are defined."""
+    settings = PLAIN._replace(cluster_count=4, draws=100)
+    found, asked, covered, wanted, clusters = zip(*units, strict=True)
+    drawn = []
+    for weights in cluster_weights(4, 100, PLAIN.seed):
+        hits, questions, told, removed = (
+            sum(weights[cluster] * value for cluster, value in zip(clusters, column, strict=True))
+            for column in (found, asked, covered, wanted)
+        )
+        if questions and removed:
+            precision, recall = hits / questions, told / removed
+            drawn.append(2 * precision * recall / (precision + recall) if precision + recall else 0.0)
+    interval = harmonic_interval((found, asked), (covered, wanted), clusters, settings)
+    _is_read_off(interval, drawn, clusters)
+
+
+@given(UNITS)
+def test_tau_draws_the_cells_of_a_cluster_together(units):
+    """The bounds are the quantiles of scipy's tau-b over cells that are repeated as often as their cluster is drawn."""
+    settings = PLAIN._replace(cluster_count=4, draws=100)
+    left, right, _, _, clusters = zip(*units, strict=True)
+    drawn = []
+    for weights in cluster_weights(4, 100, PLAIN.seed):
+        times = [int(weights[cluster]) for cluster in clusters]
+        both = [np.repeat(side, times) for side in (left, right)]
+        if all(len(set(side.tolist())) > 1 for side in both):
+            drawn.append(kendalltau(*both).statistic)
+    _is_read_off(rank_interval(left, right, clusters, settings), drawn, clusters)
+
+
+def _is_read_off(interval, drawn, clusters):
+    if len(set(clusters)) < 2 or not drawn:
+        assert interval is None
+    else:
+        ordered = sorted(drawn)
+        assert interval.low == pytest.approx(_quantile(ordered, 0.025), abs=2e-6)
+        assert interval.high == pytest.approx(_quantile(ordered, 0.975), abs=2e-6)
 
 
 METHODS = ("percentile", "bca")

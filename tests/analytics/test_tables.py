@@ -6,11 +6,12 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from analytics.errors import BadParameter, UnknownName
 from analytics.parameters import PARAMETERS, check, current, parse_settings
-from analytics.render import cell, to_csv, to_json, to_text
+from analytics.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from analytics.store import connect
 from analytics.tables import TABLES, comparable, table
 from recorder.values import CONDITIONS
@@ -208,3 +209,34 @@ def test_the_page_about_the_metrics_is_complete(connection):
         assert {name, *one.columns} <= words
         for column in ("measure", "reason"):
             assert {row[column] for row in one.rows if row.get(column)} <= words
+
+
+def test_costs_per_trial_have_their_interval_in_every_text(connection):
+    """Text, Markdown and LaTeX show the mean cost of a trial with its bounds, or why it has none, on a line that fits."""
+    one = table(connection, "trial_counts_and_cost")
+    row = next(row for row in one.rows if row["purpose"] == "all" and row["cost_usd_per_trial_low"] is not None)
+    low, high = (f"{row[f'cost_usd_per_trial_{end}']:.4f}" for end in ("low", "high"))
+    unknown = msgspec.structs.replace(one, rows=({**row, "cost_usd_per_trial": None, "cost_reason": "unknown_price"},))
+    for render in (to_text, to_markdown, to_latex):
+        assert f"{row['cost_usd_per_trial']:.4f}" in render(one)
+        assert f"{low}, {high}" in render(one)
+        assert "unknown" in render(unknown)
+    assert len(to_markdown(one).splitlines()[2].split(" | ")) == 13
+
+
+def test_an_interval_of_no_width_is_none():
+    """Where every draw gives the same, there are no bounds but a reason, which the notes explain."""
+    store = Store()
+    for task_id in ("t", "u"):
+        store.task(task_id)
+        store.variant(task_id, f"v-{task_id}")
+        for index in range(3):
+            store.trial(f"v-{task_id}", "ask_user", index, actions=("ask_user S1", "submit"))
+    opened = connect(store.snapshot(), only={"overall", "exclusions"})
+    try:
+        one = table(opened, "overall")
+    finally:
+        opened.close()
+    (asked,) = (row for row in one.rows if row["measure"] == "ask_pct")
+    assert (asked["value"], asked["low"], asked["reason"]) == (100.0, None, "no_variation")
+    assert any(note.startswith("no_variation: ") for note in one.notes)
