@@ -16,47 +16,64 @@ if TYPE_CHECKING:
 class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One table: the columns that identify a row, and the parameters that its numbers depend on.
 
-    ``shown`` are columns beside value and counts that a reader of the text needs. A table with ``compute`` is no view:
-    that function makes its rows from the views of a connection.
+    ``needs`` is what a store must hold for the table to have rows, ``conditions`` are those whose absence a reader must
+    be told. ``shown`` are columns beside value and counts that a reader of the text needs. A table with ``compute`` is
+    no view: that function makes its rows from the views of a connection.
     """
 
     name: str
     title: str
     keys: tuple[str, ...]
+    needs: str
+    conditions: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     compute: Callable[["duckdb.DuckDBPyConnection"], "pa.Table"] | None = None
 
+
+_BOTH = ("underspecified", "ask_user")
+_THREE = ("full", *_BOTH)
+_INJECTED = tuple(condition for condition in CONDITIONS if condition.startswith("inject_"))
+_CURVE = ("full", "underspecified", *_INJECTED)
 
 SPECS: tuple[TableSpec, ...] = (
     TableSpec(
         name="overall",
         title="Success, progress and clarification, all variants",
         keys=("benchmark", "agent", "condition", "measure"),
+        needs="trials under full, underspecified or ask_user",
+        conditions=_THREE,
         parameters=("k",),
     ),
     TableSpec(
         name="by_class",
         title="pass@k by ambiguity class",
         keys=("benchmark", "ambiguity_class", "agent", "condition", "measure"),
+        needs="trials of variants with an ambiguity class",
+        conditions=_THREE,
         parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
     ),
     TableSpec(
         name="by_dimension_pass",
         title="pass@k by dimension of what was removed",
         keys=("benchmark", "agent", "dimension", "condition", "measure"),
+        needs="trials under full, underspecified or ask_user",
+        conditions=_THREE,
         parameters=("k", "per"),
     ),
     TableSpec(
         name="by_dimension_progress",
         title="Checkpoint progress by dimension of what was removed",
         keys=("benchmark", "agent", "dimension", "condition", "measure"),
+        needs="trials under full, underspecified or ask_user",
+        conditions=_THREE,
         parameters=("per",),
     ),
     TableSpec(
         name="gain_tests",
         title="Gains from asking: tests, noise floor, and the trials that a gain needs",
         keys=("split", "level", "benchmark", "agent", "measure"),
+        needs="variant with trials under both underspecified and ask_user",
         parameters=("k", "per", "permutations", "confidence", "power", "wanted_gain_pp"),
         shown=("p_value", "p_holm", "noise_floor", "trials_needed"),
     ),
@@ -64,23 +81,29 @@ SPECS: tuple[TableSpec, ...] = (
         name="voi",
         title="Value of the information by the time of its injection",
         keys=("benchmark", "dimension", "agent", "condition", "measure"),
+        needs="injected trials",
+        conditions=_CURVE,
         parameters=("k", "per", "voi_cases", "intention_to_treat"),
     ),
     TableSpec(
         name="wasted",
         title="Work before the injection that no oracle trial does",
         keys=("benchmark", "agent", "condition", "measure"),
+        needs="injected trials",
+        conditions=_INJECTED,
         parameters=("wasted_match", "wasted_supply", "intention_to_treat"),
     ),
     TableSpec(
         name="natural_ask",
         title="When and how often agents ask by themselves",
         keys=("benchmark", "agent", "task_id", "measure"),
+        needs="trials under ask_user",
     ),
     TableSpec(
         name="kendall",
         title="Do two agents rank the same variants and timings alike",
         keys=("benchmark", "agent", "other_agent", "measure"),
+        needs="two agents with injected trials of one benchmark",
         parameters=("k", "kendall_cells", "intention_to_treat"),
         shown=("p_value", "n_ties"),
     ),
@@ -88,6 +111,7 @@ SPECS: tuple[TableSpec, ...] = (
         name="point_of_no_return",
         title="The latest injection that still gains over no clarification",
         keys=("benchmark", "dimension", "ambiguity_class", "agent", "timing", "measure"),
+        needs="injected trials of variants with an ambiguity class",
         parameters=("k", "per", "voi_cases", "intention_to_treat", "confidence", "permutations", "seed"),
         shown=("p_value", "p_bonferroni"),
     ),
@@ -95,6 +119,7 @@ SPECS: tuple[TableSpec, ...] = (
         name="optimal_window",
         title="How long an injection is worth as much as an early one, and who asks in that time",
         keys=("benchmark", "dimension", "agent", "measure"),
+        needs="injected trials",
         parameters=("k", "per", "voi_cases", "intention_to_treat", "window_pp"),
         shown=("reentry",),
     ),
@@ -102,12 +127,14 @@ SPECS: tuple[TableSpec, ...] = (
         name="commitment",
         title="How far a trial is bound to its information, and the value that this leaves",
         keys=("benchmark", "dimension", "agent", "timing", "measure"),
+        needs="injected trials",
         parameters=("k", "per", "voi_cases", "intention_to_treat"),
     ),
     TableSpec(
         name="timing_hypotheses",
         title="H1 and H2: which information loses its value early, and how much is left",
         keys=("benchmark", "hypothesis", "dimension", "agent", "measure"),
+        needs="injected trials of variants with a known dimension",
         parameters=("k", "per", "voi_cases", "intention_to_treat", "permutations", "seed"),
         shown=("alternative", "p_value", "p_holm"),
     ),
@@ -115,29 +142,38 @@ SPECS: tuple[TableSpec, ...] = (
         name="trial_counts_and_cost",
         title="Trials, tokens, cost and time",
         keys=("benchmark", "agent", "role", "condition", "purpose"),
+        needs="trials",
     ),
     TableSpec(
         name="fidelity",
         title="Outcome-critical variants: do agents fail without the information",
         keys=("benchmark", "agent", "condition", "measure"),
+        needs="trials of outcome-critical variants",
+        conditions=_THREE,
         parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
     ),
     TableSpec(
         name="by_segments_removed",
         title="pass@k by the number of segments removed",
         keys=("benchmark", "agent", "segments_removed", "condition", "measure"),
+        needs="trials under full, underspecified or ask_user",
+        conditions=_THREE,
         parameters=("k",),
     ),
     TableSpec(
         name="by_severity",
         title="pass@k and classes by how segments were removed",
         keys=("benchmark", "severity", "ambiguity_class", "agent", "condition", "measure"),
+        needs="variants",
+        conditions=_BOTH,
         parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
     ),
     TableSpec(
         name="by_strategy",
         title="Agents that differ in their strategy only",
         keys=("benchmark", "ambiguity_class", "strategy", "agent", "condition", "measure"),
+        needs="agents with a strategy other than none",
+        conditions=_BOTH,
         parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
         shown=("model",),
     ),
@@ -145,6 +181,8 @@ SPECS: tuple[TableSpec, ...] = (
         name="by_persona",
         title="Agents that differ in their persona only, against the same baseline",
         keys=("benchmark", "ambiguity_class", "persona", "agent", "condition", "measure"),
+        needs="agents with a persona other than none",
+        conditions=_BOTH,
         parameters=("k", "reading", "classifier_agent", "classifier_experiment"),
         shown=("model", "base_agent"),
     ),
@@ -152,6 +190,8 @@ SPECS: tuple[TableSpec, ...] = (
         name="generality",
         title="Mean over agents, benchmark by benchmark",
         keys=("benchmark", "strategy", "persona", "condition", "measure"),
+        needs="trials under full, underspecified or ask_user",
+        conditions=_THREE,
         parameters=("k",),
         shown=("n_agents",),
     ),
@@ -159,24 +199,29 @@ SPECS: tuple[TableSpec, ...] = (
         name="over_asking",
         title="Asking where nothing is missing",
         keys=("benchmark", "agent", "condition", "measure"),
+        needs="trials under full_ask_user",
         parameters=("k",),
     ),
     TableSpec(
         name="controls",
         title="Controls: what changes where nothing that matters is missing",
         keys=("benchmark", "control_kind", "agent", "condition", "measure"),
+        needs="trials of control variants",
+        conditions=("control", "control_ask_user"),
         parameters=("k",),
     ),
     TableSpec(
         name="net_value",
         title="The gain of asking less what questions cost",
         keys=("benchmark", "agent", "measure", "question_cost_pp"),
+        needs="trials under ask_user",
         parameters=("k",),
     ),
     TableSpec(
         name="archetypes",
         title="What kind of asker an agent is",
         keys=("benchmark", "agent", "measure"),
+        needs="trials under ask_user",
         parameters=("over_clarifier_pct", "under_clarifier_pct"),
         shown=("archetype", "is_archetype_clear"),
     ),
@@ -184,30 +229,35 @@ SPECS: tuple[TableSpec, ...] = (
         name="task_selection",
         title="Tasks that reference agents make enough progress on",
         keys=("benchmark", "domain", "measure"),
+        needs="trials under full",
         parameters=("k", "reference_agents", "selection_progress_pct"),
     ),
     TableSpec(
         name="variant_breakdown",
         title="Variants by dimensions and class",
         keys=("benchmark", "variant_set", "dimensions", "ambiguity_class", "measure"),
+        needs="variants",
         parameters=("per", "reading", "classifier_agent", "classifier_experiment"),
     ),
     TableSpec(
         name="experiment_setup",
         title="Tasks, variants, trials and action budgets",
         keys=("benchmark", "agent", "measure"),
+        needs="trials that the tables use",
         shown=("dimensions",),
     ),
     TableSpec(
         name="trajectory",
         title="One trial, step by step",
         keys=("benchmark", "condition", "trial_id", "stream_id", "step"),
+        needs="trial of the id that the parameter trial names",
         parameters=("trial",),
     ),
     TableSpec(
         name="effects",
         title="All effects together: log odds of success by dimension and condition",
         keys=("benchmark", "dimension", "agent", "condition", "measure"),
+        needs="trials of variants with a known dimension",
         parameters=("intention_to_treat", "confidence"),
         shown=("p_value",),
         compute=effects,
@@ -216,29 +266,34 @@ SPECS: tuple[TableSpec, ...] = (
         name="failure_modes",
         title="How agents ask wrongly: share of trials with questions",
         keys=("benchmark", "agent", "category", "measure"),
+        needs="trials with questions",
         parameters=("judge",),
     ),
     TableSpec(
         name="failure_modes_failed",
         title="How agents ask wrongly where the trial failed",
         keys=("benchmark", "agent", "category", "measure"),
+        needs="failed trials with questions",
         parameters=("judge",),
     ),
     TableSpec(
         name="failure_modes_by_class",
         title="How agents ask wrongly by ambiguity class",
         keys=("benchmark", "ambiguity_class", "agent", "category", "measure"),
+        needs="trials with questions on variants with an ambiguity class",
         parameters=("judge", "classifier_agent", "classifier_experiment"),
     ),
     TableSpec(
         name="question_quality",
         title="Precision and recall of questions against what was removed",
         keys=("benchmark", "agent", "user_simulator", "measure"),
+        needs="trials under ask_user",
     ),
     TableSpec(
         name="grader_agreement",
         title="How far graders of the same trials agree",
         keys=("benchmark", "grader", "other_grader", "measure"),
+        needs="trials that two graders scored",
         shown=("n_claims",),
     ),
 )

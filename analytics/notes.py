@@ -24,6 +24,10 @@ _EVERYWHERE = {
     "cells_with_mixed_settings": "cells of {benchmark} that mix limits, prompts, graders or user simulators: {n}; the "
     "parameters experiment and user_simulator tell them apart",
 }
+_NO_SEGMENTS = {
+    "variants_without_segments": "variants of {benchmark} of which nobody knows what was removed: {n}; they stand "
+    "in no dimension and in no number of segments",
+}
 _OF_TABLE = {
     "by_class": {
         "unclassified_variants": "left out of {benchmark}, because they have no class (see ambiguity_classes): {n} "
@@ -39,6 +43,18 @@ _OF_TABLE = {
 for _name in ("wasted", "kendall", "optimal_window", "commitment", "timing_hypotheses"):
     _OF_TABLE[_name] = _OF_TABLE["voi"]
 _OF_TABLE["point_of_no_return"] = {**_OF_TABLE["voi"], **_OF_TABLE["by_class"]}
+for _name in (
+    *(
+        "by_dimension_pass",
+        "by_dimension_progress",
+        "by_segments_removed",
+        "variant_breakdown",
+        "gain_tests",
+        "effects",
+    ),
+    *("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses"),
+):
+    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_NO_SEGMENTS}
 _UNJUDGED = "unjudged_variants"
 _REASONS = ("reason", "tokens_reason", "cost_reason")
 _MEANINGS = {

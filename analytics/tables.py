@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from analytics.absences import absences
 from analytics.catalogue import ORDERS, SPECS
 from analytics.errors import UnknownName
 from analytics.notes import notes_for
@@ -59,7 +60,10 @@ def table(connection: "duckdb.DuckDBPyConnection", name: str) -> Table:
         keys=spec.keys,
         columns=columns,
         rows=tuple(rows),
-        notes=notes_for(connection, name, spec.parameters, rows),
+        notes=(
+            *notes_for(connection, name, spec.parameters, rows),
+            *absences(spec.needs, spec.conditions, rows),
+        ),
         shown=spec.shown,
     )
 

@@ -1,7 +1,8 @@
 -- view: exclusions
 -- grain: benchmark, kind
 -- inputs: ambiguity_classes, int_attempts_started, int_experiments, int_injections,
---     int_trials_evaluated, int_trials_measured, int_trials_screened, pass_at_k
+--     int_trials_evaluated, int_trials_measured, int_trials_screened, int_variants,
+--     pass_at_k
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: what is left out or to be read with care
@@ -83,6 +84,10 @@ classes as (
                     'n': count(*) filter (where classes.ambiguity_class is null)
                 },
                 {
+                    'kind': 'variants_without_segments',
+                    'n': count(*) filter (where len(variants.segments) = 0)
+                },
+                {
                     'kind': 'classifiers',
                     'n': count(distinct classes.classified_by)
                 }
@@ -91,6 +96,8 @@ classes as (
     from variants_met
     left join ambiguity_classes as classes
         on variants_met.variant_digest = classes.variant_digest
+    left join int_variants as variants
+        on variants_met.variant_digest = variants.variant_digest
     where classes.origin is distinct from 'control'
     group by variants_met.benchmark
 ),

@@ -258,12 +258,13 @@ def screened(envelopes, trials, classes):
     return found
 
 
-def exclusions_of(envelopes, trials, classes, planned, k):
+def exclusions_of(envelopes, trials, variants, classes, planned, k):
     """Return what the tables leave out or should be read with, counted by kind.
 
     Args:
         envelopes: The records of one benchmark, whose oracle scope is task.
         trials: ``reference.trials_of``.
+        variants: Those of the store, by id.
         classes: ``classes_of``, by the variant's digest.
         planned: Trials per cell.
         k: Of pass@k.
@@ -278,6 +279,8 @@ def exclusions_of(envelopes, trials, classes, planned, k):
     kinds["unjudged_variants"] = sum(found[3] == "unjudged" for found in of_met)
     kinds["unclassified_variants"] = sum(found[0] is None for found in of_met)
     kinds["classifiers"] = len({found[2] for found in of_met} - {None})
+    bare = {each.variant_digest for each in variants.values() if not each.segments}
+    kinds["variants_without_segments"] = len(met & bare)
     collapsed = {trial_id for trial_id, row in injections_of(kept).items() if row[-1]}
     kinds["collapsed_units"] = len({(kept[each].keys.agent, kept[each].keys.variant_id) for each in collapsed})
     kinds["unstarted_trials"] = _unstarted(envelopes)

@@ -174,3 +174,51 @@ def test_missing_data_are_counted_not_scored():
         assert checks(connection) == ()
     finally:
         connection.close()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_empty_table_says_what_it_would_need(name):
+    """A store without trials gives no table without a word of why it is empty."""
+    opened = connect(nothing().snapshot(), only={name, "exclusions"})
+    try:
+        one = table(opened, name)
+    finally:
+        opened.close()
+    assert one.rows == ()
+    assert any(note.startswith("no rows: this store has no ") for note in one.notes)
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "note"),
+    [
+        (without("ask_user"), "overall", "nothing of desk here under ask_user, and no gain or test that needs it"),
+        (without("full"), "by_dimension_pass", "nothing of desk here under full, and no gain or test that needs it"),
+        (without("inject_50"), "wasted", "nothing of desk here under inject_50, and no gain or test that needs it"),
+        (without("none"), "overall", None),
+        (unknown_dimension, "voi", "dimensions that are none of goal, constraint, input, context, as the variants"),
+    ],
+)
+def test_what_is_not_there_is_named(made, name, note):
+    """A condition without trials and a dimension that nobody defined are noted; where all is there, nothing is."""
+    opened = connect(made().snapshot(), only={name, "exclusions"})
+    try:
+        notes = table(opened, name).notes
+    finally:
+        opened.close()
+    found = [each for each in notes if each.startswith(("nothing of", "dimensions that"))]
+    assert len(found) == (note is not None)
+    assert note is None or found[0].startswith(note)
+
+
+def test_variants_without_segments_are_counted():
+    """Variants of which a source does not name the segments stand in no dimension, and the table says how many."""
+    store = Store()
+    store.task("t")
+    store.variant("t", "v", "", origin="imported")
+    store.trial("v", "underspecified", 0)
+    opened = connect(store.snapshot(), only={"by_dimension_pass", "exclusions"})
+    try:
+        notes = table(opened, "by_dimension_pass").notes
+    finally:
+        opened.close()
+    assert any(note.startswith("variants of desk of which nobody knows what was removed: 1;") for note in notes)

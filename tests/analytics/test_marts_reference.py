@@ -46,6 +46,7 @@ def marts_store(seed):
     store = random_store(seed, "task")
     store.variant("t", "labelled", ambiguity_class=chance.choice(CLASSES), classified_by="somebody")
     store.variant("u", "chosen", "context")
+    store.variant("u", "bare", "", origin="imported")
     for variant_id in tuple(store.variants):
         for agent in chance.choice([(), ("c",), ("c",), ("c", "d")]):
             for index in range(chance.choice([1, 2, 2, 3])):
@@ -100,7 +101,7 @@ def test_the_marts_are_those_of_the_reference(seed):
         "wasted_actions": slow.wasted_actions_of(used),
         "costs": slow.costs_of(store.envelopes),
         "ambiguity_classes": {(name,): found for name, found in classes.items()},
-        "exclusions": slow.exclusions_of(store.envelopes, trials, of_digest, PLANNED, 3),
+        "exclusions": slow.exclusions_of(store.envelopes, trials, store.variants, of_digest, PLANNED, 3),
     }
     connection = connect(store.snapshot(), only=HERE)
     try:

@@ -212,7 +212,7 @@ def test_the_page_about_the_metrics_is_complete(connection):
 
 
 def test_costs_per_trial_have_their_interval_in_every_text(connection):
-    """Text, Markdown and LaTeX show the mean cost of a trial with its bounds, or why it has none, on a line that fits."""
+    """Text, Markdown and LaTeX show the mean cost of a trial with its bounds, or why there are none; the line fits."""
     one = table(connection, "trial_counts_and_cost")
     row = next(row for row in one.rows if row["purpose"] == "all" and row["cost_usd_per_trial_low"] is not None)
     low, high = (f"{row[f'cost_usd_per_trial_{end}']:.4f}" for end in ("low", "high"))
