@@ -26,7 +26,12 @@ STATED: Mapping[str, tuple[Setting, ...]] = {
 _FROM_STORE = {
     "classifier_agent": "select distinct agent from trials where role = 'classifier' order by all",
     "classifier_experiment": "select distinct experiment_id from trials where role = 'classifier' order by all",
+    "judge": """select judge from stg_questions_judged union select judge from stg_new_tasks_judged order by all""",
+    "reference_agents": """select distinct agent_name from trials
+        where role = 'evaluated' and condition = 'full' order by all""",
 }
+ASKED = frozenset({"trials", "stg_questions_judged", "stg_new_tasks_judged"})
+"""The views that tell which classifiers, judges and agents a store has."""
 _SIZES = ("method", "reason")
 _BOUNDS = ("low", "high")
 
@@ -70,10 +75,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def readings(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setting]) -> list[Reading]:
-    """Return every other reading: closed choices, stated values of thresholds, and the classifiers of the store.
+    """Return every other reading: closed choices, stated values of thresholds, and who is in the store.
+
+    Where it has several classifiers, judges or agents with full trials, each of them alone is a reading.
 
     Args:
-        connection: The store, for what only it knows.
+        connection: The store with at least the views ``ASKED``.
         chosen: What the tables are compared with, where it differs from the defaults.
     """
     found = []
@@ -130,7 +137,7 @@ def _opened(
 ) -> tuple[list[Table], list[Reading]]:
     """The tables under some parameters, and the answer to one more question."""
     are_views = set(names) <= {view.name for view in all_views()}
-    only = {*names, "exclusions", "trials"} if are_views else None
+    only = {*names, "exclusions", *ASKED} if are_views else None
     connection = connect(snapshot, parameters=parameters, only=only)
     try:
         return [comparable(table(connection, name)) for name in names], ask(connection)

@@ -42,10 +42,30 @@ def second_classifier(store: Store) -> None:
             store.trial(unit, "underspecified", index, agent="d", role="classifier", scores=(0, 0))
 
 
+def others(store: Store) -> str:
+    """Add what parameters choose among: judges, simulators, seven tasks for drawn permutations; return a trial's id."""
+    asked = store.streams["v1", "ask_user", 0, "a"]
+    store.judge_questions(asked, {"closed_questions": "yes"}, judge="strict")
+    store.judge_questions(asked, {}, judge="mild")
+    for place in range(8):
+        store.task(f"x{place}")
+        store.variant(f"x{place}", f"y{place}")
+        for index in range(3):
+            chosen = store.trial(f"y{place}", "underspecified", index, agent="g", scores=(float(place == 0),))
+            fields = {"user_simulator": "llm", "actions": ("ask_user S1", "submit")}
+            store.trial(f"y{place}", "ask_user", index, agent="g", scores=(float(place < 7),), **fields)
+    return chosen
+
+
 def _oracles(store: Store, agent: str) -> None:
-    """wasted_supply: a key occurs twice in one trace and thrice in all; selection_progress_pct: 1, 0.58 and 0.4."""
+    """wasted_supply: a key occurs twice in one trace and thrice in all; selection_progress_pct: 1, 0.58 and 0.4.
+
+    reference_agents: agent b makes less progress on one task.
+    """
     traces = (["read a", "read b"], ["read a", "read a"], ["read c", "read d"])
     progress = {"t": ((1, 1), (1, 1), (1, 1)), "u": ((1, 1), (0.5, 0), (1, 0)), "w": ((1, 1), (0.2, 0), (0.2, 0))}
+    if agent == "b":
+        progress["u"] = ((1, 1), (0.5, 0), (0.9, 0))
     for task_id, scores in progress.items():
         for index, trace in enumerate(traces):
             store.trial(task_id, "full", index, agent=agent, scores=scores[index], actions=[*trace, "read e", "submit"])

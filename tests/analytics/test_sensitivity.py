@@ -6,13 +6,13 @@ import pytest
 
 from analytics.errors import UnknownName
 from analytics.parameters import PARAMETERS, check
-from analytics.sensitivity import STATED, Reading, readings, sensitivity
+from analytics.sensitivity import ASKED, STATED, Reading, readings, sensitivity
 from analytics.store import connect
-from analytics.tables import TABLES, table
+from analytics.tables import TABLES, comparable, table
 from lhaw_record import main
 from recorder.store import Store as RecordedStore
 from tests.analytics.make_store import Store
-from tests.analytics.sensitive_store import second_classifier, sensitive_store
+from tests.analytics.sensitive_store import others, second_classifier, sensitive_store
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,65 @@ def test_what_is_said_of_a_change_is_true(found, number):
     assert abs(change.was - change.becomes) == pytest.approx(change.largest_difference, abs=1e-6)
 
 
+CHOSEN = {  # parameters that no list of readings can hold: a value that differs, and a table that it changes
+    "classifier_agent": ("d", "by_class"),
+    "classifier_experiment": ("later", "by_class"),
+    "experiment": ("later", "overall"),
+    "user_simulator": ("llm", "overall"),
+    "judge": ("strict", "failure_modes"),
+    "reference_agents": ("a", "task_selection"),
+    "trial": (None, "trajectory"),
+    "confidence": (0.8, "overall"),
+    "draws": (300, "overall"),
+    "seed": (7, "overall"),
+    "permutations": (100, "gain_tests"),
+    "wanted_gain_pp": (30.0, "gain_tests"),
+    "power": (0.6, "gain_tests"),
+}
+
+
+def test_every_parameter_is_proven_to_matter(found):
+    """What the list of readings holds and what is chosen below are together all parameters there are."""
+    assert {each.parameter for each in found[1]} | CHOSEN.keys() == {each.name for each in PARAMETERS}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_every_chosen_value_changes_a_table(name):
+    """A parameter without a list of values changes a table too, where its case occurs."""
+    store = sensitive_store()
+    trial_id = others(store)
+    second_classifier(store)
+    value, changed = CHOSEN[name]
+    sides = []
+    for parameters in ({}, {name: trial_id if name == "trial" else value}):
+        opened = connect(store.snapshot(), parameters={"draws": 200, **parameters}, only={changed, "exclusions"})
+        try:
+            sides.append(comparable(table(opened, changed)).rows)
+        finally:
+            opened.close()
+    assert sides[0] != sides[1]
+
+
+def test_judges_and_reference_agents_are_readings_where_there_are_several():
+    """Each judge and each agent with full trials alone is a reading; a single one is no choice."""
+    store = sensitive_store()
+    others(store)
+    found = []
+    for snapshot in (sensitive_store().snapshot(), store.snapshot()):
+        connection = connect(snapshot, only=ASKED)
+        try:
+            found.append({str(reading) for reading in readings(connection, {})})
+        finally:
+            connection.close()
+    assert found[1] - found[0] == {"judge = mild", "judge = strict"}
+    assert {"reference_agents = a", "reference_agents = b"} <= found[0]
+
+
 def test_classifiers_are_readings_where_there_are_several():
     """A store with two classifiers has a reading for each, by agent and by experiment; one classifier is no choice."""
     store = sensitive_store()
     second_classifier(store)
-    connection = connect(store.snapshot(), only={"trials"})
+    connection = connect(store.snapshot(), only=ASKED)
     try:
         names = {str(reading) for reading in readings(connection, {})}
     finally:
@@ -80,7 +134,7 @@ def test_classifiers_are_readings_where_there_are_several():
 
 def test_what_both_sides_share_is_no_reading():
     """With per = segment on both sides the default is another reading, and segment is none."""
-    connection = connect(Store().snapshot(), only={"trials"})
+    connection = connect(Store().snapshot(), only=ASKED)
     try:
         tried = [each.value for each in readings(connection, {"per": "segment"}) if each.parameter == "per"]
     finally:
