@@ -34,7 +34,7 @@ true value in 95 of 100 studies. Cells below 0.93 are **bold**.
 - **percentile**, **bca**: the mean over n clusters of three trials; the chance differs between clusters (beta with mean
   p and weight 2, so chances near 0 and 1 are common), as it does between tasks. 2,000 simulated studies for each cell,
   2,000 draws each, seeds fixed; the standard error of a cell is at most 0.011. A study in which all clusters are equal
-  has an interval of width 0, which misses.
+  has an interval of width 0, which misses; the tables print `no_variation` instead of it.
 
 | n | p | wilson | percentile | bca |
 |---:|---:|---:|---:|---:|
