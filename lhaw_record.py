@@ -28,9 +28,9 @@ import runners.external.commands
 import runners.grade_commands
 import runners.import_commands
 import runners.judge_commands
-from recorder.address import opened
 from recorder.errors import DamagedStore, RecorderError
 from recorder.no_pandas import refuse_pandas
+from recorder.sharing.address import opened
 from runners.errors import ExperimentError, RunnerError
 
 

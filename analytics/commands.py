@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from analytics import compare_commands, sensitivity_commands
-from recorder.address import store_address
 from recorder.output import FORMATS
+from recorder.sharing.address import store_address
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

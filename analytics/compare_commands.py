@@ -4,8 +4,8 @@ import argparse
 import sys
 
 from analytics.arms import GROUPS, MEASURES
-from recorder.address import store_address
 from recorder.output import FORMATS
+from recorder.sharing.address import store_address
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

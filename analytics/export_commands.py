@@ -5,9 +5,9 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.output import say
+from recorder.sharing.address import place_of, store_address
 
 _STANDARD = Path("-")
 _HELP = {
@@ -46,7 +46,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def export_command(options: argparse.Namespace) -> int:
     """Write one export; 1 when there is nothing to write."""
     from analytics.exports import EXPORTS
-    from recorder.export import export_file
+    from recorder.transfer.export import export_file
 
     with clear_errors("export", options.store):
         more = {"selection": options.selection} if options.export_format == "hf" else {}

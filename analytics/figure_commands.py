@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from recorder.address import store_address
+from recorder.sharing.address import store_address
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

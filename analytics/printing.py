@@ -12,8 +12,8 @@ from analytics.render import to_csv, to_json, to_latex, to_markdown, to_text
 from analytics.store import open as open_store
 from analytics.tables import COMPUTED_TABLES, TABLES, Table, table
 from analytics.views import READ_BY_NOTES
-from recorder.export import export_file
 from recorder.output import FORMATS, print_rows, say
+from recorder.transfer.export import export_file
 
 MAIN_TABLES = ("overall", "by_class", "voi")
 FORMS = (*FORMATS, "markdown", "latex")

@@ -3,8 +3,8 @@
 import argparse
 import time
 
-from recorder.address import store_address
 from recorder.output import FORMATS, say
+from recorder.sharing.address import store_address
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from generators.making import Makers, add_making_arguments, grounding_of
 from generators.sources import add_source_arguments, source_of
-from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
+from recorder.sharing.address import place_of, store_address
 from runners.model_options import redacted_keys
 from runners.paid_commands import say_failures, say_how_to_go_on
 

@@ -10,8 +10,8 @@ from generators.generate_commands import generate
 from generators.making import add_making_arguments
 from generators.select_commands import add_quota_arguments
 from generators.sources import add_source_arguments, source_of
-from recorder.address import place_of, store_address
 from recorder.output import say
+from recorder.sharing.address import place_of, store_address
 
 if TYPE_CHECKING:
     from generators.generation import Generation

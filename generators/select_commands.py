@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.output import FORMATS, print_rows, say
+from recorder.sharing.address import place_of, store_address
 
 if TYPE_CHECKING:
     from generators.selection import Selection, Wish

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from generators.sources import add_source_arguments, source_of
-from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows
+from recorder.sharing.address import place_of, store_address
 from recorder.values import EnvironmentChange, Severity, Variant
 
 if TYPE_CHECKING:

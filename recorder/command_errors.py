@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recorder.address import place_of
 from recorder.errors import DamagedStore, StoreError
+from recorder.sharing.address import place_of
 
 
 @contextmanager

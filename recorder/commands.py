@@ -8,15 +8,16 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from recorder import transfer_commands, upkeep_commands
-from recorder.address import place_of, store_address
+from recorder import upkeep_commands
 from recorder.command_errors import clear_errors
 from recorder.errors import StoreError
 from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
+from recorder.sharing.address import place_of, store_address
+from recorder.transfer import commands as transfer_commands
 
 if TYPE_CHECKING:
-    from recorder.stat import Stat
+    from recorder.inspection.stat import Stat
 
 TAIL_COLUMNS = ("recorded_at", "stream_id", "sequence", "type", "summary")
 STAT_COLUMNS = ("what", "name", "count", "bytes")
@@ -87,7 +88,7 @@ def _count(text: str) -> int:
 
 def tail_command(options: argparse.Namespace) -> int:
     """Print the last events, and with ``--follow`` those that come."""
-    from recorder.tail import Tail
+    from recorder.inspection.tail import Tail
 
     with clear_errors("read", options.store):
         tail = Tail(options.store, options.stream)
@@ -121,7 +122,7 @@ def stat_command(options: argparse.Namespace) -> int:
     """Print what is in a store; 3 when damage was seen in passing."""
     import msgspec
 
-    from recorder.stat import stat
+    from recorder.inspection.stat import stat
 
     with clear_errors("read", options.store):
         found = stat(options.store)
@@ -159,7 +160,7 @@ def verify_command(options: argparse.Namespace) -> int:
     """Check a store; 3 when something is damaged."""
     import msgspec
 
-    from recorder.verify import verify
+    from recorder.inspection.verify import verify
 
     with clear_errors("verify", options.store), Progress("events checked") as progress:
         report = verify(options.store, progress)

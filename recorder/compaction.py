@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recorder.errors import DamagedStore
-from recorder.pull import pull
 from recorder.reader import at_rest
 from recorder.schema import event_schema
 from recorder.segment_writer import ROWS_PER_GROUP, write_segment
 from recorder.segments import GRACE_S, Segment, Segments, expired, list_segments
+from recorder.sharing.pull import pull
 from recorder.store import Store
 from recorder.stream_index import remove_index
 

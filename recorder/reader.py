@@ -17,9 +17,9 @@ from recorder.digest import CLOSING
 from recorder.errors import DamagedStore, StoreError
 from recorder.events import Envelope
 from recorder.journal import is_live, read_journal
-from recorder.pull import pull
 from recorder.schema import from_row, to_table
 from recorder.segments import Segment, list_segments
+from recorder.sharing.pull import pull
 from recorder.store import Store
 from recorder.stream_index import find_stream, load_index
 

@@ -22,9 +22,9 @@ from recorder.errors import RecordingFailed
 from recorder.events import Envelope
 from recorder.journal import JournalFile, new_header
 from recorder.packing import packed
-from recorder.publisher import Publisher
 from recorder.redaction import Redactor, map_text
 from recorder.seal_child import Sealing, start_child
+from recorder.sharing.publisher import Publisher
 from recorder.store import JournalName, Store, check_experiment_id
 from recorder.stream import Stream
 

@@ -18,7 +18,7 @@ from recorder.disk import Disk, publish
 from recorder.errors import StoreError
 
 if TYPE_CHECKING:
-    from recorder.shared import Remote
+    from recorder.sharing.shared import Remote
 
 FORMAT = 1
 MARKER = "store.json"
@@ -90,7 +90,7 @@ class Store:
         """The place that all hosts see; None for a store of its own."""
         if self.address is None:
             return None
-        from recorder.shared import Remote
+        from recorder.sharing.shared import Remote
 
         return Remote(self.address)
 
@@ -125,7 +125,7 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot make a store at {root}: {error}") from error
         if store.remote is not None:
-            from recorder.pull import make_remote
+            from recorder.sharing.pull import make_remote
 
             make_remote(store, store.remote)
         return store

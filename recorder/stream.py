@@ -10,7 +10,7 @@ from recorder.digest import CLOSING, with_digest
 from recorder.errors import RecordingFailed
 from recorder.events import AnyEvent, Envelope
 from recorder.frames import record
-from recorder.publisher import DECISIONS
+from recorder.sharing.publisher import DECISIONS
 
 if TYPE_CHECKING:
     from recorder.recorder import Recorder

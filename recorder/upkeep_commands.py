@@ -3,10 +3,10 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
+from recorder.sharing.address import place_of, store_address
 
 if TYPE_CHECKING:
     from recorder.store import Store
@@ -80,7 +80,7 @@ def compact_command(options: argparse.Namespace) -> int:
 
 def _for_writing(options: argparse.Namespace) -> "Store":
     """The store, made for writing; one that is not there is not made."""
-    from recorder.pull import has_store
+    from recorder.sharing.pull import has_store
     from recorder.store import Store
 
     return Store.create(options.store) if has_store(options.store) else Store(options.store)

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows, say
+from recorder.sharing.address import place_of, store_address
 from runners.arguments import positive
 
 if TYPE_CHECKING:

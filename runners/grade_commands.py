@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
+from recorder.sharing.address import place_of, store_address
 from runners.arguments import positive
 from runners.judge_commands import writable
 from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys

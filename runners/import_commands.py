@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.output import FORMATS as OUTPUT_FORMATS
 from recorder.output import print_rows, say
+from recorder.sharing.address import place_of, store_address
 from recorder.values import CONDITIONS, CONTROL_CONDITIONS
 
 if TYPE_CHECKING:

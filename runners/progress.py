@@ -5,8 +5,8 @@ from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from recorder.open_runs import OpenRun
 from recorder.recovery import Recovered
+from recorder.sharing.open_runs import OpenRun
 from runners.run import Reporter
 from runners.scheduler import Scheduler
 

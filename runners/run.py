@@ -11,11 +11,11 @@ import msgspec
 
 from recorder.compaction import compact
 from recorder.errors import StoreError
-from recorder.open_runs import OpenRun, open_runs
-from recorder.pull import has_store
 from recorder.reader import read_snapshot
 from recorder.recorder import Recorder
 from recorder.recovery import Recovered, recover
+from recorder.sharing.open_runs import OpenRun, open_runs
+from recorder.sharing.pull import has_store
 from recorder.store import Store
 from recorder.trial_index import TrialIndex, load_trial_index
 from recorder.values import Variant

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from recorder.address import place_of
 from recorder.errors import StoreError
 from recorder.events import (
     AnyEvent,
@@ -19,6 +18,7 @@ from recorder.events import (
     TrialStarted,
 )
 from recorder.reader import read_envelopes, stream_ids
+from recorder.sharing.address import place_of
 from runners.conversation import Message
 from runners.models.history import rebuild_requests, reply_message
 

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recorder.address import open_address, store_address
 from recorder.errors import StoreError
-from recorder.pull import has_store
 from recorder.reader import read_snapshot
+from recorder.sharing.address import open_address, store_address
+from recorder.sharing.pull import has_store
 from recorder.values import Task, Variant
 from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError

@@ -11,7 +11,7 @@ from generators.selection.card import CardFiles, card
 from generators.selection.choosing import CLASSES
 from generators.selection.provenance import ChosenVariant, provenance
 from recorder.events import BenchmarkSelected
-from recorder.export import export_file
+from recorder.transfer.export import export_file
 
 FIGURE_FORMATS = ("png", "svg")
 

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recorder.address import store_address
 from recorder.output import FORMATS, print_rows, say
+from recorder.sharing.address import store_address
 
 if TYPE_CHECKING:
     from runners.daemon.messages import Detail, Overview

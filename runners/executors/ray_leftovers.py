@@ -11,9 +11,9 @@ from typing import Any
 
 import anyio
 
-from recorder.address import open_address, store_address
 from recorder.events import TrialFailed
 from recorder.recovery import recover
+from recorder.sharing.address import open_address, store_address
 from recorder.trial_index import TrialIndex
 from runners.executors.ray_worker import Joined, Order, store_of
 from runners.plan import PlannedTrial

@@ -15,11 +15,11 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from recorder.address import open_address, store_address
 from recorder.canonical import digest
 from recorder.errors import RecorderError
 from recorder.recorder import Recorder
 from recorder.recovery import recover
+from recorder.sharing.address import open_address, store_address
 from recorder.store import Store
 from runners.errors import ExperimentError
 from runners.executors.local import LocalExecutor, redactor_of

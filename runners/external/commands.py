@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from recorder.address import place_of, store_address
 from recorder.output import FORMATS, print_rows, say
+from recorder.sharing.address import place_of, store_address
 
 _COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
 

@@ -8,8 +8,8 @@ import msgspec
 
 from recorder.canonical import digest
 from recorder.events import ImportRecorded, Skipped, TaskRegistered, Understood, VariantGenerated
-from recorder.pull import has_store
 from recorder.reader import read_snapshot, stream_ids
+from recorder.sharing.pull import has_store
 from recorder.store import Store, check_experiment_id
 from recorder.values import Task, Variant
 from runners.imports.assembly import Assembled, ImportedStream, assemble, finished

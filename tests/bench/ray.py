@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from recorder.address import HOME_VARIABLE
+from recorder.sharing.address import HOME_VARIABLE
 from tests.bench.ray_benchmark import install
 from tests.cli.program import environment, query, start
 from tests.runners.executors.site import Cluster, Site

@@ -18,8 +18,8 @@ from analytics import store as stores
 from analytics.tables import TABLES, Table, comparable, table
 from analytics.views import named_in
 from lhaw_record import main
+from recorder.inspection.verify import verify as verified
 from recorder.reader import read_snapshot
-from recorder.verify import verify as verified
 
 PROGRAM = str(Path(sys.executable).with_name("lhaw-record"))
 PATIENCE_SECONDS = 180.0

@@ -23,12 +23,12 @@ from recorder.blobs import store_blob
 from recorder.compaction import compact
 from recorder.digest import CLOSING
 from recorder.events import EVENT_TYPES, AnyEvent, ArtifactStored, Envelope, RunStarted
-from recorder.export import event_line
 from recorder.reader import read_envelopes
 from recorder.recorder import Clock, Recorder
 from recorder.store import Store
 from recorder.synthetic.design import Design
 from recorder.synthetic.making import make_store
+from recorder.transfer.export import event_line
 from tests.crash.workload import InProcess
 
 HERE = Path(__file__).resolve().parent

@@ -11,11 +11,11 @@ from analytics import store as stores
 from analytics.tables import TABLES, table
 from recorder.compaction import compact
 from recorder.events import EVENT_TYPES, type_name
-from recorder.export import event_line
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.recovery import recover
 from recorder.store import Store
-from recorder.verify import verify
+from recorder.transfer.export import event_line
 
 HERE = Path(__file__).resolve().parent
 FROZEN = sorted(path for path in HERE.glob("store-*") if path.is_dir())

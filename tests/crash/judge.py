@@ -9,10 +9,10 @@ import msgspec
 from recorder.compaction import compact
 from recorder.errors import RecorderError
 from recorder.events import Envelope, TrialFailed
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes, stream_ids
 from recorder.recovery import recover
 from recorder.store import MARKER, Store
-from recorder.verify import verify
 from tests.crash.unsynced import UnsyncedDisk
 from tests.crash.workload import APPENDS, append_of, stream_number
 

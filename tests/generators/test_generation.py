@@ -7,11 +7,11 @@ from generators.errors import ExtractionFailed, RewritingFailed
 from generators.generation import Generation, GenerationSettings
 from generators.protocol import Extraction, Grounding, Rewriting, SourceTask, TrajectoryStep
 from recorder.events import RunFinished, SegmentsExtracted, VariantGenerated, VariantRejected
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.redaction import Redactor
 from recorder.store import Store
 from recorder.values import Checkpoint, ExpectedQuestions, Segment, Task, Usage
-from recorder.verify import verify
 from runners.errors import ModelBoundaryError
 
 PROMPT = "Read orders.csv and write the 20 newest orders to report.xlsx."

@@ -8,12 +8,12 @@ from lhaw_record import main
 from recorder import compaction
 from recorder.compaction import compact
 from recorder.errors import DamagedStore
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.segment_writer import write_segment
 from recorder.segments import list_segments
 from recorder.store import JournalName, Store
-from recorder.verify import verify
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams
 

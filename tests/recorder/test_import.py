@@ -8,16 +8,16 @@ import textwrap
 
 import pytest
 
-from recorder import import_writer
 from recorder.errors import DamagedStore, RecordingFailed, StoreError
-from recorder.export import contents
-from recorder.import_file import read_export
-from recorder.import_streams import import_streams
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.recovery import recover
 from recorder.store import Store
-from recorder.verify import verify
+from recorder.transfer import import_writer
+from recorder.transfer.export import contents
+from recorder.transfer.import_file import read_export
+from recorder.transfer.import_streams import import_streams
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
 from tests.recorder.transfer import all_events, export_lines_of, export_to, import_from, make_source
@@ -140,9 +140,9 @@ async def test_a_full_disk_loses_no_stream_that_was_committed(tmp_path, monkeypa
 IMPORTER = """
     import sys
     from pathlib import Path
-    from recorder import import_writer
-    from recorder.export import contents
-    from recorder.import_streams import import_streams
+    from recorder.transfer import import_writer
+    from recorder.transfer.export import contents
+    from recorder.transfer.import_streams import import_streams
     from recorder.store import Store
 
     import_writer._COMMIT_BYTES = 1

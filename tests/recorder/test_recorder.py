@@ -5,11 +5,11 @@ import pytest
 
 from recorder.errors import RecordingFailed, StoreError
 from recorder.events import TrialFailed
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes, read_snapshot
 from recorder.recorder import Recorder
 from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store
-from recorder.verify import verify
 from tests.recorder.stores import failed, finished, record_streams, started
 
 

@@ -16,12 +16,12 @@ import pytest
 from recorder.errors import DamagedStore, RecordingFailed
 from recorder.events import RunFinished, TrialFailed
 from recorder.frames import scan
+from recorder.inspection.verify import verify
 from recorder.journal import read_journal
 from recorder.reader import read_envelopes, read_snapshot
 from recorder.recorder import Recorder
 from recorder.recovery import recover
 from recorder.store import Store
-from recorder.verify import verify
 from tests.recorder.stores import record_streams, started
 
 WRITER = """

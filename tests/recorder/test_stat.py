@@ -7,10 +7,10 @@ from collections import Counter
 from lhaw_record import main
 from recorder.compaction import compact
 from recorder.events import type_name
+from recorder.inspection.stat import stat
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.recovery import recover
-from recorder.stat import stat
 from recorder.store import Store
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started

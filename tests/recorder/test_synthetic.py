@@ -13,11 +13,11 @@ from analytics.tables import TABLES, table
 from analytics.views import named_in
 from recorder.errors import StoreError
 from recorder.events import TrialFailed, TrialFinished, TrialStarted
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.synthetic.design import Design
 from recorder.synthetic.making import make_store
 from recorder.values import CONDITIONS, CONTROL_CONDITIONS, DIMENSIONS
-from recorder.verify import verify
 from runners.models.history import rebuild_requests
 
 EVENTS = 14_000

@@ -7,10 +7,10 @@ import pytest
 
 from lhaw_record import main
 from recorder.compaction import compact
+from recorder.inspection.tail import Tail
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.store import Store
-from recorder.tail import Tail
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
 

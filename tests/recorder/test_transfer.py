@@ -13,14 +13,14 @@ from recorder.blobs import load_blob
 from recorder.digest import CLOSING
 from recorder.errors import DamagedStore
 from recorder.events import ArtifactStored
-from recorder.export import contents
-from recorder.import_file import read_export
-from recorder.import_streams import import_streams
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.store import Store
-from recorder.verify import verify
-from recorder.whole_streams import Selection
+from recorder.transfer.export import contents
+from recorder.transfer.import_file import read_export
+from recorder.transfer.import_streams import import_streams
+from recorder.transfer.whole_streams import Selection
 from tests.crash.workload import InProcess
 from tests.recorder.events_strategy import open_events
 from tests.recorder.stores import failed, finished
@@ -144,6 +144,6 @@ async def test_a_number_that_json_cannot_write_stops_the_export(tmp_path):
 async def test_few_streams_are_found_without_reading_all(tmp_path, monkeypatch):
     """One stream comes from the row groups that the index names, also when it lies in several segments."""
     store = await make_source(tmp_path / "from", "a")
-    monkeypatch.setattr("recorder.whole_streams._all_rows", None)
+    monkeypatch.setattr("recorder.transfer.whole_streams._all_rows", None)
     (stream,) = contents(store, Selection(stream_id="s2"))
     assert stream == read_envelopes(store.root, "s2")

@@ -11,9 +11,9 @@ from lhaw_record import main
 from recorder.blobs import store_blob
 from recorder.compaction import compact
 from recorder.events import ArtifactStored
+from recorder.inspection.verify import verify
 from recorder.recorder import Recorder
 from recorder.store import Store
-from recorder.verify import verify
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, record_streams
 
@@ -119,7 +119,7 @@ async def test_a_missing_and_a_changed_artifact_are_found(tmp_path):
 async def test_the_command_reports_progress_and_exits_3(store, capsys, monkeypatch):
     """Findings are data on standard output, also as JSON; the verdict is on standard error."""
     monkeypatch.setattr("recorder.progress.SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr("recorder.verify._ROWS_AT_ONCE", 20)
+    monkeypatch.setattr("recorder.inspection.verify._ROWS_AT_ONCE", 20)
     assert main(["log", "verify", str(store.root), "--format", "json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["findings"] == []

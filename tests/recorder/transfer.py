@@ -3,10 +3,10 @@
 from lhaw_record import main
 from recorder.blobs import store_blob
 from recorder.events import ArtifactStored
-from recorder.export import contents, write_export
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.store import Store
+from recorder.transfer.export import contents, write_export
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, record_streams
 

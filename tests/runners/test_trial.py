@@ -16,10 +16,10 @@ from recorder.events import (
     TrialStarted,
     type_name,
 )
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.store import Store
-from recorder.verify import verify
 from runners.benchmarks.protocol import Artifact, CheckpointResult, EnvironmentSettings, Grade, ToolResult
 from runners.conversation import ToolDefinition
 from runners.errors import GraderError, SandboxBoundaryError, ToolBoundaryError

@@ -10,9 +10,9 @@ from generators.errors import GeneratorError
 from generators.selection import REASONS, Wish, find_selection, latest_selections, select_benchmark, selectable
 from recorder.errors import StoreError
 from recorder.events import BenchmarkSelected, Envelope, RunFinished, RunStarted, TrialStarted
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes, read_snapshot
 from recorder.store import Store
-from recorder.verify import verify
 from tests.analytics import reference
 from tests.analytics.make_store import Store as Written
 from tests.analytics.random_stores import PLANNED, random_store

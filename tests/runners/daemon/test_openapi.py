@@ -2,7 +2,7 @@
 
 import msgspec
 
-from recorder.verify import verify
+from recorder.inspection.verify import verify
 from runners.daemon.endpoints import ENDPOINTS
 from runners.daemon.messages import Refused
 from runners.daemon.openapi import description

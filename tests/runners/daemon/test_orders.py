@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from recorder.events import CONTROL, RunFinished
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes, read_snapshot
 from recorder.recovery import recover
 from recorder.store import Store
-from recorder.verify import verify
 from runners.daemon.queue import stored_queue
 from runners.models.scripted import ScriptedModel
 from tests.cli.experiments import ALL_KINDS

@@ -12,7 +12,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from recorder.address import HOME_VARIABLE
+from recorder.sharing.address import HOME_VARIABLE
 from tests.cli.program import descendants
 
 OBJECT_STORE_BYTES = 80_000_000

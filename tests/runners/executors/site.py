@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recorder.address import HOME_VARIABLE, open_address, store_address
-from recorder.pull import has_store
+from recorder.sharing.address import HOME_VARIABLE, open_address, store_address
+from recorder.sharing.pull import has_store
 from tests.cli.program import PATIENCE_SECONDS, count_events, descendants, end, environment, start
 
 SETTINGS = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from recorder.events import TrialFinished, TrialStarted
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
-from recorder.verify import verify
 from runners.run import Reporter, prepare, run_experiment
 
 TINY_AGENT = Path(__file__).parents[2] / "support" / "tiny_agent.py"

@@ -19,10 +19,10 @@ from recorder.events import (
     QuestionAsked,
     TrialFailed,
 )
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.recovery import recover
 from recorder.store import Store
-from recorder.verify import verify
 from runners.run import Reporter, prepare, run_experiment
 from runners.scratch import scratch_folder, sweep_scratch_folders
 from tests.runners.external.rigs import described, ended, of, scripted, trial_of

@@ -14,8 +14,8 @@ from recorder.events import (
     QuestionAsked,
     TrialFinished,
 )
+from recorder.inspection.verify import verify
 from recorder.reader import read_snapshot
-from recorder.verify import verify
 from tests.runners.external.rigs import described, of, recorded, tiny
 
 CONDITIONS = ("full", "underspecified", "ask_user", "inject_50")

@@ -7,8 +7,8 @@ import pytest
 from lhaw_record import main
 from recorder.errors import StoreError
 from recorder.events import ImportRecorded, RunFinished, TrialStarted
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
-from recorder.verify import verify
 from runners.imports import FORMATS, ImportFailed
 from tests.runners.imports.files import as_csv, dataset_row, early_trial, imported, parsed, query, scored_row, write
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from recorder.address import open_address, store_address
 from recorder.events import QuestionJudged, RunFinished, RunStarted
 from recorder.reader import read_snapshot
+from recorder.sharing.address import open_address, store_address
 from tests.cli.program import called, end, interrupt, lhaw_record, start, verify, wait_until
 from tests.runners.judging.stores import CONFIRMED, FLAGS, JUDGE, Judge, asking, events_of, on_disk
 from tests.support.chat_server import server_beside

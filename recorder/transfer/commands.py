@@ -7,15 +7,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recorder.address import place_of, store_address
 from recorder.command_errors import clear_errors
 from recorder.output import FORMATS, print_rows, say
 from recorder.progress import Progress
+from recorder.sharing.address import place_of, store_address
 
 if TYPE_CHECKING:
     from recorder.events import Envelope
-    from recorder.export import Blob
     from recorder.store import Store
+    from recorder.transfer.export import Blob
 
 IMPORT_COLUMNS = ("experiment_id", "streams", "events", "skipped", "open", "conflicts")
 _STANDARD = Path("-")
@@ -58,9 +58,9 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def export_command(options: argparse.Namespace) -> int:
     """Write events and artifacts into one file."""
     from recorder.errors import StoreError
-    from recorder.export import contents, export_file, write_export
     from recorder.store import Store
-    from recorder.whole_streams import Selection
+    from recorder.transfer.export import contents, export_file, write_export
+    from recorder.transfer.whole_streams import Selection
 
     selection = Selection(experiment_id=options.experiment, trial_id=options.trial, stream_id=options.stream)
     with clear_errors("export", options.store), Progress("events exported") as progress, ExitStack() as opened:
@@ -81,7 +81,7 @@ def import_command(options: argparse.Namespace) -> int:
     """Bring streams into a store; 1 when some are in conflict."""
     import msgspec
 
-    from recorder.import_streams import import_streams
+    from recorder.transfer.import_streams import import_streams
 
     with (
         clear_errors("import into", options.store),
@@ -117,7 +117,7 @@ def _name(what: str, streams: list[str]) -> None:
 
 def _target(options: argparse.Namespace) -> "Store | None":
     """The store to import into; None for a dry run into one that is not there."""
-    from recorder.pull import has_store
+    from recorder.sharing.pull import has_store
     from recorder.store import Store
 
     if not options.dry_run:
@@ -128,9 +128,9 @@ def _target(options: argparse.Namespace) -> "Store | None":
 @contextmanager
 def _source(source: Path) -> "Iterator[Iterable[Blob | list[Envelope]]]":
     """The streams and artifacts of a file, of standard input or of another store."""
-    from recorder.export import contents
-    from recorder.import_file import export_lines, read_export
     from recorder.store import Store
+    from recorder.transfer.export import contents
+    from recorder.transfer.import_file import export_lines, read_export
 
     if source.is_dir():
         yield contents(Store(source))

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from recorder.errors import StoreError
-from recorder.places import Place, open_place
+from recorder.sharing.places import Place, open_place
 from recorder.store import FORMAT, MARKER, marker
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Remote:
     """The files of a shared store, by their paths below it. Blocking.
 
     Args:
-        address: Where, as :class:`recorder.address.SharedAddress` writes it.
+        address: Where, as :class:`recorder.sharing.address.SharedAddress` writes it.
         patience_s: For how long a lost connection is tried again.
         sleep: Waits between two tries.
     """

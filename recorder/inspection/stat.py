@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recorder.compaction import mergeable
+from recorder.inspection.stat_parts import Part, journal_part, segment_part
 from recorder.reader import at_rest
 from recorder.segments import Segments, list_segments
-from recorder.stat_parts import Part, journal_part, segment_part
 from recorder.store import Store
 
 _THREADS = 4

@@ -99,7 +99,7 @@ class Directory(Place):
 
 
 def open_place(address: str) -> Place:
-    """Return the place of an address that :class:`recorder.address.SharedAddress` has written.
+    """Return the place of an address that :class:`recorder.sharing.address.SharedAddress` has written.
 
     Raises:
         StoreError: An option of the address has a value that pyarrow refuses.

@@ -1,9 +1,9 @@
 """Several hosts write to one store at once, and everybody reads one stream."""
 
 from recorder.compaction import compact
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
-from recorder.verify import verify
-from tests.recorder.shared.hosts import ended_well, lines_until
+from tests.recorder.sharing.hosts import ended_well, lines_until
 
 WRITERS, STREAMS, ACTIONS = 3, 6, 12
 
@@ -16,9 +16,9 @@ def test_many_hosts_write_and_readers_see_one_stream(address, new_host):
     """
     writing, reading = [new_host(address) for _ in range(WRITERS)], new_host(address)
     wanted = WRITERS * STREAMS
-    readers = [host.start("tests.recorder.shared.reader", address, wanted) for host in (reading, reading, writing[0])]
+    readers = [host.start("tests.recorder.sharing.reader", address, wanted) for host in (reading, reading, writing[0])]
     writers = [
-        host.start("tests.recorder.shared.writer", address, f"host{number}.", STREAMS, ACTIONS, "halves")
+        host.start("tests.recorder.sharing.writer", address, f"host{number}.", STREAMS, ACTIONS, "halves")
         for number, host in enumerate(writing)
     ]
     for writer in writers:

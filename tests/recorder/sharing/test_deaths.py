@@ -9,12 +9,12 @@ import anyio
 import pytest
 
 from recorder.disk import Disk
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.recovery import recover
-from recorder.shared import Remote
+from recorder.sharing.shared import Remote
 from recorder.store import Store
-from recorder.verify import verify
 from tests.recorder.stores import finished, started
 
 STEPS = ("before the upload", "after the upload", "before the journal goes")
@@ -28,7 +28,7 @@ def test_a_death_while_publishing_doubles_and_loses_nothing(address, step, new_h
     """
     host, elsewhere = new_host(address), new_host(address)
     for each in ("while recording", step):
-        died = host.run("tests.recorder.shared.test_deaths", host.root, each)
+        died = host.run("tests.recorder.sharing.test_deaths", host.root, each)
         assert died.returncode == -signal.SIGKILL, died.stderr
     before = read_envelopes(host.root)
     assert len(before) >= 20

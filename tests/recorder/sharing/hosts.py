@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from recorder.address import HOME_VARIABLE, open_address, store_address
-from recorder.shared import PATIENCE_VARIABLE
+from recorder.sharing.address import HOME_VARIABLE, open_address, store_address
+from recorder.sharing.shared import PATIENCE_VARIABLE
 from recorder.store import Store
 from tests.cli.program import PATIENCE_SECONDS, descendants
-from tests.recorder.shared.mutations import MUTATION_VARIABLE
+from tests.recorder.sharing.mutations import MUTATION_VARIABLE
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
 

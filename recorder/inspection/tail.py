@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from recorder.events import Envelope
+from recorder.inspection.tail_lines import Line, fresh_lines, last_lines, line_of, lines_of
 from recorder.journal import JournalContent, read_journal
 from recorder.reader import at_rest, stream_rows
 from recorder.segments import Segments, list_segments
 from recorder.store import JournalName, Store
-from recorder.tail_lines import Line, fresh_lines, last_lines, line_of, lines_of
 
 
 class _Seen(msgspec.Struct):

@@ -3,7 +3,7 @@
 import pytest
 
 from recorder.errors import DamagedStore
-from tests.recorder.shared import mutations, test_deaths, test_guarantees, test_publishing
+from tests.recorder.sharing import mutations, test_deaths, test_guarantees, test_publishing
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from recorder.digest import CLOSING
 from recorder.errors import RecordingFailed
 from recorder.events import CONTROL, OracleBudgetSet, RunStarted
 from recorder.journal import JournalFile
-from recorder.publishing_child import PublishingChild
-from recorder.shared import publishing_patience_s
+from recorder.sharing.publishing_child import PublishingChild
+from recorder.sharing.shared import publishing_patience_s
 from recorder.store import Store
 
 DECISIONS = (*CLOSING, OracleBudgetSet, RunStarted, *CONTROL)

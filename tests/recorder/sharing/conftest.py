@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.recorder.shared.hosts import KEYS, Host
-from tests.recorder.shared.proxy import Proxy
+from tests.recorder.sharing.hosts import KEYS, Host
+from tests.recorder.sharing.proxy import Proxy
 
 BUCKET = "team"
 
@@ -18,7 +18,7 @@ def s3_port():
     if importlib.util.find_spec("moto") is None:
         pytest.skip("moto is not installed; it comes with the development dependencies")
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.recorder.shared.server"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.recorder.sharing.server"], stdout=subprocess.PIPE, text=True
     )
     line = ""
     while not line.strip().isdigit():

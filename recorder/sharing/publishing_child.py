@@ -1,6 +1,6 @@
 """The child process of a publisher: it seals and uploads one journal after another, as long as its run lives.
 
-    python -m recorder.publishing_child STORE SOCKET PATIENCE_S
+    python -m recorder.sharing.publishing_child STORE SOCKET PATIENCE_S
 
 Sealing would block the run's event loop, and a process for every journal would cost more than the upload (measured:
 0.6 s of a processor to start one). Each journal comes with its descriptor, so that its lock is held until its events
@@ -67,7 +67,7 @@ class PublishingChild:
         if self._socket is None:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
-                command = [sys.executable, "-m", "recorder.publishing_child", str(self._store.root)]
+                command = [sys.executable, "-m", "recorder.sharing.publishing_child", str(self._store.root)]
                 self._process = own_session.start(
                     [*command, str(theirs.fileno()), str(self._patience_s)],
                     pass_fds=[theirs.fileno()],

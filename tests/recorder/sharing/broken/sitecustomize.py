@@ -2,7 +2,7 @@
 
 import os
 
-from tests.recorder.shared.mutations import MUTATION_VARIABLE, MUTATIONS
+from tests.recorder.sharing.mutations import MUTATION_VARIABLE, MUTATIONS
 
 mutation = next(each for each in MUTATIONS if each.__name__ == os.environ[MUTATION_VARIABLE])()
 mutation.__enter__()  # never left; the name keeps it

@@ -19,7 +19,7 @@ from recorder.disk import publish
 from recorder.errors import DamagedStore, StoreError
 from recorder.schema_file import SCHEMA_FILE
 from recorder.segments import Segment, Segments, choose, describe, expired
-from recorder.shared import Remote
+from recorder.sharing.shared import Remote
 from recorder.store import MARKER, Store, is_segment
 from recorder.stream_index import remove_index, write_index
 

@@ -1,4 +1,4 @@
-"""A reader: ``python -m tests.recorder.shared.reader ADDRESS STREAMS`` looks again and again until so many have ended.
+"""A reader: ``python -m tests.recorder.sharing.reader ADDRESS STREAMS`` looks again and again until so many have ended.
 
 Prints ``ended N`` when more streams have ended than before. Ends with 1 and the reason when a look has a gap or an
 event twice, or less than the look before.
@@ -7,10 +7,10 @@ event twice, or less than the look before.
 import sys
 from collections import defaultdict
 
-from recorder.address import open_address, store_address
 from recorder.digest import CLOSING
 from recorder.errors import StoreError
 from recorder.reader import read_envelopes
+from recorder.sharing.address import open_address, store_address
 
 
 def look(root, before):

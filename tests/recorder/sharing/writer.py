@@ -1,4 +1,4 @@
-"""A writer: ``python -m tests.recorder.shared.writer ADDRESS PREFIX STREAMS ACTIONS``.
+"""A writer: ``python -m tests.recorder.sharing.writer ADDRESS PREFIX STREAMS ACTIONS``.
 
 Prints ``ack STREAM N`` when the N-th event of a stream is durable, and ``end STREAM N`` when its closing event, the
 N-th, is acknowledged. A fifth argument ``halves`` makes it print ``half`` after half of the streams and wait for a line
@@ -11,8 +11,8 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from recorder.address import open_address, store_address
 from recorder.recorder import Recorder
+from recorder.sharing.address import open_address, store_address
 from recorder.store import Store
 from tests.recorder.stores import failed, finished, started
 

@@ -2,7 +2,7 @@
 
 from recorder.digest import CLOSING
 from recorder.reader import read_envelopes
-from tests.recorder.shared.hosts import lines_until
+from tests.recorder.sharing.hosts import lines_until
 
 
 def test_what_was_appended_survives_the_death_of_its_host(bucket, cut_address, proxy, new_host):
@@ -11,7 +11,7 @@ def test_what_was_appended_survives_the_death_of_its_host(bucket, cut_address, p
     Nothing could be published before; when the host is back, all of it is.
     """
     host, elsewhere = new_host(cut_address), new_host(bucket)
-    writer = host.start("tests.recorder.shared.writer", cut_address, "s", 3, 60)
+    writer = host.start("tests.recorder.sharing.writer", cut_address, "s", 3, 60)
     lines_until(writer, "ready")
     proxy.cut()
     acknowledged = _last_numbers(lines_until(writer, "ack s2 120"), "ack")
@@ -32,7 +32,7 @@ def test_what_was_decided_survives_the_loss_of_its_host(address, new_host):
     Its host is lost with its disk at this moment.
     """
     host, elsewhere = new_host(address), new_host(address)
-    writer = host.start("tests.recorder.shared.writer", address, "s", 8, 40, "wait")
+    writer = host.start("tests.recorder.sharing.writer", address, "s", 8, 40, "wait")
     lines = [line for _ in range(5) for line in lines_until(writer, "end ")]
     host.lose_disk()
     decided = _last_numbers(lines, "end")

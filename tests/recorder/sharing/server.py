@@ -1,4 +1,4 @@
-"""An S3-compatible server in a process of its own: ``python -m tests.recorder.shared.server`` prints its port."""
+"""An S3-compatible server in a process of its own: ``python -m tests.recorder.sharing.server`` prints its port."""
 
 import logging
 import sys

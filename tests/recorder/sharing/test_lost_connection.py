@@ -7,9 +7,9 @@ import pytest
 
 from recorder.errors import StoreError
 from recorder.reader import read_envelopes
-from recorder.shared import Remote
+from recorder.sharing.shared import Remote
 from tests.cli.program import wait_until
-from tests.recorder.shared.hosts import ended_well, lines_until
+from tests.recorder.sharing.hosts import ended_well, lines_until
 
 LARGE = bytes(range(256)) * 12_000
 
@@ -17,7 +17,7 @@ LARGE = bytes(range(256)) * 12_000
 def test_a_run_waits_for_a_lost_connection(cut_address, proxy, new_host):
     """While the connection is lost, events are recorded on and decisions wait; when it is back, the run goes on."""
     host = new_host(cut_address)
-    writer = host.start("tests.recorder.shared.writer", cut_address, "s", 4, 30)
+    writer = host.start("tests.recorder.sharing.writer", cut_address, "s", 4, 30)
     lines_until(writer, "ready")
     proxy.cut()
     before = lines_until(writer, "ack s3 60")  # the last event before the decision
@@ -51,7 +51,7 @@ def test_an_upload_that_breaks_in_the_middle_leaves_nothing(bucket, cut_address,
 def test_a_run_that_cannot_publish_stops_and_loses_nothing(bucket, cut_address, proxy, new_host):
     """When patience is over the run says where its events are and what to do; doing it publishes all of them."""
     host, elsewhere = new_host(cut_address), new_host(bucket)
-    writer = host.start("tests.recorder.shared.writer", cut_address, "s", 2, 10, patience_s=1.0)
+    writer = host.start("tests.recorder.sharing.writer", cut_address, "s", 2, 10, patience_s=1.0)
     lines_until(writer, "ready")
     proxy.cut()
     _, errors = writer.communicate(timeout=60)
@@ -89,13 +89,13 @@ def test_a_directory_that_is_not_mounted_is_not_filled(tmp_path, new_host):
     """Where the shared directory is gone, nothing is written to what is there instead, and the run fails."""
     mounted, away = tmp_path / "mounted", tmp_path / "away"
     host = new_host(f"shared:{mounted}")
-    ended_well([host.start("tests.recorder.shared.writer", host.address, "s", 1, 2)])
-    writer = host.start("tests.recorder.shared.writer", host.address, "t", 1, 2, "wait")
+    ended_well([host.start("tests.recorder.sharing.writer", host.address, "s", 1, 2)])
+    writer = host.start("tests.recorder.sharing.writer", host.address, "t", 1, 2, "wait")
     lines_until(writer, "end")
     before = read_envelopes(host.root)
     mounted.rename(away)
     mounted.mkdir()
-    failed = host.run("tests.recorder.shared.writer", host.address, "u", 1, 2)
+    failed = host.run("tests.recorder.sharing.writer", host.address, "u", 1, 2)
     assert failed.returncode != 0
     assert "is it mounted?" in failed.stderr
     assert list(mounted.iterdir()) == []
@@ -109,7 +109,7 @@ def test_a_directory_that_is_not_mounted_is_not_filled(tmp_path, new_host):
 def test_a_place_that_was_made_anew_is_not_taken_for_the_old_one(address, tmp_path, new_host):
     """A working copy that knew another store at its address refuses, instead of mixing the two."""
     host = new_host(address)
-    ended_well([host.start("tests.recorder.shared.writer", address, "s", 1, 2)])
+    ended_well([host.start("tests.recorder.sharing.writer", address, "s", 1, 2)])
     assert read_envelopes(host.root)
     remote = Remote(address)
     for name in remote.names(""):

@@ -14,7 +14,7 @@ import msgspec
 
 from recorder.errors import DamagedStore, StoreError
 from recorder.events import Envelope
-from recorder.export import FORMAT, Blob, End, Header, Line, event_line
+from recorder.transfer.export import FORMAT, Blob, End, Header, Line, event_line
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"

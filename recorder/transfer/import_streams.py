@@ -14,10 +14,10 @@ from recorder.blobs import load_blob, store_blob
 from recorder.digest import CLOSING, covered
 from recorder.errors import DamagedStore
 from recorder.events import ArtifactStored, Envelope
-from recorder.export import Blob
-from recorder.import_writer import ImportWriter
 from recorder.store import Store, check_experiment_id
 from recorder.stream_ends import stream_ends
+from recorder.transfer.export import Blob
+from recorder.transfer.import_writer import ImportWriter
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,14 +11,14 @@ from recorder.blobs import load_blob, store_blob
 from recorder.errors import RecordingFailed, StoreError
 from recorder.events import ArtifactStored
 from recorder.frames import record
+from recorder.inspection.verify import verify
 from recorder.journal import JournalFile, new_header
-from recorder.publisher import Publisher
 from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
-from recorder.shared import Remote
+from recorder.sharing.publisher import Publisher
+from recorder.sharing.shared import Remote
 from recorder.store import JournalName, Store
-from recorder.verify import verify
-from tests.recorder.shared.hosts import ended_well
+from tests.recorder.sharing.hosts import ended_well
 from tests.recorder.stores import failed
 
 CONTENT = b"diff --git a/report.csv b/report.csv\n" * 100
@@ -28,7 +28,7 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 def test_an_artifact_is_there_where_its_event_is(address, new_host):
     """When a trial's end is acknowledged, other hosts have its artifacts, also when its host is lost with its disk."""
     host, elsewhere = new_host(address), new_host(address)
-    done = host.run("tests.recorder.shared.test_publishing", host.root)
+    done = host.run("tests.recorder.sharing.test_publishing", host.root)
     assert done.returncode == 0, done.stderr
     host.lose_disk()
     assert len(read_envelopes(elsewhere.root)) == 2
@@ -67,7 +67,7 @@ def test_nothing_is_published_after_a_journal_that_was_not(tmp_path):
 def test_a_listing_that_misses_a_file_is_taken_again(address, new_host, monkeypatch):
     """Where a listing shows a later segment of a writer and not the first, readers list again and see no gap."""
     writer = new_host(address)
-    ended_well([writer.start("tests.recorder.shared.writer", address, "s", 2, 20)])
+    ended_well([writer.start("tests.recorder.sharing.writer", address, "s", 2, 20)])
     right = Remote.names
     stale = []
 

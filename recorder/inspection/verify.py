@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recorder.errors import DamagedStore
+from recorder.inspection.verify_index import IndexCheck
+from recorder.inspection.verify_streams import Finding, Record, StreamChecks
 from recorder.journal import is_live, read_journal
 from recorder.reader import at_rest
 from recorder.schema import from_row
 from recorder.segments import Segment, list_segments
 from recorder.store import Store
-from recorder.verify_index import IndexCheck
-from recorder.verify_streams import Finding, Record, StreamChecks
-from recorder.whole_streams import unknown_columns
+from recorder.transfer.whole_streams import unknown_columns
 
 _ROWS_AT_ONCE = 5_000
 

@@ -20,7 +20,7 @@ from recorder.blobs import load_blob
 from recorder.errors import DamagedStore, StoreError
 from recorder.events import ArtifactStored, Envelope
 from recorder.store import Store
-from recorder.whole_streams import Selection, whole_streams
+from recorder.transfer.whole_streams import Selection, whole_streams
 
 FORMAT = 1
 _CODECS = {".zst": "zstd", ".gz": "gzip"}

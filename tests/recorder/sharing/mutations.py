@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-import recorder.pull
 import recorder.recovery
 import recorder.seal
-from recorder.publisher import Publisher
-from recorder.shared import Remote
+import recorder.sharing.pull
+from recorder.sharing.publisher import Publisher
+from recorder.sharing.shared import Remote
 from recorder.store import JournalName
 
 MUTATION_VARIABLE = "LHAW_RECORD_TEST_MUTATION"
@@ -96,7 +96,7 @@ def artifacts_stay_on_their_host() -> Iterator[None]:
 @contextmanager
 def every_listing_is_believed() -> Iterator[None]:
     """A listing that misses a file is taken as it is."""
-    with mock.patch.object(recorder.pull, "_has_hole", return_value=False):
+    with mock.patch.object(recorder.sharing.pull, "_has_hole", return_value=False):
         yield
 
 

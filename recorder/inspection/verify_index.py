@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from recorder.digest import CLOSING
 from recorder.events import type_name
+from recorder.inspection.verify_streams import Finding
 from recorder.segments import Segment
 from recorder.store import Store
-from recorder.verify_streams import Finding
 
 _CLOSING_TYPES = frozenset(type_name(cls) for cls in CLOSING)
 _CRC_BYTES = 8

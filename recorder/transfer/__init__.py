@@ -1,0 +1,1 @@
+"""Events from store to store: exports as one file, and their import."""
