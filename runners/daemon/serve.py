@@ -86,7 +86,7 @@ def check(settings: Settings) -> None:
     if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
         raise ExperimentError(
             f"{TOKEN_VARIABLE} is shorter than {SHORTEST_TOKEN} characters and could be guessed; make one with "
-            "'python -c \"import secrets; print(secrets.token_urlsafe(32))\"'"
+            "'python -c \"import secrets; print(secrets.token_hex(32))\"'"
         )
     if settings.token is None and not is_loopback(settings.host):
         raise ExperimentError(

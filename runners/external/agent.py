@@ -75,7 +75,8 @@ class ExternalAgent:
         self._max_seconds = max_seconds
         self._keep = keep
         self._over = anyio.Event()
-        self._key, self._token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        # Hexadecimal: one in 64 others begins with a hyphen, and would be an option after a program's own.
+        self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
         self._session = TrialSession(
             recording=recording,
             upstream=upstream,

@@ -105,7 +105,7 @@ async def serve(
         return
     from runners.users.http import serve_http
 
-    await serve_http(server, port, secrets.token_urlsafe(32), say)
+    await serve_http(server, port, secrets.token_hex(32), say)
 
 
 def _schema(tool_name: str) -> dict[str, Any]:

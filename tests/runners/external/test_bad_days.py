@@ -18,6 +18,7 @@ from recorder.events import (
     QuestionAnswered,
     QuestionAsked,
     TrialFailed,
+    TrialFinished,
 )
 from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
@@ -122,6 +123,13 @@ async def test_the_environment_of_the_host_stays_out(tmp_path, monkeypatch):
     assert "OPENAI_API_KEY" not in answer
     assert "'HOME', 'LANG'" in answer
     assert "at http://127.0.0.1:" in answer
+
+
+async def test_a_token_cannot_be_taken_for_an_option(tmp_path):
+    """A program gets its token behind an option of its own: a hyphen at its front would end one trial in 64."""
+    program = scripted(tmp_path, "work(1)\nprint(''.join(sorted(set(TOKEN))))\n", answer="stdout")
+    (end,) = of(await trial_of(tmp_path, program), TrialFinished)
+    assert set(end.final_answer.strip()) <= set("0123456789abcdef")
 
 
 async def test_a_crash_after_work_is_the_agents_own(tmp_path):
