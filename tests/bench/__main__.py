@@ -76,7 +76,7 @@ def report(directory: Path, kept: Path, sizes: Sizes, out: TextIO) -> None:
     measured += end_to_end.measure(_room(directory, "trials"), runs=sizes.runs, workload=sizes.workload)
     if sizes.gateway_trials:
         room, trials, turns = _room(directory, "gateway"), sizes.gateway_trials, sizes.gateway_turns
-        measured += gateway.measure(room, runs=1, trials=trials, turns=turns, calls=sizes.gateway_calls)
+        measured += gateway.measure(room, runs=sizes.runs, trials=trials, turns=turns, calls=sizes.gateway_calls)
     store = kept_store(kept, sizes.table_events)
     measured += tables.measure(store, sizes.table_events, runs=sizes.runs)
     print("\n".join(figures.lines(measured)), file=out)

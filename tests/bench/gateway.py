@@ -53,13 +53,13 @@ def measure(directory: Path, *, runs: int, trials: int, turns: int, calls: int) 
 
     Args:
         directory: An empty directory on a real disk.
-        runs: Repetitions; the medians are reported.
+        runs: Repetitions, the medians of which are reported; memory, which hardly varies, is measured once.
         trials: How many at once.
         turns: Calls of each.
         calls: After how many calls the memory is measured for the second time; the first is after a tenth.
     """
     rounds = [asyncio.run(_round(directory / f"round-{number}", trials, turns)) for number in range(runs)]
-    memories = [asyncio.run(_memory(directory / f"memory-{number}", trials, turns, calls)) for number in range(runs)]
+    early_mib, late_mib = asyncio.run(_memory(directory / "memory", trials, turns, calls))
     figures = [each for baseline in BASELINES for each in _crowd(rounds, trials, baseline)]
     own = [one.crowd["own"] for one in rounds]
     name = f"gateway, {trials} trials, model in process"
@@ -69,8 +69,8 @@ def measure(directory: Path, *, runs: int, trials: int, turns: int, calls: int) 
     memory = figure(
         f"gateway, resident memory after {calls:,} calls",
         "MiB",
-        [after for _, after in memories],
-        baselines=[early for early, _ in memories],
+        [late_mib],
+        baselines=[early_mib],
         baseline_name="after a tenth of them",
     )
     return [*figures, memory]
