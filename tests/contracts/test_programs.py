@@ -220,7 +220,7 @@ class TestBubblewrap(ProgramContract):
         """A mount above our checkout or installation shows neither graders nor answers."""
         project = Path(__file__).parents[2]
         async with self.opened(mounts=(str(project.parent),)) as sandbox:
-            end = await self.run(sandbox, "sh", "-c", f"ls -A {project} | wc -l; ls -d {project}")
+            end = await self.run(sandbox, "sh", "-c", 'ls -A "$0" | wc -l; ls -d "$0"', str(project))
         assert end.stdout == f"0\n{project}\n"
 
     async def test_the_listener_is_the_only_way_out(self):
