@@ -44,15 +44,17 @@ for _name in ("wasted", "kendall", "optimal_window", "commitment", "timing_hypot
     _OF_TABLE[_name] = _OF_TABLE["voi"]
 _OF_TABLE["point_of_no_return"] = {**_OF_TABLE["voi"], **_OF_TABLE["by_class"]}
 for _name in (
-    *(
-        "by_dimension_pass",
-        "by_dimension_progress",
-        "by_segments_removed",
-        "variant_breakdown",
-        "gain_tests",
-        "effects",
-    ),
-    *("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses"),
+    "by_dimension_pass",
+    "by_dimension_progress",
+    "by_segments_removed",
+    "variant_breakdown",
+    "gain_tests",
+    "effects",
+    "voi",
+    "point_of_no_return",
+    "optimal_window",
+    "commitment",
+    "timing_hypotheses",
 ):
     _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_NO_SEGMENTS}
 _UNJUDGED = "unjudged_variants"

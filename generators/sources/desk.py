@@ -25,17 +25,19 @@ class DeskSource:
         """Return the tasks with every finding."""
         templates = {template.task_id: template for template in desk_tasks()}
         benchmark = DeskBenchmark()
+        tasks = benchmark.tasks()
+        changed = changed_workspaces(benchmark, tasks)
         return checked(
             [
                 Placed(
                     SourceTask(
                         task=task,
                         files=_texts(templates[task.task_id]),
-                        changed_workspaces=changed_workspaces(benchmark, task),
+                        changed_workspaces=changed[task.task_id],
                     ),
                     f"desk task {task.task_id}",
                 )
-                for task in benchmark.tasks()
+                for task in tasks
             ]
         )
 

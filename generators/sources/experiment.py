@@ -30,10 +30,9 @@ class ExperimentSource:
         spec = experiment.benchmark
         try:
             benchmark = open_benchmark(spec.name, dict(spec.options), path.parent, experiment.grader)
-            self._tasks = tuple(
-                SourceTask(task=task, changed_workspaces=changed_workspaces(benchmark, task))
-                for task in chosen_tasks(benchmark, spec.tasks).values()
-            )
+            tasks = chosen_tasks(benchmark, spec.tasks).values()
+            changed = changed_workspaces(benchmark, tasks)
+            self._tasks = tuple(SourceTask(task=task, changed_workspaces=changed[task.task_id]) for task in tasks)
         except ExperimentError as error:
             raise ExperimentError(f"{path}: {error}") from error
         self.benchmark = benchmark.name

@@ -58,13 +58,9 @@ class Driver:
             stored = await anyio.to_thread.run_sync(load_stored, snapshot, chosen)
             subjects = of_agents(self._judging.subjects(stored), self._settings.agents)
             self.tally = Tally(subjects)
-            left = [subject for subject in subjects if not subject.is_judged]
-            by_experiment = {
-                experiment_id: [subject for subject in left if subject.last.experiment_id == experiment_id]
-                for experiment_id in sorted({subject.last.experiment_id for subject in left})
-            }
+            left = sorted((each for each in subjects if not each.is_judged), key=_experiment_of)
             job = partial(self._job, stored, StreamReader(self._store, snapshot))
-            await judge_each(self._store, by_experiment, self._settings, self.work, job)
+            await judge_each(self._store, left, _experiment_of, self._settings, self.work, job)
 
     def _job(self, stored: Stored, reader: StreamReader, subject: Subject, stream: Stream, counts: Counts) -> Job:
         """One judgement: what it cost, and its place in the counts."""
@@ -92,3 +88,7 @@ class Driver:
             return cost_usd
 
         return judge
+
+
+def _experiment_of(subject: Subject) -> str:
+    return subject.last.experiment_id

@@ -1,6 +1,6 @@
 """One invocation of a judge: whom it asks about which stored trials, what it may take, and the runs that record it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,7 +46,8 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 async def judge_each(
     store: Store,
-    things: Mapping[str, Sequence[Thing]],
+    things: Iterable[Thing],
+    experiment_of: Callable[[Thing], str],
     settings: JudgeSettings,
     work: PaidWork,
     job: Callable[[Thing, Stream, Counts], Job],
@@ -55,7 +56,8 @@ async def judge_each(
 
     Args:
         store: The store; the caller holds the locks of the experiments.
-        things: What is judged, by experiment.
+        things: What is judged; experiments come in the order of their first.
+        experiment_of: The experiment that a thing belongs to.
         settings: What the runs are recorded with.
         work: Does the jobs.
         job: Makes the job that judges one thing, records into the stream and keeps the counts.
@@ -63,7 +65,10 @@ async def judge_each(
     Raises:
         RecordingFailed: An event could not be made durable.
     """
-    for experiment_id, chosen in things.items():
+    by_experiment: dict[str, list[Thing]] = {}
+    for thing in things:
+        by_experiment.setdefault(experiment_of(thing), []).append(thing)
+    for experiment_id, chosen in by_experiment.items():
         if work.stop_reason is not None:
             return
         counts = Counts(len(chosen))

@@ -79,12 +79,14 @@ class JudgedRegrading:
         chosen = self._settings.experiment_id
         with held(self._store, experiments_of(self._store, chosen)) as snapshot:
             stored = await anyio.to_thread.run_sync(load_stored, snapshot, chosen)
-            owed = self._owed(stored)
-            by_experiment = {
-                experiment_id: [trial for trial in owed if trial.experiment_id == experiment_id]
-                for experiment_id in dict.fromkeys(trial.experiment_id for trial in owed)
-            }
-            await judge_each(self._store, by_experiment, self._settings, self.work, partial(self._job, stored))
+            await judge_each(
+                self._store,
+                self._owed(stored),
+                lambda trial: trial.experiment_id,
+                self._settings,
+                self.work,
+                partial(self._job, stored),
+            )
 
     def _owed(self, stored: Stored) -> list[StoredTrial]:
         owed = self.ledger.owed(stored)
