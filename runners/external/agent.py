@@ -8,13 +8,14 @@ from pathlib import Path
 from types import TracebackType
 
 import anyio
+import anyio.to_thread
 
 from recorder.events.trial import EndedBy
 from recorder.values import Usage
 from runners.agent import Ending, PlannedInjection
-from runners.errors import SandboxBoundaryError, ungrouped
+from runners.errors import ExperimentError, SandboxBoundaryError, ungrouped
 from runners.external.ending import ProgramFacts, ending_of
-from runners.external.entries import bin_folder
+from runners.external.entries import bin_folder, found_content
 from runners.external.listener import Listener
 from runners.external.program import ProgramSpec, Start, filled
 from runners.gateway.session import SessionLimits, TrialSession
@@ -135,7 +136,23 @@ class ExternalAgent:
         with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True):
             await self._listener.asking.close(self._key)
 
+    async def _check_content(self) -> None:
+        """Refuse to start anything but what the trial's first event names: a file may change in the middle of a run."""
+        planned, now = self._program.found_content or "", ""
+        try:
+            now = await anyio.to_thread.run_sync(found_content, self._program)
+        except ExperimentError as error:
+            now = str(error)
+        if now != planned:
+            raise SandboxBoundaryError(
+                f"program {self._program.name} was {planned!r} when its trials were planned, and now: {now}; run the "
+                "same command again to plan trials of what is there now",
+                kind="program_changed",
+                is_retry_owed=False,
+            )
+
     async def _run_program(self) -> ProgramEnd:
+        await self._check_content()
         start = filled(self._program, self._values(), has_ask_user=self._asking is not None)
         await self._write_files(start)
         stdin = self._prompt.encode() if self._program.takes_prompt_on_stdin else b""
@@ -189,7 +206,7 @@ class ExternalAgent:
             "mcp_bridge": f"{home}/{OUR_FOLDER}/ask_user.py",
             "workdir": self._sandbox.work_dir,
             "home": home,
-            "bin": str(bin_folder(self._program)),
+            "bin": str(bin_folder(self._program)) if self._program.install_digest else "",
         }
 
     async def _keep_output(self, end: ProgramEnd) -> None:

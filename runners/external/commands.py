@@ -10,6 +10,7 @@ from recorder.output import FORMATS, print_rows, say
 from recorder.sharing.address import place_of, store_address
 
 _COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
+_INSTALLED_COLUMNS = ("name", "digest", "state", "entry", "packages", "folder")
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,6 +24,12 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     verbs = agents.add_subparsers(required=True, metavar="VERB")
     listing = _verb(verbs, "list", "list the ready-made entries", "lhaw-record agents list")
     listing.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
+    listing.add_argument(
+        "--installed",
+        action="store_true",
+        help="instead what is installed, also for entries of your own and in earlier contents; a folder that no run "
+        "uses may be removed",
+    )
     listing.set_defaults(function=list_command)
     install = _verb(
         verbs, "install", "install the pinned packages of entries", "lhaw-record agents install codex opencode"
@@ -75,17 +82,41 @@ def _add_wrap(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def list_command(options: argparse.Namespace) -> int:
-    """Print the ready-made entries."""
-    from runners.external.entries import entry_paths, is_installed
-    from runners.external.program import read_program
+    """Print the ready-made entries, or what is installed."""
+    from runners.external.entries import entry_paths, is_installed, load_entry
 
+    if options.installed:
+        print_rows(_installed_rows(), _INSTALLED_COLUMNS, options.format)
+        return 0
     rows: list[dict[str, Any]] = []
-    for name, path in entry_paths().items():
-        spec = read_program(path)
+    for name in entry_paths():
+        spec = load_entry(name, Path())
         row = {"name": name, "wire": spec.wire, "ask_user": spec.ask_user, "installed": is_installed(spec)}
         rows.append({**row, "packages": " ".join((*spec.install.pip, *spec.install.npm)), "about": spec.about})
     print_rows(rows, _COLUMNS, options.format)
     return 0
+
+
+def _installed_rows() -> list[dict[str, Any]]:
+    """One row for each folder of installation: what it holds, and whether its entry still asks for that."""
+    from runners.errors import ExperimentError
+    from runners.external.entries import install_folder, installations, load_entry
+
+    rows: list[dict[str, Any]] = []
+    for folder, found in installations().items():
+        row: dict[str, Any] = {"name": folder.name, "state": "made by an earlier version, never run", "folder": folder}
+        if found is not None:
+            name, _, digits = folder.name.rpartition("-")
+            try:
+                spec = load_entry(found.entry, Path())
+                is_current = spec.install_digest is not None and install_folder(spec) == folder
+                state = "current" if is_current else "earlier"
+            except ExperimentError:
+                state = "its entry cannot be read"
+            packages = " ".join((*found.install.pip, *found.install.npm, found.install.script)).strip()
+            row |= {"name": name, "digest": digits, "state": state, "entry": found.entry, "packages": packages}
+        rows.append(row)
+    return rows
 
 
 def install_command(options: argparse.Namespace) -> int:
@@ -96,7 +127,7 @@ def install_command(options: argparse.Namespace) -> int:
     for named in options.entries:
         spec = load_entry(named, Path())
         install_entry(spec, entry_path(named, Path()), say)
-        say(f"{named}: version {resolved(spec, Path()).found_version or 'not said'}")
+        say(f"installed: {resolved(named, Path()).title}")
     return 0
 
 
@@ -106,10 +137,10 @@ def show_command(options: argparse.Namespace) -> int:
     from runners.external.entries import entry_path, load_entry, resolved
 
     path = entry_path(options.entry, Path())
-    spec = load_entry(options.entry, Path())
+    load_entry(options.entry, Path())
     sys.stdout.write(path.read_text(encoding="utf-8"))
     try:
-        say(f"{path}: version {resolved(spec, Path()).found_version or 'not said'}")
+        say(f"{path}: {resolved(options.entry, Path()).title}")
     except ExperimentError as error:
         say(f"{path}: {error}")
     return 0

@@ -8,7 +8,7 @@ from recorder.values import prompt_state_and_channel
 from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment import AgentSpec, Experiment
-from runners.external.entries import AGENTS_VARIABLE, found_version, resolved, shown_folders
+from runners.external.entries import AGENTS_VARIABLE, found_content, found_version, resolved, shown_folders
 from runners.external.program import ProgramSpec
 from runners.sandboxes.settings import folder_in_the_way_of
 
@@ -57,15 +57,19 @@ def check_versions(experiment: Experiment) -> None:
     """Refuse to run programs that are no longer what was planned.
 
     Raises:
-        ExperimentError: A version has changed.
+        ExperimentError: A version, or the content of what is installed or mounted, has changed.
     """
     for agent in experiment.agents:
         program = agent.external
-        now = found_version(program) if program else None
-        if program and now != program.found_version:
+        if program is None:
+            continue
+        now = msgspec.structs.replace(
+            program, found_version=found_version(program), found_content=found_content(program)
+        )
+        if now != program:
             raise ExperimentError(
-                f"agent {agent.name}: its program was {program.found_version!r} when the trials were planned and is "
-                f"{now!r} now, which makes other trials; run the same command again to plan them"
+                f"agent {agent.name}: its program was {program.title!r} when the trials were planned and is "
+                f"{now.title!r} now, which makes other trials; run the same command again to plan them"
             )
 
 

@@ -31,6 +31,9 @@ PLACEHOLDERS = (
 ASKING = "{asking}"
 """The argument of a command that stands for those of ``[asking]``; without it they come last."""
 
+FOUND = ("install_digest", "found_version", "found_content")
+"""The keys of an entry that nobody writes: they are found out when an experiment is planned."""
+
 _OF_ASKING = frozenset({"mcp_url", "mcp_bridge"})
 _OF_THE_PROMPT = frozenset({"prompt", "prompt_file"})
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -64,7 +67,8 @@ class ProgramSpec(_Table, frozen=True):
     """A program as an agent.
 
     ``answer`` is ``last_message``, ``stdout`` or ``file:PATH`` below the work directory. ``name`` is that of the entry
-    and of the folder where its packages are installed; ``found_version`` is filled in when the experiment is planned.
+    and begins that of the folder where its packages are installed. Three are filled in when the experiment is planned:
+    ``install_digest`` over what is installed, ``found_version``, and ``found_content``, digests of what will run.
     """
 
     command: tuple[str, ...]
@@ -80,7 +84,9 @@ class ProgramSpec(_Table, frozen=True):
     version: tuple[str, ...] = ()
     about: str = ""
     name: str = ""
+    install_digest: str | None = None
     found_version: str | None = None
+    found_content: str | None = None
 
     @property
     def takes_prompt_on_stdin(self) -> bool:
@@ -89,12 +95,13 @@ class ProgramSpec(_Table, frozen=True):
 
     @property
     def title(self) -> str:
-        """What it is called: its name, else its command's first word, and its version if that is known."""
-        return f"{self.name or Path(self.command[0]).name} {self.found_version or ''}".strip()
+        """What it is called: its name, else its command's first word, and version and content if they are known."""
+        found = ", ".join(each for each in (self.found_version, self.found_content) if each)
+        return f"{self.name or Path(self.command[0]).name} {found}".strip()
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes trials of it comparable: what it is started with, its version; no folders of a machine."""
-        left_out = ("mounts", "install", "version", "about", "name")
+        """Return what makes trials of it comparable: what it is started with, version, content; no folders."""
+        left_out = ("mounts", "install", "install_digest", "version", "about", "name")
         return {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
 
 
@@ -150,8 +157,9 @@ def read_program(path: Path) -> ProgramSpec:
 
 def problems_of(spec: ProgramSpec) -> Iterator[str]:
     """Yield what no type can say; the first is shown."""
-    if spec.found_version is not None:
-        yield "key 'found_version': it is found out when the experiment is planned; remove it"
+    for key in FOUND:
+        if getattr(spec, key) is not None:
+            yield f"key '{key}': it is found out when the experiment is planned; remove it"
     if not spec.command:
         yield "key 'command': name the program and its arguments"
     yield from _template_problems(spec)
@@ -215,6 +223,8 @@ def _template_problems(spec: ProgramSpec) -> Iterator[str]:
             words = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS if name in known)
             yield f"key '{key}': unknown placeholder {{{unknown[0]}}}; known: {words}; write {{{{ for a brace"
             return
+        if "bin" in found and spec.install == InstallSpec():
+            yield f"key '{key}': {{bin}} is the folder of what [install] puts there, and the entry has no [install]"
         if found & _OF_ASKING and not key.startswith("asking."):
             yield f"key '{key}': {{{min(found & _OF_ASKING)}}} is there only where an arm asks; move it to [asking]"
 

@@ -15,7 +15,7 @@ import pytest
 
 from analytics.store import connect
 from recorder.reader import read_snapshot
-from runners.external.entries import entry_paths, found_version, load_entry
+from runners.external.entries import entry_paths, resolved
 from tests.agents.conftest import ASKED_FOR
 
 LHAW_RECORD = str(Path(sys.executable).with_name("lhaw-record"))
@@ -76,8 +76,8 @@ def entry(request):
     name = request.param
     done = subprocess.run([LHAW_RECORD, "agents", "install", name], timeout=INSTALL_S, check=False)
     assert done.returncode == 0
-    spec = load_entry(name, Path())
-    sys.stdout.write(f"\n{name}: {found_version(spec)}\n")
+    spec = resolved(name, Path())
+    sys.stdout.write(f"\n{spec.title}\n")
     return name, spec
 
 
@@ -156,9 +156,8 @@ def test_the_full_task_is_solved_in_as_many_actions(entry, trials):
 def test_the_version_is_on_record(entry, trials):
     """Whoever reads the store can tell which program, of which version, the agent was."""
     assert trials["native", "full"].program is None
-    version = found_version(entry[1])
-    assert version
-    assert version in trials[entry[0], "full"].program
+    assert entry[1].found_version
+    assert trials[entry[0], "full"].program == entry[1].title
 
 
 def test_the_message_goes_in_after_the_same_action(entry, trials):

@@ -48,8 +48,8 @@ def test_an_entry_is_installed_shown_and_run_in_the_sandbox(tmp_path, entry, cap
     assert run(capsys, "agents", "install", entry)[0] == 0
     assert "installed in" in run(capsys, "agents", "install", entry)[2]
     version = run(capsys, "agents", "show", entry)[2]
-    assert "version Python 3." in version
-    assert ", script " in version
+    assert "robot Python 3." in version
+    assert ", install " in version
     experiment = tmp_path / "experiment.toml"
     experiment.write_text(
         'name = "robots"\nconditions = ["full"]\ntrials = 1\n[benchmark]\nname = "desk"\n'
@@ -58,7 +58,8 @@ def test_an_entry_is_installed_shown_and_run_in_the_sandbox(tmp_path, entry, cap
     )
     assert run(capsys, "run", experiment, "--store", tmp_path / "store")[0] == 0
     (end,) = [each.event for each in read_envelopes(tmp_path / "store") if isinstance(each.event, TrialFinished)]
-    assert end.final_answer == str(tmp_path / "agents" / "robot" / "bin" / "python")
+    (folder,) = (tmp_path / "agents").iterdir()
+    assert end.final_answer == str(folder / "bin" / "python")
 
 
 def test_a_script_that_is_missing_is_named(entry, capsys):

@@ -1,5 +1,7 @@
 """Programs in an experiment file: found, versioned, fit for their arms, and noticed when they change."""
 
+import subprocess
+
 import msgspec
 import pytest
 
@@ -16,6 +18,11 @@ from tests.runners.external.rigs import described, recorded, scripted, tiny
 from tests.support.toy_plan import ListedBenchmark
 
 
+def sha256_of(path):
+    """The first digits of a file's SHA-256, as sha256sum prints them."""
+    return subprocess.run(["sha256sum", str(path)], capture_output=True, check=True, text=True).stdout[:12]
+
+
 def prepared(folder, program, **more):
     """A planned experiment with one program."""
     path = folder / "experiment.toml"
@@ -30,17 +37,18 @@ def versioned(folder, version):
 
 
 def test_the_plan_shows_the_program_and_its_version(tmp_path):
-    """The first line that the version command prints is in the plan, beside the name."""
+    """The first line that the version command prints is in the plan, beside the name, and which script it is."""
     planned = prepared(tmp_path, versioned(tmp_path, "1.2.3"))
     rows = plan_rows(planned.experiment, planned.plan, stored_index(planned, tmp_path / "store"))
-    assert rows[0].program == "mine program 1.2.3"
+    assert rows[0].program == f"mine program 1.2.3, program.py {sha256_of(tmp_path / 'program.py')}"
     assert plan_columns(rows)[:3] == ("agent", "model", "program")
 
 
 def test_another_version_makes_other_trials_and_another_folder_does_not(tmp_path):
     """Trials of one version are never taken for those of another; what is not measured changes nothing."""
     first = prepared(tmp_path, versioned(tmp_path, "1"))
-    again = prepared(tmp_path, {**versioned(tmp_path, "1"), "mounts": [str(tmp_path)], "about": "mine"})
+    same = versioned(tmp_path, "1")
+    again = prepared(tmp_path, {**same, "mounts": [*same["mounts"], str(tmp_path)], "about": "mine"})
     other = prepared(tmp_path, versioned(tmp_path, "2"))
     ids = [planned.plan.trials[0].trial_id for planned in (first, again, other)]
     assert ids[0] == ids[1] != ids[2]
@@ -61,7 +69,9 @@ async def test_a_version_that_changed_since_the_plan_is_not_run(tmp_path):
     """Nothing is recorded under the identity of another version."""
     planned = prepared(tmp_path, versioned(tmp_path, "1"))
     versioned(tmp_path, "2")
-    with pytest.raises(ExperimentError, match=r"was 'program 1' when the trials were planned and is 'program 2' now"):
+    with pytest.raises(
+        ExperimentError, match=r"was 'mine program 1, .*' when the trials were planned and is 'mine program 2, "
+    ):
         await run_experiment(planned, tmp_path / "store", Reporter())
     assert not (tmp_path / "store").exists()
 
@@ -72,7 +82,7 @@ async def test_program_and_version_are_recorded(tmp_path):
     events = [envelope.event for envelope in read_envelopes(tmp_path / "store")]
     (trial,) = [event for event in events if isinstance(event, TrialStarted)]
     (run,) = [event for event in events if isinstance(event, RunStarted)]
-    assert trial.program == "mine program 1.2.3"
+    assert trial.program == f"mine program 1.2.3, program.py {sha256_of(tmp_path / 'program.py')}"
     (agent,) = msgspec.json.decode(run.config_json)["agents"]
     assert agent["program"]["found_version"] == "program 1.2.3"
     assert agent["program"]["command"][-2:] == ["{base_url}", "{token}"]
@@ -90,7 +100,13 @@ async def test_program_and_version_are_recorded(tmp_path):
         ({"command": ["a"], "version": ["/no/such/program"]}, {}, "does not say its version"),
         ({"command": ["a"], "version": ["false"]}, {}, "does not say its version"),
         ({"command": ["a"]}, {"conditions": ["full", "ask_user"]}, "program cannot ask (its entry says"),
-        ({"command": ["a"], "name": "mine", "install": {"pip": ["a==1"]}}, {}, "run: lhaw-record agents install mine"),
+        (
+            {"command": ["a"], "install": {"pip": ["a==1"]}},
+            {},
+            "name that file in 'program', and run: lhaw-record agents",
+        ),
+        ({"command": ["{bin}/a"]}, {}, "key 'command[0]': {bin} is the folder of what [install] puts there"),
+        ({"command": ["a"], "found_content": "x"}, {}, "key 'found_content': it is found out"),
     ],
 )
 def test_a_program_that_cannot_be_used_is_refused_before_anything_runs(tmp_path, program, more, said):
@@ -151,5 +167,7 @@ async def test_a_program_does_not_run_without_isolation_unless_somebody_says_so(
     """It is software of others: a plain process can do whatever this user can."""
     path = tmp_path / "experiment.toml"
     path.write_text(described(tiny("chat")).replace("allow_unisolated = true", ""))
-    with pytest.raises(ExperimentError, match=r"program python3 would run commands on this machine without isolation"):
+    with pytest.raises(
+        ExperimentError, match=r"program python3 .* would run commands on this machine without isolation"
+    ):
         await run_experiment(prepare(path), tmp_path / "store", Reporter())
