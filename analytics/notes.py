@@ -95,7 +95,8 @@ def notes_for(
                 f"mixed classifiers: {n} sources gave the classes of {benchmark}, and a class depends on its classifier"
             )
     unjudged = sum(n for (kind, _), n in counted.items() if kind == _UNJUDGED)
-    notes.append(f"new_task candidates without a verdict: {unjudged}; they count as outcome-critical")
+    if unjudged:
+        notes.append(f"new_task candidates without a verdict: {unjudged}; they count as outcome-critical")
     return (*notes, *_row_notes(rows))
 
 

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from analytics.catalogue import SPECS
 from analytics.checks import Finding, checks, claims
 from analytics.errors import AnalyticsError, BadParameter, UnknownName
+from analytics.headers import headers
 from analytics.parameters import PARAMETERS, Setting, parse_settings
 from analytics.printed_comparison import comparison
 from analytics.render import to_csv, to_json, to_latex, to_markdown, to_text
@@ -114,7 +116,15 @@ def print_list(form: str, out: TextIO) -> None:
     """
     if form not in FORMATS:
         raise BadParameter(f"the list comes as {', '.join(FORMATS)}; choose one of them with --format")
-    rows = [{"kind": "table", "name": name} for name in (*TABLES, *COMPUTED_TABLES)]
+    grains = {each.view: each.grain for each in headers() if each.layer == "tables"}
+    rows = [
+        {
+            "kind": "table",
+            "name": each.name,
+            "meaning": f"{each.title}; a row per {grains.get(each.name) or ', '.join(each.keys)}",
+        }
+        for each in SPECS
+    ]
     rows += [
         {
             "kind": "parameter",

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from recorder.output import FORMATS, print_rows, say
 from recorder.sharing.address import place_of, store_address
-from runners.arguments import positive
+from runners.arguments import port, positive
 
 if TYPE_CHECKING:
     from runners.executors.protocol import Executor
+    from runners.experiment import Experiment
     from runners.scheduler import RunSummary
 
 
@@ -67,7 +68,7 @@ def _add_ask_user(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     ask.add_argument("variant", help="a variant's id; 'list' prints them")
     ask.add_argument("--simulator", choices=("exact", "dump"), default="exact", help="default: %(default)s")
     ask.add_argument("--transport", choices=("stdio", "http"), default="stdio", help="default: %(default)s")
-    ask.add_argument("--port", type=int, default=0, help="with http: the port on loopback (default: a free one)")
+    ask.add_argument("--port", type=port, default=0, help="with http: the port on loopback (default: a free one)")
     ask.set_defaults(function=ask_user_command)
 
 
@@ -116,7 +117,7 @@ def run_command(options: argparse.Namespace) -> int:
         return 0
     with Progress(sys.stderr) as progress:
         summary = anyio.run(run_experiment, prepared, root, progress.reporter(), executor)
-    return _conclude(summary, options, root)
+    return _conclude(summary, options, root, prepared.experiment)
 
 
 def _executor(name: str, workers: int | None) -> "Executor":
@@ -147,11 +148,14 @@ def _again(options: argparse.Namespace, place: str) -> str:
     return shlex.join(words)
 
 
-def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path) -> int:
+def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, experiment: "Experiment") -> int:
     """Say how the run ended and how to go on."""
+    from runners.spending import spending
+
     place = place_of(root)
     again = _again(options, place)
-    say(f"{place}: {summary.finished} trials finished now, {summary.left} left; {summary.spent_usd:.4f} USD in all")
+    spent = spending(experiment, summary.spent_usd)
+    say(f"{place}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
     for outcome in summary.failures[:5]:
         failure = outcome.failure
         assert failure is not None

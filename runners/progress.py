@@ -9,6 +9,7 @@ from recorder.recovery import Recovered
 from recorder.sharing.open_runs import OpenRun
 from runners.run import Reporter
 from runners.scheduler import Scheduler
+from runners.spending import spending
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,7 +103,8 @@ def _line(scheduler: Scheduler, seconds: float) -> str:
     counts = scheduler.counts()
     return (
         f"{seconds:5.0f} s  {counts['finished']}/{len(scheduler.planned)} finished, {counts['running']} running, "
-        f"{counts['blocked']} wait for full trials, {counts['failed']} failed, {scheduler.spent_usd:.4f} USD"
+        f"{counts['blocked']} wait for full trials, {counts['failed']} failed, "
+        f"{spending(scheduler.experiment, scheduler.spent_usd)}"
     )
 
 

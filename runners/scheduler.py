@@ -105,6 +105,11 @@ class Scheduler:
         self.spent_usd = index.spent_usd
 
     @property
+    def experiment(self) -> Experiment:
+        """What is run."""
+        return self._experiment
+
+    @property
     def is_stopping(self) -> bool:
         """Whether nothing more will start."""
         return self._stop_reason is not None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recorder.output import FORMATS, print_rows, say
 from recorder.sharing.address import store_address
+from runners.arguments import port
 
 if TYPE_CHECKING:
     from runners.daemon.messages import Detail, Overview
@@ -43,7 +44,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     serve.add_argument(
         "--host", default="127.0.0.1", help="where to listen (default: %(default)s); others need a token"
     )
-    serve.add_argument("--port", type=int, default=8321, help="0 takes a free one (default: %(default)s)")
+    serve.add_argument("--port", type=port, default=8321, help="0 takes a free one (default: %(default)s)")
     serve.add_argument("--max-trials", type=int, default=8, help="trials at a time in all (default: %(default)s)")
     serve.set_defaults(function=partial(serve_command, make_report))
     submit = _client(commands, "submit", "give an experiment file to the daemon", "lhaw-record submit demo.toml")

@@ -1,5 +1,6 @@
 """Serving: one socket, one application, one daemon, until a signal ends them in order."""
 
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -95,6 +96,8 @@ def check(settings: Settings) -> None:
         )
     if settings.max_trials < 1:
         raise ExperimentError("--max-trials: at least 1")
+    if not settings.host:
+        raise ExperimentError("--host is empty; give an address of this machine, or leave --host away for loopback")
 
 
 @contextmanager
@@ -102,15 +105,25 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     """Give a listening socket.
 
     Raises:
-        RunnerError: The address is in use, or not this machine's.
+        RunnerError: The port is in use or reserved, or the host has no address here.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=512)
-    except OSError as error:
-        raise RunnerError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; "
-            "choose another with --port, or --port 0 for a free one"
-        ) from error
+    except (OSError, UnicodeError) as error:  # a name that cannot be one of the network's is a UnicodeError
+        raise RunnerError(f"cannot listen on {host} port {port}: {_remedy(error, host, port)}") from error
     with listener:
         yield without_delay(listener)
+
+
+def _remedy(error: OSError | UnicodeError, host: str, port: int) -> str:
+    """Say why an address cannot be listened on, and what to change."""
+    if isinstance(error, UnicodeError) or (error.errno or 0) < 0:  # getaddrinfo's codes, which are below 0
+        return f"no address of the name {host!r} is known here; give an address of this machine with --host"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine; give one of its own with --host"
+    if error.errno == errno.EADDRINUSE:
+        return "another program listens there; choose another with --port, or --port 0 for a free one"
+    if error.errno == errno.EACCES:
+        return f"ports below 1024 are for root here; choose a higher one than {port} with --port, or --port 0"
+    return f"{os.strerror(error.errno) if error.errno else error}; choose another address with --host or --port"

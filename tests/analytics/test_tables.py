@@ -11,9 +11,12 @@ import pytest
 
 from analytics.errors import BadParameter, UnknownName
 from analytics.parameters import PARAMETERS, check, current, parse_settings
+from analytics.printing import print_list
 from analytics.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
+from analytics.resources import sql_root
 from analytics.store import connect
-from analytics.tables import TABLES, comparable, table
+from analytics.tables import COMPUTED_TABLES, TABLES, comparable, table
+from analytics.views import READ_BY_NOTES
 from recorder.values import CONDITIONS
 from tests.analytics.make_store import Store
 
@@ -128,6 +131,7 @@ def test_notes_say_what_is_left_out():
         notes = "\n".join(table(opened, "by_class").notes + table(opened, "overall").notes)
     finally:
         opened.close()
+    assert "without a verdict" not in notes
     for text in (
         "missing trials of desk: 1;",
         "trials of desk running now: 1",
@@ -136,9 +140,42 @@ def test_notes_say_what_is_left_out():
         "no class (see ambiguity_classes): 1 variants",
         "trials of the last plan not started yet: 7",
         "too_few_trials",
-        "new_task candidates without a verdict: 0",
     ):
         assert text in notes
+
+
+def test_no_note_counts_nothing():
+    """A store with nothing left out has no note about what is left out: a count of 0 is no news."""
+    store = Store(trials=3)
+    store.task("t", (1.0,))
+    store.variant("t", "v")
+    for condition in ("full", "underspecified", "ask_user"):
+        for index in range(3):
+            store.trial("t" if condition == "full" else "v", condition, index)
+    names = ("overall", "by_class")
+    opened = connect(store.snapshot(), only={*names, READ_BY_NOTES})
+    try:
+        notes = [note for name in names for note in table(opened, name).notes]
+    finally:
+        opened.close()
+    assert notes
+    assert not [note for note in notes if re.search(r": 0(?![.\d])", note)]
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_every_table_is_listed_with_what_it_shows_and_its_grain(form):
+    """The list has a meaning for every table and parameter; the grain is the one that the SQL file states."""
+    out = io.StringIO()
+    print_list(form, out)
+    rows = json.loads(out.getvalue()) if form == "json" else list(csv.DictReader(io.StringIO(out.getvalue())))
+    meanings = {row["name"]: row["meaning"] for row in rows if row["kind"] == "table"}
+    assert set(meanings) == {*TABLES, *COMPUTED_TABLES}
+    for name in TABLES:
+        grain = re.search(r"-- grain: (.*)", (sql_root() / "tables" / f"{name}.sql").read_text())[1]
+        what, _, row = meanings[name].partition("; a row per ")
+        assert what
+        assert row.startswith(grain)
+    assert all(row["meaning"] for row in rows)
 
 
 def test_mixed_settings_are_noted_and_can_be_told_apart():

@@ -144,6 +144,7 @@ async def test_a_trial_has_nothing_here(locked_client):
         (Settings(host="::"), "LHAW_RECORD_TOKEN"),
         (Settings(token="short"), "shorter than 16"),
         (Settings(max_trials=0), "--max-trials"),
+        (Settings(host="", token=TOKEN), "--host is empty"),
     ],
 )
 def test_unsafe_settings_are_refused(settings, word):
