@@ -16,6 +16,7 @@ from runners.sandboxes.inside.forwarder import PORT
 from runners.sandboxes.launch import INFO_DESCRIPTOR, driver_command, start_driver
 from runners.sandboxes.protocol import Sandbox, SandboxLimits, Way
 from runners.sandboxes.python_home import PythonHome, current_python_home
+from runners.sandboxes.seccomp import system_call_filter
 from runners.sandboxes.settings import driver_config, each_process_bytes, program_environment
 
 WORK_DIR = "/workspace"
@@ -25,6 +26,7 @@ _WAY_SOCKET = "/opt/agent/listener.sock"
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _USR_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share")
 _ETC_ENTRIES = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic", "mime.types")
+_HIDDEN_KERNEL_FILES = ("/proc/keys", "/proc/key-users")  # they list the keys of the user outside too
 _USER_ID = 61000  # in no range that systems hand out, so it owns nothing on any host
 _ETC_FILES = {
     "/etc/passwd": f"root:x:0:0:root:/root:/bin/bash\nagent:x:{_USER_ID}:{_USER_ID}:agent:{WORK_DIR}:/bin/bash\n",
@@ -63,6 +65,7 @@ class BubblewrapSandboxProvider:
             own_processes=limits.processes + 1 if is_counted_by_user else None,
             user_id=_USER_ID if is_root else None,
             way_socket=_WAY_SOCKET if way else "",
+            system_calls=system_call_filter(),
         )
         home = current_python_home()
         async with AsyncExitStack() as stack:
@@ -147,6 +150,8 @@ def _own_folders(memory_bytes: int, options: frozenset[str], way: Way | None, *,
     if way is not None:
         arguments += _memory_folder(_HOME, "0777" if is_root else "0755", memory_bytes // 4, options)
     arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for path in filter(os.path.exists, _HIDDEN_KERNEL_FILES):
+        arguments += ["--ro-bind", "/dev/null", path]
     return arguments + _memory_folder("/dev/shm", "1777", memory_bytes // 16, options)  # noqa: S108
 
 
@@ -243,6 +248,8 @@ def _weak_limits(cgroup: Cgroup, options: frozenset[str], *, is_counted_by_user:
         weak.append("memory: limited for each process, not for all together (no writable memory control group)")
     if not cgroup.has_processes and not is_counted_by_user:
         weak.append("processes: ended only between commands when they are too many (no writable pids control group)")
+    if system_call_filter() is None:
+        weak.append("system calls: not filtered (no list of them for this kind of processor)")
     if "--size" not in options:
         weak.append("files: their total size is not limited (this bubblewrap lacks --size)")
     return tuple(weak)

@@ -7,6 +7,7 @@ from typing import Any
 from runners.sandboxes.cgroups import Cgroup
 from runners.sandboxes.launch import CELL_BOOT
 from runners.sandboxes.protocol import SandboxLimits, Way
+from runners.sandboxes.seccomp import SystemCallFilter
 
 _SHOWN_IN = ("/tmp", "/dev/shm", "/home/agent")  # noqa: S108  inside, where what is shown lies beside the sandbox's own
 _CLOSED = ("/workspace", "/opt/agent", "/proc", "/dev")
@@ -63,6 +64,7 @@ def driver_config(
     keeps_capabilities: bool = False,
     data_bytes: int | None = None,
     way_socket: str = "",
+    system_calls: SystemCallFilter | None = None,
 ) -> dict[str, Any]:
     """Return the driver's configuration.
 
@@ -79,6 +81,7 @@ def driver_config(
         keeps_capabilities: The agent is root of a machine of its own, with what its container leaves it.
         data_bytes: Instead of address space what each process writes to, for programs that reserve much and use little.
         way_socket: The listener's socket as the driver sees it, for a forwarder beside programs; else empty.
+        system_calls: The filter that the agent's processes run under; None where another one does that.
     """
     return {
         "environment": agent_environment(work_dir, python_dir, temporary_dir),
@@ -98,6 +101,8 @@ def driver_config(
         "memory_events": list(memory_events),
         "keeps_capabilities": keeps_capabilities,
         "way_socket": way_socket,
+        "filter": system_calls.program if system_calls else b"",
+        "keyctl": system_calls.keyctl if system_calls else None,
     }
 
 

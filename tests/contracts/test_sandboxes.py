@@ -582,6 +582,24 @@ class IsolatedContract(SandboxContract):
         assert (await self.bash(command)).exit_code != 0
         assert (await self.bash(f"{command}; ls /x /usr/bin/x")).exit_code != 0
 
+    async def test_no_key_of_the_kernel_passes_between_trials(self):
+        """All sandboxes run as one user, whose keyrings are one for the whole machine: none can be read or written."""
+        code = (
+            "import ctypes, os, platform\n"
+            "library = ctypes.CDLL(None, use_errno=True)\n"
+            "add_key, request_key, keyctl = {'x86_64': (248, 249, 250), 'aarch64': (217, 218, 219)}"
+            "[platform.machine()]\n"
+            "def call(*words):\n"
+            "    return library.syscall(*words), os.strerror(ctypes.get_errno())\n"
+            "print(*(call(add_key, b'user', b'left-behind', b'secret', 6, ring) for ring in (-3, -4, -5)))\n"
+            "print(call(keyctl, 10, -4, b'user', b'left-behind', 0))\n"
+            "print(call(request_key, b'user', b'left-behind', 0, 0))\n"
+        )
+        refusal = (-1, "Operation not permitted")
+        for _ in range(2):
+            assert (await self.python(code)).output == f"{refusal} {refusal} {refusal}\n{refusal}\n{refusal}\n"
+        assert (await self.bash("cat /proc/keys /proc/key-users 2>/dev/null")).output == ""
+
     async def test_the_terminal_cannot_be_reached(self):
         """There is no controlling terminal to push input into."""
         assert (await self.bash("echo ls >/dev/tty")).exit_code != 0

@@ -24,8 +24,10 @@ from runners.sandboxes.inside.worker import Worker
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_PR_SET_SECCOMP = 22
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
+_KEYCTL_JOIN_SESSION_KEYRING = 1
 _CAPABILITY_HEADER = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)  # version 3, this process
 _IDLE_CHECK_MS = 200
 _PIPE_BYTES = 1 << 20  # no pipe of the agent can hold more, so a drain of this size reaches the end of its output
@@ -257,12 +259,15 @@ def _drain(output: Output, descriptor: int) -> None:
 
 def _confine(config: dict) -> None:  # type: ignore[type-arg]
     """Become the agent's user, hide the driver from its children, and set the limits that they inherit."""
+    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
+    if config["keyctl"] is not None:
+        # A keyring of its own instead of the host's. Where the kernel refuses, the filter holds alone.
+        _ctypes.call_function(_ctypes.dlsym(library, "syscall"), (config["keyctl"], _KEYCTL_JOIN_SESSION_KEYRING, None))
     if config["user_id"] is not None:
         os.chown(config["work_dir"], config["user_id"], config["user_id"])
         os.setgroups([])
         os.setgid(config["user_id"])
         os.setuid(config["user_id"])
-    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
     if not config["keeps_capabilities"]:
         _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
     prctl = _ctypes.dlsym(library, "prctl")
@@ -285,6 +290,25 @@ def _confine(config: dict) -> None:  # type: ignore[type-arg]
             hard = resource.getrlimit(limit)[1]
             allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(limit, (allowed, allowed))
+    if config["filter"]:
+        install_filter(config["filter"])
+
+
+def install_filter(program: bytes) -> None:
+    """Run under a filter of system calls from now on, with all that is started; privileges were given up before.
+
+    Raises:
+        OSError: The kernel does not take it.
+    """
+
+    class Byte(_ctypes._SimpleCData):  # type: ignore[type-arg]  # ctypes itself is slow to import
+        _type_ = "B"
+
+    prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process
+    code = (Byte * len(program)).from_buffer_copy(program)
+    header = (len(program) // 8).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
+    if _ctypes.call_function(prctl, (_PR_SET_SECCOMP, 2, header, 0, 0)) != 0:
+        raise OSError("the kernel takes no filter of system calls (seccomp)")
 
 
 def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]

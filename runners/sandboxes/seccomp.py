@@ -1,0 +1,176 @@
+"""The filter of system calls that an isolated sandbox runs under: a program of classic BPF, assembled here.
+
+It denies what Docker's default profile denies a container without capabilities, and three things more: a call that is
+newer than this list, the calls of another architecture on the same machine (32-bit programs), and every family of
+sockets but unix, IPv4, IPv6 and netlink. So nothing of the agent reaches the kernel's keyrings, which all processes of
+a user share; a hypervisor's sockets (AF_VSOCK), which no network namespace holds back; or the parts of the kernel that
+most holes were in: namespaces of its own, mounts, bpf, io_uring, userfaultfd, performance counters, modules, kexec.
+
+Tracing stays allowed, as in Docker: debuggers need it, and it reaches no process outside the sandbox's own namespace.
+"""
+
+import errno
+import platform
+from functools import lru_cache
+
+import msgspec
+
+_DENIED = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "bpf": (321, 280),
+    "chroot": (161, 51),
+    "clock_settime": (227, 112),
+    "create_module": (174, None),
+    "delete_module": (176, 106),
+    "fanotify_init": (300, 262),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "get_kernel_syms": (177, None),
+    "get_mempolicy": (239, 236),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "ioperm": (173, None),
+    "iopl": (172, None),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "lookup_dcookie": (212, 18),
+    "lsm_get_self_attr": (459, 459),
+    "lsm_list_modules": (461, 461),
+    "lsm_set_self_attr": (460, 460),
+    "mbind": (237, 235),
+    "migrate_pages": (256, 238),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "move_pages": (279, 239),
+    "nfsservctl": (180, 42),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41),
+    "process_madvise": (440, 440),
+    "query_module": (178, None),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "set_mempolicy": (238, 237),
+    "set_mempolicy_home_node": (450, 450),
+    "setdomainname": (171, 162),
+    "sethostname": (170, 161),
+    "setns": (308, 268),
+    "settimeofday": (164, 170),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "sysfs": (139, None),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "uselib": (134, None),
+    "userfaultfd": (323, 282),
+    "ustat": (136, None),
+    "vhangup": (153, 58),
+}
+_CONDITIONAL = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "ioctl": (16, 29),
+    "personality": (135, 92),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "unshare": (272, 97),
+}
+_NEWEST = 466  # removexattrat; the list above knows every call up to it
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""By machine: the column of the numbers above, and AUDIT_ARCH of the kernel."""
+
+_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+_NEW_TIME = 0x80  # CLONE_NEWTIME, which clone cannot take
+_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
+_PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # as in Docker's profile; the last one asks only
+_TERMINAL_REQUESTS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into a terminal's input
+
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06  # of a word, with a constant, a constant
+_IF_EQUAL, _IF_GREATER = 0x15, 0x25
+_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT, _SECOND_AT = 0, 4, 16, 24  # in seccomp_data; low words, little-endian
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_PERMISSION, _MISSING, _NO_FAMILY = (_ERROR | each for each in (errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT))
+
+
+class SystemCallFilter(msgspec.Struct, frozen=True):
+    """What the driver installs: the program, and the number of keyctl, which it calls once before."""
+
+    program: bytes
+    keyctl: int
+
+
+@lru_cache(maxsize=4)
+def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
+    """Return the filter for a machine (as ``uname -m`` names it, by default this one), or None if we know it not."""
+    found = _ARCHITECTURES.get(machine or platform.machine())
+    if found is None:
+        return None
+    column, architecture = found
+    number = {name: columns[column] for name, columns in _CONDITIONAL.items()}
+    rules = [
+        *_only_if(_ARCHITECTURE_AT, (architecture,), _MISSING),
+        _statement(_LOAD, _NUMBER_AT),
+        *_answer_if(_IF_GREATER, _NEWEST, _MISSING),
+        *_answer_if(_IF_EQUAL, number["clone3"], _MISSING),  # its flags lie behind a pointer; all fall back to clone
+        *_rule(number["clone"], _unless_bits(_FIRST_AT, _NAMESPACES)),
+        *_rule(number["unshare"], _unless_bits(_FIRST_AT, _NAMESPACES | _NEW_TIME)),
+        *_rule(number["socket"], _only_if(_FIRST_AT, _FAMILIES, _NO_FAMILY)),
+        *_rule(number["socketpair"], _only_if(_FIRST_AT, _FAMILIES, _NO_FAMILY)),
+        *_rule(number["personality"], _only_if(_FIRST_AT, _PERSONALITIES, _PERMISSION)),
+        *_rule(number["ioctl"], _unless_equal(_SECOND_AT, _TERMINAL_REQUESTS)),
+    ]
+    denied = {name: columns[column] for name, columns in _DENIED.items()}
+    for each in filter(None, denied.values()):
+        rules += _answer_if(_IF_EQUAL, each, _PERMISSION)
+    rules.append(_statement(_RETURN, _ALLOW))
+    keyctl = denied["keyctl"]
+    assert keyctl is not None
+    return SystemCallFilter(b"".join(rules), keyctl)
+
+
+def _rule(number: int, block: list[bytes]) -> list[bytes]:
+    """Return a block that decides about one call: it ends in an answer, or falls off its end where it allows."""
+    return [_jump(_IF_EQUAL, number, 0, len(block) + 1), *block, _statement(_RETURN, _ALLOW)]
+
+
+def _only_if(offset: int, allowed: tuple[int, ...], answer: int) -> list[bytes]:
+    count = len(allowed)
+    tests = [_jump(_IF_EQUAL, value, count - index, 0) for index, value in enumerate(allowed)]
+    return [_statement(_LOAD, offset), *tests, _statement(_RETURN, answer)]
+
+
+def _unless_equal(offset: int, denied: tuple[int, ...]) -> list[bytes]:
+    return [
+        _statement(_LOAD, offset),
+        *(word for value in denied for word in _answer_if(_IF_EQUAL, value, _PERMISSION)),
+    ]
+
+
+def _unless_bits(offset: int, mask: int) -> list[bytes]:
+    answer = _statement(_RETURN, _PERMISSION)
+    return [_statement(_LOAD, offset), _statement(_AND, mask), _jump(_IF_EQUAL, 0, 1, 0), answer]
+
+
+def _answer_if(test: int, value: int, answer: int) -> list[bytes]:
+    return [_jump(test, value, 0, 1), _statement(_RETURN, answer)]
+
+
+def _statement(code: int, value: int) -> bytes:
+    return _jump(code, value, 0, 0)
+
+
+def _jump(code: int, value: int, if_true: int, if_false: int) -> bytes:
+    return code.to_bytes(2, "little") + bytes((if_true, if_false)) + value.to_bytes(4, "little")
