@@ -6,6 +6,8 @@ variants of every agent, ``balanced`` against ``hasty`` those under every condit
 """
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from types import MappingProxyType
 from typing import NamedTuple
 
 from analytics.errors import BadParameter, UnknownName
@@ -56,7 +58,13 @@ def parse_arm(text: str) -> Arm:
     return arm
 
 
-def check_arms(a: Arm, b: Arm, by: str | None, known: Sequence[tuple[str, str]]) -> None:
+def check_arms(
+    a: Arm,
+    b: Arm,
+    by: str | None,
+    known: Sequence[tuple[str, str]],
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Return quietly if two arms can be compared.
 
     Args:
@@ -64,6 +72,7 @@ def check_arms(a: Arm, b: Arm, by: str | None, known: Sequence[tuple[str, str]])
         b: The other.
         by: What the rows are split by.
         known: Every agent with every condition of its trials, in order.
+        left_out: Agents with trials that stand in no arm, and why.
 
     Raises:
         BadParameter: The arms are equal or name different kinds of things, or ``by`` is what they name.
@@ -79,6 +88,20 @@ def check_arms(a: Arm, b: Arm, by: str | None, known: Sequence[tuple[str, str]])
         raise BadParameter(f"both arms name the {by}, so it cannot split the rows; leave it out of both")
     for arm in (a, b):
         if not any(arm.agent in (None, agent) and arm.condition in (None, name) for agent, name in known):
-            agents = {agent: [name for each, name in known if each == agent] for agent, _ in known}
-            listed = "; ".join(f"{agent} under {', '.join(names)}" for agent, names in agents.items())
-            raise UnknownName(f"no trials of {arm}; there are: {listed or 'none that tables use'}")
+            why = f" ({left_out[arm.agent]})" if arm.agent in left_out else _meant(arm, known)
+            raise UnknownName(f"no trials of {arm}{why}; there are: {_listed(known) or 'none that tables use'}")
+
+
+def _meant(arm: Arm, known: Sequence[tuple[str, str]]) -> str:
+    """The agent that a misspelt name is near to, as a question."""
+    names = {agent.lower(): agent for agent, _ in known}
+    near = get_close_matches((arm.agent or "").lower(), names, n=1)
+    return f"; did you mean {names[near[0]]}?" if near and names[near[0]] != arm.agent else ""
+
+
+def _listed(known: Sequence[tuple[str, str]]) -> str:
+    """Every agent with its conditions; those with the same ones stand together."""
+    agents: dict[tuple[str, ...], list[str]] = {}
+    for agent in dict.fromkeys(agent for agent, _ in known):
+        agents.setdefault(tuple(name for each, name in known if each == agent), []).append(agent)
+    return "; ".join(f"{', '.join(names)} under {', '.join(conditions)}" for conditions, names in agents.items())

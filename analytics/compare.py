@@ -29,7 +29,9 @@ with values_of_both as (
         *,
         {is_a} as is_a
     from int_arm_values
-    where measure = $measure and unit_kind = $unit_kind and ({is_a} or {is_b})
+    where
+        measure = $measure and ({is_a} or {is_b})
+        and unit_kind = if(list_contains($by_variant::varchar[], benchmark), 'variant', 'task')
 ),
 
 pools as (
@@ -117,8 +119,9 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Return the difference a - b over the units of both arms: all of them first, then each part.
 
-    Units are variants, or tasks where both arms have a full prompt that is shared by the variants of a task. The
-    interval is that of the cluster bootstrap, the p-value that of the two-sided paired permutation test.
+    Units are variants; they are tasks where both arms have a full prompt that is shared by the variants of a task, and
+    in a benchmark of which an agent ran no variant. The interval is that of the cluster bootstrap, the p-value that of
+    the two-sided paired permutation test.
 
     Args:
         connection: From :func:`analytics.store.connect`, with at least ``VIEWS``.
@@ -132,11 +135,12 @@ def compare(
         UnknownName: An arm has no trials; the message lists the arms there are.
     """
     query = "select distinct agent, condition from int_arm_values order by agent, condition"
-    check_arms(a, b, by, connection.execute(query).fetchall())
+    check_arms(a, b, by, connection.execute(query).fetchall(), _left_out(connection))
     left_open = [name for name in Arm._fields if getattr(a, name) is None]
-    values = {"measure": measure, "unit_kind": _unit_kind(connection, a, b)}
+    values: dict[str, Any] = {}
     for side, arm in (("a", a), ("b", b)):
         values |= {f"{side}_{name}": value for name, value in arm._asdict().items() if value is not None}
+    values |= {"measure": measure, "by_variant": _by_variant(connection, a, b, values)}
     parts = "" if by is None else _DIMENSION_PART if by == "dimension" else _PART.format(column=GROUPS[by])
     keys = ", ".join(["benchmark", "unit_id", *left_open])
     query = _QUERY.format(is_a=_test(a, "a"), is_b=_test(b, "b"), keys=keys, parts=parts)
@@ -185,14 +189,29 @@ def print_comparison(
     say("\n".join(f"  {line}" for line in said))
 
 
-def _unit_kind(connection: "duckdb.DuckDBPyConnection", a: Arm, b: Arm) -> str:
-    """Tasks where both prompts are full and belong to a task and no variant; else variants."""
-    if not {a.condition, b.condition} <= _FULL_PROMPT:
-        return "variant"
-    query = """select count(*) from int_arm_values
-        where condition in ('full', 'full_ask_user') and cell_id like '%|variant|%'"""
-    ((n_own,),) = connection.execute(query).fetchall()
-    return "variant" if n_own else "task"
+def _left_out(connection: "duckdb.DuckDBPyConnection") -> dict[str, str]:
+    """Why agents of a store stand in no arm, by name."""
+    query = """select agent, string_agg(distinct role, ' and ') from stg_trials_started
+        where agent not in (select agent from int_arm_values) group by agent order by agent"""
+    reasons = {"classifier": "it is a classifier, whose trials give variants their class and stand in no table"}
+    other = "none of its trials counts here; 'lhaw-record tables STORE trial_counts_and_cost' and the notes say why"
+    return {agent: reasons.get(role, other) for agent, role in connection.execute(query).fetchall()}
+
+
+def _by_variant(connection: "duckdb.DuckDBPyConnection", a: Arm, b: Arm, values: Mapping[str, Any]) -> list[str]:
+    """The benchmarks that are compared variant by variant; the others are compared task by task.
+
+    Full prompts that belong to a task and no variant are compared by task, and so are two agents of which one or both
+    ran no variant there.
+    """
+    own = "true"
+    if {a.condition, b.condition} <= _FULL_PROMPT:
+        own = "condition in ('full', 'full_ask_user') and cell_id like '%|variant|%'"
+    have = f"count_if({_test(a, 'a')}) > 0 and count_if({_test(b, 'b')}) > 0" if a.condition is None else "true"
+    query = f"""select benchmark from int_arm_values
+        where unit_kind = 'variant' and {own} group by benchmark having {have} order by benchmark"""  # noqa: S608
+    used = {name: value for name, value in values.items() if f"${name}" in query}
+    return [benchmark for (benchmark,) in connection.execute(query, used).fetchall()]
 
 
 def _test(arm: Arm, side: str) -> str:

@@ -159,3 +159,41 @@ def test_no_common_unit_has_a_reason():
         opened.close()
     assert (row["difference"], row["p_value"], row["n_units"], row["n_dropped"]) == (None, None, 0, 2)
     assert row["reason"] == "one_arm_only"
+    assert row["reason"] == "one_arm_only"
+
+
+def test_agents_without_variants_are_compared_task_by_task():
+    """Results of full prompts only, as imports bring them, pair over tasks: an empty table would be no answer."""
+    store = Store(trials=1)
+    for task, scores in (("t1", (1.0, 0.0)), ("t2", (1.0, 1.0)), ("t3", (0.0, 0.0))):
+        store.task(task)
+        for agent, score in zip("ab", scores, strict=True):
+            store.trial(task, "full", 0, agent=agent, scores=(score,))
+    opened = connect(store.snapshot(), parameters={"k": 1}, only=VIEWS)
+    try:
+        (row,) = compare(opened, parse_arm("a"), parse_arm("b"))
+    finally:
+        opened.close()
+    assert (row["a"], row["b"], row["difference"], row["n_units"]) == (0.666667, 0.333333, 0.333333, 3)
+
+
+def test_an_agent_that_stands_in_no_arm_is_explained():
+    """A classifier, a misspelt name and a stranger get the reason, the nearest name, and the arms that there are."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v")
+    for agent in ("balanced", "hasty"):
+        store.trial("v", "underspecified", 0, agent=agent)
+    store.trial("v", "underspecified", 0, agent="reference", role="classifier")
+    listed = "there are: balanced, hasty under underspecified"
+    opened = connect(store.snapshot(), only=VIEWS)
+    try:
+        for name, words in (
+            ("reference", r"no trials of agent=reference \(it is a classifier, .*\); "),
+            ("Balanced", r"no trials of agent=Balanced; did you mean balanced\?; "),
+            ("somebody", r"no trials of agent=somebody; "),
+        ):
+            with pytest.raises(UnknownName, match=words + listed):
+                compare(opened, parse_arm(name), parse_arm("hasty"))
+    finally:
+        opened.close()
