@@ -88,7 +88,8 @@ def check_arms(
         raise BadParameter(f"both arms name the {by}, so it cannot split the rows; leave it out of both")
     for arm in (a, b):
         if not any(arm.agent in (None, agent) and arm.condition in (None, name) for agent, name in known):
-            why = f" ({left_out[arm.agent]})" if arm.agent in left_out else _meant(arm, known)
+            reason = left_out.get(arm.agent or "")
+            why = f" ({reason})" if reason else _meant(arm, known)
             raise UnknownName(f"no trials of {arm}{why}; there are: {_listed(known) or 'none that tables use'}")
 
 
