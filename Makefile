@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
 
-.PHONY: demo test test-agents test-ray setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
+.PHONY: demo test test-all test-agents test-ray setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -24,8 +24,14 @@ demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, 
 	  "$(BIN)/lhaw-record sql $(STORE) -c \"select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions from trials group by all order by all\"" \
 	  "$(BIN)/lhaw-record log tail $(STORE) -n 20"
 
-test: $(VENV)/.dev-ready  ## set up and run the tests
-	@"$(BIN)/python" -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress --numprocesses auto --maxprocesses 4 --dist loadfile \
+  --no-loadscope-reorder
+
+test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once (4 minutes on 2 processors)
+	@$(PYTEST) -m 'not thorough'
+
+test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kills, Docker, Chromium, where they are (20 minutes)
+	@$(PYTEST)
 
 test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents and run them (AGENTS=codex,opencode: only these)
 	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" "$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/agents

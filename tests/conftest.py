@@ -6,15 +6,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.depth import IS_DEEP
+from tests.support.needs import require, skips_told
 
 IS_CI = bool(os.environ.get("LHAW_RECORD_CI"))
+_LEFT_OUT = pytest.StashKey[int]()
 
-# In CI the laws meet the same examples every time: a rare one must not hold up a change that has nothing to do with it.
+# No law has a deadline: a busy machine must not fail it. But for deep runs laws meet the same examples every time: a
+# rare one must not hold up a change that has nothing to do with it.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("ci", derandomize=True, database=None, **_PATIENT)
+settings.register_profile("usual", derandomize=True, database=None, **_PATIENT)
 settings.register_profile("deep", **_PATIENT)
-if IS_DEEP or IS_CI:
-    settings.load_profile("deep" if IS_DEEP else "ci")
+settings.load_profile("deep" if IS_DEEP else "usual")
+
+
+def pytest_configure(config):
+    """The number of tests that ``-m`` leaves out, here or in the workers together."""
+    config.stash[_LEFT_OUT] = 0
 
 
 @pytest.hookimpl(trylast=True)
@@ -22,6 +29,19 @@ def pytest_collection_modifyitems(items):
     """Files with slow tests come first: the worker that got one at the end would work alone."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_deselected(items):
+    """Count what is left to ``make test-all``."""
+    for item in items:
+        item.config.stash[_LEFT_OUT] += item.get_closest_marker("thorough") is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Skip a test that needs what this machine lacks, before its fixtures are made."""
+    for mark in item.iter_markers("needs"):
+        require(*mark.args)
 
 
 @pytest.fixture
@@ -33,8 +53,25 @@ def anyio_backend():
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     """In CI nothing may be skipped: a test that is meant to run there and does not is a failure."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash[_LEFT_OUT]
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter else []
     if IS_CI and skipped:
         reporter.write_line(f"{len(skipped)} tests were skipped, and CI must run all of them", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Every worker collects everything, so each says the same number."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[_LEFT_OUT] = max(node.config.stash[_LEFT_OUT], output.get("left_out", 0))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print a line for each kind of thing that could not be tried here, with the command that would let it."""
+    for line in skips_told(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(line, yellow=True)
+    if left_out := terminalreporter.config.stash[_LEFT_OUT]:
+        terminalreporter.write_line(f"{left_out} tests are left to `make test-all`")

@@ -131,7 +131,7 @@ def redactor_of(prepared: "Prepared") -> Redactor:
 
 
 async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
-    """Where the agents work. Without bubblewrap, ``auto`` takes a plain process for scripted models only.
+    """Where the agents work. Without bubblewrap ``auto`` takes a plain process if models are scripted or it is allowed.
 
     Raises:
         ExperimentError: A real model or a program would run commands on this machine without isolation.
@@ -142,7 +142,7 @@ async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> San
         for agent in experiment.agents
         if agent.external or not agent.model.startswith(SCRIPTED)
     ]
-    if kind == "auto" and await bubblewrap_problem() is not None and not real:
+    if kind == "auto" and await bubblewrap_problem() is not None and (not real or experiment.sandbox.allow_unisolated):
         kind = "process"
     if kind == "process" and real and not experiment.sandbox.allow_unisolated:
         raise ExperimentError(

@@ -73,7 +73,7 @@ def _record(chance, store, unit, condition, index, agent):
     )
 
 
-@settings(max_examples=at_depth(12, 50), deadline=None)
+@settings(max_examples=at_depth(12, 50))
 @given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 2]))
 def test_the_tables_are_those_of_the_reference(seed, k):
     """Values, units, dropped units, trials and missing trials of every group are those that a person would count."""

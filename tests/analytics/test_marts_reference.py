@@ -13,7 +13,7 @@ from tests.analytics import reference_marts as slow
 from tests.analytics.random_stores import PLANNED, random_store
 from tests.support.depth import at_depth
 
-LAWS = settings(max_examples=at_depth(10, 40), deadline=None)
+LAWS = settings(max_examples=at_depth(10, 40))
 SEEDS = st.integers(0, 2**32)
 HERE = {
     "actions",

@@ -12,7 +12,7 @@ from tests.analytics.random_stores import PLANNED, TIMING_CONDITIONS, random_sto
 from tests.support.depth import at_depth
 
 READ = {"trials", "pass_at_k", "int_variant_gains", "observed_classes", "overall", "natural_ask"}
-LAWS = settings(max_examples=at_depth(10, 40), deadline=None)
+LAWS = settings(max_examples=at_depth(10, 40))
 SEEDS = st.integers(0, 2**32)
 SCOPES = st.sampled_from(["task", "variant"])
 

@@ -15,7 +15,7 @@ from tests.analytics.make_store import Store
 from tests.analytics.reference_timing import INJECTED, PLANNED, UNITS, timing_store
 from tests.support.depth import at_depth
 
-LAWS = settings(max_examples=at_depth(8, 30), deadline=None)
+LAWS = settings(max_examples=at_depth(8, 30))
 SEEDS = st.integers(0, 2**32)
 SCOPES = st.sampled_from(["task", "variant"])
 

@@ -14,7 +14,7 @@ from tests.analytics.make_store import Store, scored
 from tests.support.depth import at_depth
 
 PLANNED = 2
-LAWS = settings(max_examples=at_depth(15, 60), deadline=None)
+LAWS = settings(max_examples=at_depth(15, 60))
 SEEDS = st.integers(0, 2**32)
 ENDS = ("finished",) * 12 + ("failed", "running", "ungraded")
 

@@ -7,6 +7,9 @@ from typing import Any
 ALL_KINDS = ("full", "underspecified", "ask_user", "inject_50")
 BALANCED = {"name": "balanced", "model": "scripted/balanced"}
 OVER_CLARIFIER = {"name": "over_clarifier", "model": "scripted/over_clarifier"}
+ANY_SANDBOX = 'kind = "auto"\n'
+PLAIN_PROCESS = 'kind = "process"\nallow_unisolated = true\n'
+"""For agents whose models are behind a server of ours: not scripted for the program, and as harmless."""
 
 
 def write_experiment(
@@ -18,6 +21,7 @@ def write_experiment(
     concurrency: int = 2,
     variants: Iterable[str] = ("log-triage/window",),
     agents: Iterable[Mapping[str, Any]] = (BALANCED,),
+    sandbox: str = ANY_SANDBOX,
     more: str = "",
 ) -> Path:
     """Write an experiment file and return its path.
@@ -30,12 +34,13 @@ def write_experiment(
         concurrency: Trials at a time.
         variants: Of desk.
         agents: One mapping of keys to strings per agent.
+        sandbox: Lines of its table.
         more: Further TOML, whole tables.
     """
     tables = "".join(_agent(agent) for agent in agents)
     path.write_text(
         f'name = "{name}"\nconditions = {_list(conditions)}\ntrials = {trials}\nconcurrency = {concurrency}\n'
-        f'\n[benchmark]\nname = "desk"\nvariants = {_list(variants)}\n{tables}\n[sandbox]\nkind = "auto"\n{more}\n'
+        f'\n[benchmark]\nname = "desk"\nvariants = {_list(variants)}\n{tables}\n[sandbox]\n{sandbox}{more}\n'
     )
     return path
 

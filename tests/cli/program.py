@@ -22,7 +22,7 @@ from recorder.inspection.verify import verify as verified
 from recorder.reader import read_snapshot
 
 PROGRAM = str(Path(sys.executable).with_name("lhaw-record"))
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 600.0
 """For a machine that has much else to do."""
 LOOK_SECONDS = 0.02
 NO_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
@@ -88,14 +88,21 @@ def end(process: "subprocess.Popen[str]") -> Done:
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def wait_until(is_true: Callable[[], bool], what: str) -> None:
+def wait_until(is_true: Callable[[], bool], what: str, process: "subprocess.Popen[str] | None" = None) -> None:
     """Poll until something is true.
+
+    Args:
+        is_true: Is it?
+        what: It, in words.
+        process: What is to make it true, so that nobody waits for one that has ended.
 
     Raises:
         AssertionError: It never was.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_true():
+        if process is not None and process.poll() is not None and not is_true():
+            raise AssertionError(f"it ended with {process.returncode} before {what}: {process.communicate()[1]}")
         assert time.monotonic() < deadline, f"waited in vain until {what}"
         time.sleep(LOOK_SECONDS)
 

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from runners.models.scripted import ScriptedModel
 from tests.cli.experiments import ALL_KINDS, BALANCED, write_experiment
 from tests.cli.program import (
     all_tables,
@@ -24,11 +23,29 @@ from tests.cli.program import (
     verify,
     wait_until,
 )
-from tests.support.chat_server import server_beside
-from tests.support.faults import Fault
+from tests.runners.external.rigs import described, scripted
+
+
+def test_a_killed_run_is_finished_by_the_same_command(tmp_path):
+    """After SIGKILL in the middle of a trial every event that was there stays, and only the rest is run."""
+    experiment = write_experiment(tmp_path / "a.toml", trials=2, concurrency=1)
+    store = tmp_path / "store"
+    process = start("run", experiment, "--store", store)
+    wait_until(lambda: count_events(store, "trial_started") >= 2, "a second trial was started", process)
+    process.send_signal(signal.SIGKILL)
+    end(process)
+    before = set(query(store, "select stream_id, sequence from events"))
+    done = called("run", experiment, "--store", store)
+    assert done.returncode == 0, done.stderr
+    assert before <= set(query(store, "select stream_id, sequence from events"))
+    assert query(store, "select count(*), count(is_success) from trials") == [(4, 4)]
+    failed = set(query(store, "select boundary, error_kind from stg_trials_failed"))
+    assert failed <= {("recorder", "interrupted")}
+    verify(store)
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_killed_again_and_again_ends_like_one_that_was_not(reference, reference_tables, tmp_path):
     """After SIGKILL at random moments the same command finishes; every table equals the uninterrupted run's.
 
@@ -64,7 +81,7 @@ def test_ctrl_c_lets_running_trials_end(tmp_path):
     experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2)
     store = tmp_path / "store"
     process = start("run", experiment, "--store", store)
-    wait_until(lambda: count_events(store, "trial_finished") >= 1, "a trial was finished")
+    wait_until(lambda: count_events(store, "trial_finished") >= 1, "a trial was finished", process)
     interrupt(process)
     done = end(process)
     assert done.returncode == 130, done.stderr
@@ -84,21 +101,19 @@ def test_ctrl_c_lets_running_trials_end(tmp_path):
 
 def test_a_second_ctrl_c_stops_at_once(tmp_path):
     """The first Ctrl-C says that it waits; the second ends trials that would go on for minutes, exit 130, all owed."""
-    store = tmp_path / "store"
-
-    def model(seed):
-        return ScriptedModel("scripted/balanced", seed)
-
-    with server_beside(model, [Fault(kind="slow", times=None, seconds=600.0)]) as server:
-        agents = [{"name": "slow", "model": "local-model", "api_base": server.url}]
-        experiment = write_experiment(tmp_path / "a.toml", agents=agents)
-        process = start("run", experiment, "--store", store)
-        wait_until(lambda: count_events(store, "model_called") >= 2, "both trials wait")
-        interrupt(process)
-        first_words = _read_until(process, "again")
-        assert process.poll() is None
-        interrupt(process)
-        done = end(process)
+    store, may_go_on = tmp_path / "store", tmp_path / "may go on"
+    source = f"while not os.path.exists({str(may_go_on)!r}): time.sleep(0.1)\nwork(1)\n"
+    experiment = tmp_path / "a.toml"
+    experiment.write_text(
+        described(scripted(tmp_path, source), conditions=["full", "underspecified"], limits={"max_seconds": 1800.0})
+    )
+    process = start("run", experiment, "--store", store)
+    wait_until(lambda: count_events(store, "trial_started") >= 2, "both trials run", process)
+    interrupt(process)
+    first_words = _read_until(process, "again")
+    assert process.poll() is None
+    interrupt(process)
+    done = end(process)
     assert done.returncode == 130, first_words + done.stderr
     assert f"lhaw-record run {experiment} --store {store}" in done.stderr
     assert "Traceback" not in first_words + done.stderr
@@ -106,9 +121,8 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
     assert query(store, failed) == [("recorder", "interrupted", True)] * 2
     verify(store)
 
-    with server_beside(model) as server:
-        write_experiment(experiment, agents=[{**agents[0], "api_base": server.url}])
-        done = called("run", experiment, "--store", store)
+    may_go_on.touch()
+    done = called("run", experiment, "--store", store)
     assert done.returncode == 0, done.stderr
     assert query(store, "select count(*), min(attempts), max(attempts) from trials") == [(2, 2, 2)]
 
@@ -117,7 +131,7 @@ def test_sigterm_is_an_interrupt(tmp_path):
     """SIGTERM, which service managers send, stops a run in order like Ctrl-C."""
     experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, agents=[BALANCED])
     process = start("run", experiment, "--store", tmp_path / "store")
-    wait_until(lambda: count_events(tmp_path / "store", "trial_started") >= 1, "a trial was started")
+    wait_until(lambda: count_events(tmp_path / "store", "trial_started") >= 1, "a trial was started", process)
     os.kill(process.pid, signal.SIGTERM)
     done = end(process)
     assert done.returncode == 130, done.stderr

@@ -1,13 +1,12 @@
 """When something runs out, money or disk: the run says so, keeps what it has, and goes on when there is more."""
 
-import os
-import shutil
 import subprocess
 
 import pytest
 
 from tests.cli.experiments import write_experiment
 from tests.cli.program import all_tables, assert_same_tables, called, count_events, lhaw_record, query, verify
+from tests.support.needs import require
 
 
 def test_the_cost_limit_of_an_experiment_stops_new_trials(tmp_path):
@@ -42,15 +41,10 @@ def test_the_cost_limit_of_a_trial_ends_it_as_data(tmp_path):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of its own, and how to make it larger."""
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("mounting a small file system needs root")
+    require("mount")
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", folder], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", folder], check=True)
 
     def grow():
         subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from runners.models.scripted import ScriptedModel
-from tests.cli.experiments import BALANCED, write_experiment
+from tests.cli.experiments import BALANCED, PLAIN_PROCESS, write_experiment
 from tests.cli.program import called, lhaw_record, query, verify
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.chat_server import server_beside
@@ -32,7 +32,12 @@ def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
     served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
     conditions = ("full", "underspecified", "ask_user", "inject_50")
     experiment = write_experiment(
-        tmp_path / "a.toml", conditions=conditions, trials=2, concurrency=3, agents=[BALANCED, served]
+        tmp_path / "a.toml",
+        conditions=conditions,
+        trials=2,
+        concurrency=3,
+        agents=[BALANCED, served],
+        sandbox=PLAIN_PROCESS,
     )
     with server_beside(balanced) as server:
         url = server.url
@@ -66,6 +71,7 @@ def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
         trials=5,
         concurrency=5,
         agents=agents,
+        sandbox=PLAIN_PROCESS,
         more=IMPATIENT.format(attempts=5, timeout_s=8.0),
     )
     with server_beside(balanced, faults) as server:
@@ -89,7 +95,10 @@ def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path):
     store = tmp_path / "store"
     served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
     experiment = write_experiment(
-        tmp_path / "a.toml", agents=[BALANCED, served], more=IMPATIENT.format(attempts=1, timeout_s=30.0)
+        tmp_path / "a.toml",
+        agents=[BALANCED, served],
+        sandbox=PLAIN_PROCESS,
+        more=IMPATIENT.format(attempts=1, timeout_s=30.0),
     )
     with server_beside(balanced, [Fault(kind="server_error", times=None)]) as server:
         done = run(experiment, store, extra={"CHAT_URL": server.url})
@@ -131,6 +140,7 @@ def test_what_models_do_wrong_is_data(tmp_path):
             conditions=["full"],
             concurrency=6,
             agents=agents,
+            sandbox=PLAIN_PROCESS,
             more=IMPATIENT.format(attempts=1, timeout_s=8.0) + "\n[limits]\nmax_turns = 6\n",
         )
         done = run(experiment, store)
@@ -162,7 +172,7 @@ def test_what_models_do_wrong_is_data(tmp_path):
 def test_the_key_of_a_local_server_is_sent_and_never_recorded(tmp_path):
     """``api_key_env`` names the variable; its value reaches the server and is nowhere in the store or the output."""
     agents = [{"name": "served", "model": "local-model", "api_base": "${CHAT_URL}", "api_key_env": "LOCAL_KEY"}]
-    experiment = write_experiment(tmp_path / "a.toml", conditions=["full"], agents=agents)
+    experiment = write_experiment(tmp_path / "a.toml", conditions=["full"], agents=agents, sandbox=PLAIN_PROCESS)
     secret = "sk-local-4f1c9b7a2e"
     with server_beside(balanced) as server:
         done = run(experiment, tmp_path / "store", extra={"CHAT_URL": server.url, "LOCAL_KEY": secret})

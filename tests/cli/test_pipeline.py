@@ -21,7 +21,6 @@ from tests.cli.program import (
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown", "by_class")
 SMALL = ("--task=sales-report", "--segments=1", "--severity=delete", "--severity=vaguify", "--per-task=2")
 CONTENT = "select count(*) from events where type not in ('run_started', 'run_finished')"
-PATIENCE_SECONDS = 240.0
 MOMENTS = ("trial_finished", "segments_extracted", "variant_generated", "benchmark_selected")
 
 
@@ -33,7 +32,7 @@ def _pipeline(store, out):
 def whole(tmp_path_factory):
     """A pipeline over one task that nobody disturbed."""
     folder = tmp_path_factory.mktemp("pipeline")
-    done = lhaw_record(*_pipeline(folder / "store", folder / "set.json"), timeout=PATIENCE_SECONDS)
+    done = lhaw_record(*_pipeline(folder / "store", folder / "set.json"))
     assert done.returncode == 0, done.stderr
     return folder, done
 
@@ -88,6 +87,7 @@ def test_the_same_command_again_does_nothing(whole, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_pipeline_killed_in_every_phase_ends_like_one_that_was_not(whole, tmp_path):
     """SIGKILL in every phase: the same command goes on, to the same file and the same tables."""
     folder, _ = whole
@@ -98,7 +98,7 @@ def test_a_pipeline_killed_in_every_phase_ends_like_one_that_was_not(whole, tmp_
         wait_until(lambda event=event, known=known: count_events(store, event) > known, f"one more {event}")
         process.send_signal(signal.SIGKILL)
         end(process)
-    done = lhaw_record(*_pipeline(store, out), timeout=PATIENCE_SECONDS)
+    done = lhaw_record(*_pipeline(store, out))
     assert done.returncode == 0, done.stderr
     assert out.read_bytes() == (folder / "set.json").read_bytes()
     assert_same_rows(named_tables(store, TABLES), named_tables(folder / "store", TABLES))

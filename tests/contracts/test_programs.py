@@ -16,6 +16,7 @@ from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import Launch, ProgramEnd, SandboxLimits, Way
 from runners.sandboxes.python_home import current_python_home
+from tests.support.needs import needs
 
 LIMITS = SandboxLimits(memory_mb=256, processes=60, file_mb=64, output_bytes=4096, command_seconds=30)
 
@@ -170,6 +171,7 @@ class TestProcess(ProgramContract):
     has_port = True
 
 
+@needs("bubblewrap")
 class TestBubblewrap(ProgramContract):
     """Programs in namespaces of their own."""
 

@@ -18,8 +18,9 @@ from runners.sandboxes.cgroups import available_hierarchies, find_hierarchies
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import CommandResult, Sandbox, SandboxLimits
 from runners.sandboxes.python_home import current_python_home
-from runners.sandboxes.select import bubblewrap_problem, provider
+from runners.sandboxes.select import provider
 from runners.sandboxes.text import cut_text
+from tests.support.needs import needs, skip_for
 
 LIMITS = SandboxLimits(memory_mb=256, processes=40, file_mb=8, output_bytes=4096, command_seconds=30)
 IMPATIENT = SandboxLimits(memory_mb=256, processes=40, file_mb=8, output_bytes=4096, command_seconds=0.5)
@@ -376,7 +377,7 @@ class SandboxContract:
         """A fork bomb ends at the limit of processes, and a later command runs in a fresh shell."""
         async with self.opened() as sandbox:
             if any(limit.startswith("processes") for limit in sandbox.weak_limits):
-                pytest.skip("processes cannot be limited here: a fork bomb would hit the machine")
+                skip_for("process_limits")  # the bomb would hit the machine
             await sandbox.run_bash("bomb() { bomb | bomb & }; bomb; sleep 0.2")
             with anyio.fail_after(60):
                 while "alive" not in (await sandbox.run_bash("ls / >/dev/null && echo alive")).output:
@@ -622,15 +623,9 @@ class IsolatedContract(SandboxContract):
                 await sandbox.export(tmp_path / "out")
 
 
+@needs("bubblewrap")
 class TestBubblewrap(IsolatedContract):
     """bubblewrap."""
-
-    @pytest.fixture(autouse=True)
-    async def works_here(self):
-        """Skip where bubblewrap does not work."""
-        problem = await bubblewrap_problem()
-        if problem is not None:
-            pytest.skip(problem)
 
     def provider(self):
         """Return the provider under test."""

@@ -7,6 +7,7 @@ from tests.crash.mutations import MUTATIONS
 from tests.crash.test_power_cut import IMAGES_EACH, SEED, cuts, traced
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_a_broken_program_is_caught(tmp_path, mutation):
     """Among the power cuts of one recording is one whose loss the judge sees."""

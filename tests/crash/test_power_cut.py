@@ -66,7 +66,12 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("streams", "images_each", "least_cuts"),
-    [(1, IMAGES_EACH, at_depth(100, 300)), (4, IMAGES_EACH, at_depth(200, 600)), (7, IMAGES_EACH // 3, 250)],
+    [
+        (1, 1, 30),
+        pytest.param(1, IMAGES_EACH, at_depth(100, 300), marks=pytest.mark.thorough),
+        pytest.param(4, IMAGES_EACH, at_depth(200, 600), marks=pytest.mark.thorough),
+        pytest.param(7, IMAGES_EACH // 3, 250, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_power_cut_at_any_instant_loses_nothing_acknowledged(tmp_path, streams, images_each, least_cuts):
     """Many disks, after each operation of recording, sealing, compacting and removing."""
@@ -79,6 +84,7 @@ def test_a_power_cut_at_any_instant_loses_nothing_acknowledged(tmp_path, streams
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_power_cut_during_recovery_loses_nothing_either(tmp_path):
     """Disks that a first cut left, cut again after each operation of their recovery and compaction."""
     operations, cases = traced(tmp_path / "whole"), 0

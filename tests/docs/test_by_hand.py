@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(
     r"```sql cell=(?P<table>\w+)/(?P<keys>\S+)(?: column=(?P<column>\w+))?\n(?P<query>.*?)```", re.DOTALL
 )
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 CELLS = [match.groupdict() for match in _BLOCK.finditer((ROOT / "docs" / "by-hand.md").read_text(encoding="utf-8"))]
 
 
@@ -40,7 +41,6 @@ def connection(demo):
     opened.close()
 
 
-@pytest.mark.slow
 def test_every_kind_of_number_has_a_cell_on_the_page():
     """The page has a cell of each table that others are cut from; the others have golden cases worked by hand."""
     on_page = {cell["table"] for cell in CELLS}
@@ -56,7 +56,6 @@ def test_every_kind_of_number_has_a_cell_on_the_page():
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cell", CELLS, ids=[cell["table"] for cell in CELLS])
 def test_a_cell_can_be_recomputed_from_raw_events(connection, cell):
     """The page's query over raw events gives the number in the table."""
@@ -67,7 +66,6 @@ def test_a_cell_can_be_recomputed_from_raw_events(connection, cell):
     assert by_hand == pytest.approx(rows[0][cell["column"] or "value"], abs=1e-6)
 
 
-@pytest.mark.slow
 def test_the_demo_store_is_whole_and_keeps_every_claim(demo, connection):
     """Every checksum is good, every claim about the events holds, and only tables of agents that it lacks are empty."""
     assert program("log", "verify", demo).returncode == 0
@@ -77,7 +75,6 @@ def test_the_demo_store_is_whole_and_keeps_every_claim(demo, connection):
     assert empty <= {*of_others, "failure_modes_failed"}
 
 
-@pytest.mark.slow
 def test_the_demo_runs_nothing_twice(demo):
     """A second run finds everything finished and prints the same tables."""
     before = program("tables", demo, "--main").stdout
@@ -87,7 +84,6 @@ def test_the_demo_runs_nothing_twice(demo):
     assert program("tables", demo, "--main").stdout == before
 
 
-@pytest.mark.slow
 def test_the_demo_shows_the_effects_that_it_is_for(connection):
     """Full prompts succeed, removing information hurts, asking helps, and late injections cost more than early ones."""
     rows = {(row["agent"], row["condition"], row["measure"]): row["value"] for row in table(connection, "overall").rows}

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.candidates import CandidateSettings, candidates, priority
@@ -73,7 +73,6 @@ def test_segments_that_overlap_are_not_removed_together():
     assert _ids(removals) == ["S1+S3", "S2+S3"]
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(DIMENSIONS), st.sampled_from((0.0, 0.5, 1.0)), st.sampled_from((0.0, 0.5, 1.0))),

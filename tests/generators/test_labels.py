@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.generators.labelled import REAL, SPLITS, GoldSegment, LabelledPrompt, faults, read_labels, real_prompts
+from tests.support.needs import needs
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "segment-labels.md"
 TEXT = "Save it as out.csv in blue."
@@ -38,7 +39,7 @@ def test_the_labels_are_in_order_and_nested_only_where_stated(split):
     assert [fault for each in read_labels(split) for fault in faults(each, None)] == []
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_the_labels_fit_the_published_prompts():
     """Each of the 64 prompts has labels, its digest is the recorded one, and every span is trimmed and in range."""
     prompts = real_prompts()
@@ -48,7 +49,7 @@ def test_the_labels_fit_the_published_prompts():
     assert [fault for each in labels for fault in faults(each, prompts[each.benchmark, each.task_id])] == []
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_a_label_stands_at_whole_words():
     """No span begins or ends inside a word."""
     prompts = real_prompts()
@@ -74,7 +75,7 @@ def test_the_split_is_the_one_that_the_guide_describes():
             assert split == ("development" if family in development else "test"), task_id
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_the_later_prompts_are_the_tasks_that_need_more_than_owncloud():
     """All of them and no other, so that nobody chose; one shares sentences with prompts of development, and says so."""
     with (REAL / "tac" / "tasks_index.csv").open(encoding="utf-8", newline="") as file:

@@ -8,7 +8,7 @@ import pytest
 from generators.errors import ExtractionFailed
 from generators.protocol import Extraction
 from recorder.values import Segment
-from tests.generators.labelled import REAL, SPLITS, GoldSegment, LabelledPrompt, read_labels
+from tests.generators.labelled import SPLITS, GoldSegment, LabelledPrompt, read_labels
 from tests.generators.matching_spans import core, matched, occurrences, overlap
 from tests.generators.measure_extractor import (
     PROMPT_ONLY,
@@ -22,6 +22,7 @@ from tests.generators.measure_extractor import (
     share,
     span_scores,
 )
+from tests.support.needs import needs
 
 PROMPT = 'Read "sales.csv", sum the amounts above 500 EUR per region and save "totals.csv" by May 5.'
 
@@ -227,7 +228,7 @@ def test_a_closed_split_shows_no_details(split, capsys):
     assert f"{split} stays closed" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 @pytest.mark.parametrize("split", SPLITS)
 def test_every_prompt_of_a_split_is_scored(split):
     """Each has its text and its own labels; an extractor that finds nothing has no precision and a recall of 0."""

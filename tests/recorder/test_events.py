@@ -15,14 +15,14 @@ decode = msgspec.msgpack.Decoder(Envelope).decode
 
 
 @given(envelopes())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_decoding_inverts_encoding(envelope):
     """decode(encode(e)) = e for every event type."""
     assert decode(encode(envelope)) == envelope
 
 
 @given(envelopes())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_row_holds_the_whole_record(envelope):
     """A record survives the journey through Arrow, to the byte of its encoding, which the digests are made of."""
     for only_present in (False, True):

@@ -13,6 +13,7 @@ from recorder.reader import read_envelopes
 from recorder.recorder import Recorder
 from recorder.store import Store
 from tests.recorder.stores import record_streams, started
+from tests.support.needs import skip_for
 
 READING = (["stat"], ["tail"], ["verify"], ["recover", "--dry-run"], ["compact", "--dry-run"], ["export"])
 WRITING = (["recover"], ["compact"])
@@ -50,7 +51,7 @@ async def small_disk(tmp_path, dead):
     folder = tmp_path / "disk"
     folder.mkdir()
     if _mount("-t", "tmpfs", "-o", "size=400k", "tmpfs", folder) != 0:
-        pytest.skip("mounting a small file system needs root")
+        skip_for("mount")
     shutil.copytree(dead, folder / "store")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)  # noqa: ASYNC221

@@ -23,6 +23,7 @@ from recorder.recorder import Recorder
 from recorder.recovery import recover
 from recorder.store import Store
 from tests.recorder.stores import record_streams, started
+from tests.support.needs import skip_for
 
 WRITER = """
     import sys
@@ -250,7 +251,7 @@ def small_disk(tmp_path):
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(folder)]
     if subprocess.run(command, check=False, capture_output=True).returncode != 0:
-        pytest.skip("mounting a small file system needs root")
+        skip_for("mount")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 

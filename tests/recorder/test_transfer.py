@@ -5,7 +5,7 @@ import json
 import anyio
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lhaw_record import main
@@ -33,7 +33,7 @@ def _closing_events():
 
 
 @given(st.lists(st.tuples(st.lists(open_events(), max_size=4), _closing_events()), max_size=4))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 def test_a_round_trip_loses_nothing(tmp_path_factory, streams):
     """Whatever is in the events comes back: equal records, good digests, and an equal export again."""
 

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runners.folding import fold, folded_with_places
@@ -23,14 +23,12 @@ def test_a_match_gives_the_place_in_the_original():
     assert places("up  to\n12", "up to 12") == ["up  to\n12"]
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_both_ways_fold_alike(text):
     """The text with places is the folded text."""
     assert folded_with_places(text).text.strip() == fold(text)
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_every_character_has_a_place_in_order(text):
     """Each folded character comes from inside the text, and none from before the one before it."""
@@ -40,7 +38,6 @@ def test_every_character_has_a_place_in_order(text):
     assert folded.starts == sorted(folded.starts)
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_folding_twice_is_folding_once(text):
     """What is folded is folded."""

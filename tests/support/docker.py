@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-import pytest
+from tests.support.needs import require
 
 SCRIPT = Path(__file__).with_name("docker-engine")
 BASE_IMAGE = "lhaw-record/base:1"
@@ -52,8 +52,7 @@ def private_engine(disk_mb: int):
     Args:
         disk_mb: The size of its disk, which is in memory: it is as fast to remove as to fill.
     """
-    if os.geteuid() != 0:
-        pytest.skip("only root can start an engine of its own")
+    require("root")
     folder = Path(tempfile.mkdtemp(prefix="lhaw-", dir="/tmp"))  # a socket's path is at most 107 letters long
     (folder / "data").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk_mb}m", "none", folder / "data"], check=True)

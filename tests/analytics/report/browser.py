@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import select
-import shutil
 import subprocess
 import tempfile
 import time
@@ -12,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from tests.support.needs import browser_program
+
 PATIENCE_SECONDS = 60.0
 FLAGS = (
     "--headless=new",
@@ -27,15 +27,10 @@ FLAGS = (
 )
 
 
-def program() -> str | None:
-    """Return the browser's path, None where there is none."""
-    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-
-
 @contextmanager
 def browser() -> Iterator["Browser"]:
     """Start the browser with an empty profile; it is gone afterwards."""
-    found = program()
+    found = browser_program()
     assert found is not None
     to_child, ours = os.pipe()
     theirs, from_child = os.pipe()

@@ -5,7 +5,8 @@ import pytest
 
 from analytics.report import Page
 from tests.analytics.report import pages
-from tests.analytics.report.browser import browser, program
+from tests.analytics.report.browser import browser
+from tests.support.needs import require
 from tests.support.once import made_once
 
 
@@ -56,8 +57,7 @@ def mixed_address(mixed_page, tmp_path_factory):
 @pytest.fixture(scope="session")
 def chromium():
     """A browser without a window."""
-    if program() is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
+    require("chromium")
     with browser() as running:
         yield running
 

@@ -1,7 +1,7 @@
 """What every extraction promises, whatever the prompt: exact substrings, in order, apart, the same every time."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.extraction import RuleExtractor
@@ -28,7 +28,6 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(deadline=None)  # the rules are compiled when the first prompt is read
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | st.text(max_size=200))
 def test_segments_are_substrings_in_order_and_apart(prompt):
     """Value and text stand in the prompt, the value in its text; ids go by place; scores are 0, 0.5 or 1."""
@@ -44,7 +43,6 @@ def test_segments_are_substrings_in_order_and_apart(prompt):
         assert each.dimension in ("goal", "constraint", "input", "context")
 
 
-@settings(deadline=None)  # the rules are compiled when the first prompt is read
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_the_same_prompt_gives_the_same_segments(prompt):
     """Extraction depends on nothing but the task."""

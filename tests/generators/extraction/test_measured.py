@@ -2,16 +2,14 @@
 
 import asyncio
 
-import pytest
-
 from generators.extraction import RuleExtractor
-from tests.generators.labelled import REAL
 from tests.generators.measure_extractor import RULES, label_scores, main, measure, span_scores
+from tests.support.needs import needs
 
 LEAST = {"precision": 0.8, "recall": 0.8}
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_precision_and_recall_on_the_development_labels():
     """A change of a rule that loses segments, or finds many that are none, is seen."""
     results = asyncio.run(measure(RuleExtractor(), "development"))
@@ -21,7 +19,7 @@ def test_precision_and_recall_on_the_development_labels():
     assert labels["dimension"] >= 0.85, labels
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_the_rules_are_what_is_measured_by_default(capsys):
     """The command of the docs needs no name of an extractor."""
     main(["--split", "development"])

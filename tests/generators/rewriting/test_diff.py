@@ -1,6 +1,6 @@
 """The difference of two prompts, by words."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.rewriting import marked, plain_marks, prompt_diff
@@ -33,7 +33,6 @@ def test_a_text_that_repeats_itself_is_compared():
     assert len(hunks(original, rewritten)) == 700
 
 
-@settings(deadline=None)
 @given(WORDS, WORDS)
 def test_both_prompts_can_be_made_from_the_spans(original, rewritten):
     """Same and removed give the original, same and added the rewritten prompt."""

@@ -81,7 +81,7 @@ def rewriting_of(prompt, removed, severity):
         assume(False)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(prompts(), SEVERITIES)
 def test_no_removed_value_remains(made, severity):
     """After a rewriting no value is found in any of its forms."""
@@ -90,7 +90,7 @@ def test_no_removed_value_remains(made, severity):
     assert remaining(Prompt(prompt), Prompt(text), removed) == {}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(prompts(), SEVERITIES)
 def test_lines_without_a_value_stay_as_they_are(made, severity):
     """Every line that holds no value is there afterwards, in its order."""
@@ -104,7 +104,7 @@ def test_lines_without_a_value_stay_as_they_are(made, severity):
         assert has_value or not line.strip() or any(each == line.rstrip("\r\n") for each in left), line
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(prompts(), SEVERITIES)
 def test_line_ends_stay(made, severity):
     """A prompt with Windows line ends keeps them, one without gets none."""
@@ -116,7 +116,7 @@ def test_line_ends_stay(made, severity):
         assert "\r" not in text
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(prompts(), SEVERITIES)
 def test_what_passes_the_checks_reads_like_text(made, severity):
     """The checks never raise; and no rewriting of the rules breaks quotes, brackets or spaces."""
@@ -127,7 +127,7 @@ def test_what_passes_the_checks_reads_like_text(made, severity):
     assert failed.isdisjoint({"value_is_gone", "questions_exist", "questions_keep_the_secret", "no_placeholder"})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(prompts(), SEVERITIES)
 def test_the_same_removal_gives_the_same_rewriting(made, severity):
     """Rewriting is a function: prompt and removal decide everything."""
@@ -135,7 +135,7 @@ def test_the_same_removal_gives_the_same_rewriting(made, severity):
     assert rewriting_of(prompt, removed, severity) == rewriting_of(prompt, removed, severity)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.text(max_size=40), st.text(min_size=1, max_size=12).filter(str.strip), st.text(max_size=40), SEVERITIES)
 def test_any_text_and_any_part_of_it(before, value, after, severity):
     """Whatever a prompt holds, a part of it is taken out or refused with a reason; nothing else is raised."""

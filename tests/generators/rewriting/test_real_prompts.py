@@ -7,12 +7,13 @@ from generators.protocol import Removal
 from generators.rewriting import problems_of
 from recorder.values import Segment
 from runners.users.matcher import matching_segments
-from tests.generators.labelled import REAL, read_labels, real_prompts
+from tests.generators.labelled import read_labels, real_prompts
 from tests.generators.rewriting.making import REWRITER
 from tests.generators.rewriting.test_questions import desk_variants
+from tests.support.needs import needs
 
 SEVERITIES = ("delete", "vaguify", "genericize")
-has_real_prompts = pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+has_real_prompts = needs("published")
 
 
 def real_segments():

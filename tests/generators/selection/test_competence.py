@@ -9,6 +9,7 @@ from generators.selection import AgentValue, competent_tasks, judge_task
 from tests.analytics.make_store import Store as Written
 from tests.generators.labelled import REAL
 from tests.generators.selection.stores import to_disk
+from tests.support.needs import needs
 
 
 def value(agent="a", trials=3, successes=1, progress=0.5):
@@ -78,7 +79,7 @@ def test_swebench_pro_needs_three_tests(benchmark, count, verdict):
         assert found.reason == "it has 2 checkpoints, and swebench_pro needs 3"
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_the_published_run_has_416_tasks_with_three_tests():
     """Of the 730 instances of the largest published run with 250 turns, 416 have more than two fail-to-pass tests."""
     folder = REAL / "swebenchpro"

@@ -11,8 +11,9 @@ from generators.sources.swebench_pro import SwebenchProSource
 from generators.sources.tac import TacSource
 from runners.benchmarks.tac import published_points, read_task
 from tests.runners.imports.files import REAL
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+pytestmark = needs("published")
 TASKS = REAL / "tac" / "tasks"
 MCP_ATLAS = REAL / "mcpatlas"
 ROWS = [MCP_ATLAS / name for name in ("rows_v1_format.csv", "rows_v2_format.csv", "offline_prompts.jsonl")]

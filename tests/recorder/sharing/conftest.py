@@ -1,6 +1,5 @@
 """Places that many hosts share: a bucket of a real S3-compatible server, and a directory."""
 
-import importlib.util
 import subprocess
 import sys
 
@@ -15,8 +14,6 @@ BUCKET = "team"
 @pytest.fixture(scope="session")
 def s3_port():
     """The port of a server that speaks S3, with an empty bucket."""
-    if importlib.util.find_spec("moto") is None:
-        pytest.skip("moto is not installed; it comes with the development dependencies")
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.recorder.sharing.server"], stdout=subprocess.PIPE, text=True
     )

@@ -12,7 +12,7 @@ from runners.daemon.pages import page_routes
 from runners.daemon.reports import Reports
 from tests.cli.experiments import write_experiment
 
-PATIENCE_S = 40.0
+PATIENCE_S = 300.0
 
 
 @asynccontextmanager
@@ -41,12 +41,17 @@ def submission(folder, **changes):
 
 
 async def until(daemon, name, is_true):
-    """Wait until an overview is as it should be, and return it."""
+    """Wait until an overview is as it should be, and return it.
+
+    Raises:
+        AssertionError: It never was, or the daemon reports a problem instead.
+    """
     found = None
     with anyio.move_on_after(PATIENCE_S):
         while True:
             found = daemon.overview(name) if name in daemon.queue.entries else None
             if found is not None and is_true(found):
                 return found
+            assert found is None or found.state != "problem", found.problem
             await anyio.sleep(0.02)
     raise AssertionError(f"waited in vain; it stands so: {found}")

@@ -67,6 +67,7 @@ def stopped(process):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_killed_in_mid_run_it_goes_on_where_it_was(tmp_path, serving):
     """SIGKILL twice while trials run: each new daemon goes on by itself, and every table is as of one quiet run."""
     settings = {"conditions": ALL_KINDS, "trials": 3, "agents": (BALANCED, OVER_CLARIFIER), "concurrency": 4}

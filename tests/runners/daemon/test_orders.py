@@ -10,7 +10,7 @@ from recorder.recovery import recover
 from recorder.store import Store
 from runners.daemon.queue import stored_queue
 from runners.models.scripted import ScriptedModel
-from tests.cli.experiments import ALL_KINDS
+from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS
 from tests.runners.daemon.running import daemon_at, submission, until
 from tests.support.chat_server import chat_server
 from tests.support.faults import Fault
@@ -81,7 +81,7 @@ async def test_cancelling_ends_running_trials_at_once(tmp_path):
     """Trials that would go on for minutes end as interrupted, nothing starts again, and submitting again runs them."""
     store = tmp_path / "store"
     async with slow_server() as url, daemon_at(store) as (daemon, client):
-        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}])
+        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}], sandbox=PLAIN_PROCESS)
         await client.post("/api/experiments", json=body)
         await until(daemon, "small", lambda each: each.running == 2)
         assert (await order(client, "cancel"))[0] == 200
@@ -92,7 +92,7 @@ async def test_cancelling_ends_running_trials_at_once(tmp_path):
     assert sorted(ends) == ["completed", "interrupted"]
     async with chat_server(model) as url, daemon_at(store) as (daemon, client):
         assert daemon.overview("small").state == "cancelled"
-        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}])
+        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}], sandbox=PLAIN_PROCESS)
         await client.post("/api/experiments", json=body)
         assert (await until(daemon, "small", lambda each: each.state == "finished")).finished == 2
 
@@ -104,7 +104,7 @@ async def test_failed_trials_are_tried_again_when_asked_and_only_they(tmp_path):
     faults = [Fault(kind="unauthorised", times=1)]
     async with chat_server(model, faults=faults) as url:
         async with daemon_at(store) as (daemon, client):
-            body = submission(tmp_path, agents=[{**SLOW, "api_base": url}], more=retry)
+            body = submission(tmp_path, agents=[{**SLOW, "api_base": url}], sandbox=PLAIN_PROCESS, more=retry)
             await client.post("/api/experiments", json=body)
             told = await until(daemon, "small", lambda each: each.state == "failed")
             assert (told.finished, told.given_up, told.failures) == (1, 1, {"model": 1})
@@ -124,7 +124,7 @@ async def test_concurrency_changes_at_once(tmp_path):
     """One trial at a time becomes four while they run, the limit over all experiments stays, and a restart knows it."""
     store = tmp_path / "store"
     async with slow_server() as url, daemon_at(store, max_trials=3) as (daemon, client):
-        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}], trials=3, concurrency=1)
+        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}], sandbox=PLAIN_PROCESS, trials=3, concurrency=1)
         await client.post("/api/experiments", json=body)
         await until(daemon, "small", lambda each: each.running == 1)
         status, told = await order(client, "concurrency", concurrency=4)
@@ -187,12 +187,12 @@ async def test_what_cannot_run_now_says_why_and_is_tried_again_when_asked(tmp_pa
 async def test_another_file_of_the_same_name_waits_for_its_turn(tmp_path):
     """While an experiment runs, the same file changes nothing and another one is refused; afterwards it is taken."""
     async with slow_server() as url, daemon_at(tmp_path / "store") as (daemon, client):
-        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}])
+        body = submission(tmp_path, agents=[{**SLOW, "api_base": url}], sandbox=PLAIN_PROCESS)
         await client.post("/api/experiments", json=body)
         await until(daemon, "small", lambda each: each.running == 2)
         assert (await client.post("/api/experiments", json=body)).status_code == 200
         assert daemon.overview("small").running == 2
-        other = submission(tmp_path, agents=[{**SLOW, "api_base": url}], trials=2)
+        other = submission(tmp_path, agents=[{**SLOW, "api_base": url}], sandbox=PLAIN_PROCESS, trials=2)
         refusal = await client.post("/api/experiments", json=other)
         assert (refusal.status_code, refusal.json()["error"]["kind"]) == (409, "conflict")
         await order(client, "cancel")

@@ -7,6 +7,7 @@ import pytest
 from tests.cli.conftest import reference, reference_tables
 from tests.conftest import IS_CI
 from tests.runners.executors.site import Cluster, Site
+from tests.support.needs import require
 
 __all__ = ["reference", "reference_tables"]
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -17,8 +18,7 @@ collect_ignore_glob = ["test_ray_*.py"] if IS_CI and not HAS_RAY else []
 @pytest.fixture(scope="session")
 def ray_cluster():
     """A cluster without nodes that can work."""
-    if not HAS_RAY:
-        pytest.skip("Ray is not installed; 'make test-ray' installs it")
+    require("ray")
     cluster = Cluster()
     yield cluster
     cluster.close()

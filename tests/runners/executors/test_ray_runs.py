@@ -5,7 +5,7 @@ import signal
 
 from recorder.store import Store
 from runners.models.scripted import ScriptedModel
-from tests.cli.experiments import ALL_KINDS, write_experiment
+from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS, write_experiment
 from tests.cli.program import (
     all_tables,
     assert_same_tables,
@@ -84,7 +84,7 @@ def test_two_interrupts_record_what_was_stopped_on_every_node(site, tmp_path):
     slow = Fault(kind="slow", times=None, seconds=600.0)
     with server_beside(lambda seed: ScriptedModel("scripted/balanced", seed), [slow]) as server:
         agents = [{"name": "slow", "model": "local-model", "api_base": server.url}]
-        experiment = write_experiment(tmp_path / "a.toml", trials=2, agents=agents)
+        experiment = write_experiment(tmp_path / "a.toml", trials=2, agents=agents, sandbox=PLAIN_PROCESS)
         site.add("host1")
         process = site.start(experiment)
         wait_in_run(process, lambda: len(server.requests) >= 2, "two trials waited for their model")
@@ -104,7 +104,9 @@ def test_a_killed_worker_is_replaced_and_what_it_left_is_published(site, tmp_pat
     slow = Fault(kind="slow", times=None, seconds=0.1)  # a call: the first trial ends long before the last
     with server_beside(lambda seed: ScriptedModel("scripted/balanced", seed), [slow]) as server:
         agents = [{"name": "slow", "model": "local-model", "api_base": server.url}]
-        experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, agents=agents)
+        experiment = write_experiment(
+            tmp_path / "a.toml", conditions=ALL_KINDS, trials=2, agents=agents, sandbox=PLAIN_PROCESS
+        )
         site.add("host1")
         process = site.start(experiment)
         wait_for_finished(site, process, 1)

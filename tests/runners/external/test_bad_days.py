@@ -29,8 +29,9 @@ from runners.scratch import scratch_folder, sweep_scratch_folders
 from tests.runners.external.rigs import described, ended, of, scripted, trial_of
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.faults import Fault
+from tests.support.needs import needs
 
-SANDBOXES = ("process", "bubblewrap")
+SANDBOXES = ("process", pytest.param("bubblewrap", marks=needs("bubblewrap")))
 
 _ASKS_THE_USER = """
 work(1)

@@ -10,6 +10,7 @@ from lhaw_record import main
 from recorder.events import OracleBudgetSet, QuestionAnswered, TrialFailed, TrialFinished, TrialStarted
 from recorder.reader import read_envelopes
 from tests.runners.external.rigs import ASKS, TINY_AGENT
+from tests.support.needs import needs
 
 
 def run(capsys, *arguments):
@@ -54,7 +55,7 @@ def test_an_entry_is_installed_shown_and_run_in_the_sandbox(tmp_path, entry, cap
     experiment.write_text(
         'name = "robots"\nconditions = ["full"]\ntrials = 1\n[benchmark]\nname = "desk"\n'
         'variants = ["log-triage/window"]\n[[agents]]\nname = "robot"\nmodel = "scripted/balanced"\n'
-        'program = "robot.toml"\n[sandbox]\nkind = "bubblewrap"\n'
+        'program = "robot.toml"\n[sandbox]\nkind = "process"\nallow_unisolated = true\n'
     )
     assert run(capsys, "run", experiment, "--store", tmp_path / "store")[0] == 0
     (end,) = [each.event for each in read_envelopes(tmp_path / "store") if isinstance(each.event, TrialFinished)]
@@ -74,7 +75,17 @@ def wrap(capsys, store, *more, command=(), **options):
     """Wrap the tiny agent."""
     tiny = ["python3", TINY_AGENT, "--wire", "messages", "--base-url", "{base_url}", "--token", "{token}", *command]
     named = [word for name, value in options.items() for word in (f"--{name}", value)]
-    fixed = ["--task", "desk/log-triage", "--model", "scripted/balanced", "--store", store, "--mount", TINY_AGENT]
+    fixed = [
+        "--task",
+        "desk/log-triage",
+        "--model",
+        "scripted/balanced",
+        "--store",
+        store,
+        "--mount",
+        TINY_AGENT,
+        "--unisolated",
+    ]
     return run(capsys, "wrap", *fixed, *named, *more, "--", *tiny)
 
 
@@ -121,7 +132,7 @@ def test_what_cannot_be_wrapped_is_refused(tmp_path, capsys, options, said):
 
 def test_a_program_that_is_not_there_is_refused(tmp_path, capsys):
     """Its name is said."""
-    fixed = ["--task", "desk/log-triage", "--model", "scripted/balanced", "--store", tmp_path / "store"]
+    fixed = ["--task", "desk/log-triage", "--model", "scripted/balanced", "--store", tmp_path / "store", "--unisolated"]
     code, _, message = run(capsys, "wrap", *fixed, "--", "no-such-program")
     assert code == 2
     assert "there is no program 'no-such-program'" in message
@@ -129,7 +140,7 @@ def test_a_program_that_is_not_there_is_refused(tmp_path, capsys):
 
 def test_a_wrapped_program_that_calls_nobody_is_shown_with_its_last_words(tmp_path, capsys):
     """Exit code 1 and the reason; the failed attempts are in the store. A program of a virtual environment is found."""
-    fixed = ["--task", "desk/log-triage", "--model", "scripted/balanced", "--store", tmp_path / "store"]
+    fixed = ["--task", "desk/log-triage", "--model", "scripted/balanced", "--store", tmp_path / "store", "--unisolated"]
     code, _, message = run(capsys, "wrap", *fixed, "--", sys.executable, "-c", "raise SystemExit('not today')")
     assert code == 1
     assert "failed at sandbox (program_no_call)" in message
@@ -139,6 +150,7 @@ def test_a_wrapped_program_that_calls_nobody_is_shown_with_its_last_words(tmp_pa
     assert Path(sys.executable).exists()
 
 
+@needs("bubblewrap")
 def test_a_script_that_the_sandbox_does_not_show_is_named_with_the_remedy(tmp_path, capsys, monkeypatch):
     """Whoever names a script of this machine, by whatever path, is told how the sandbox gets to see it."""
     (tmp_path / "mine.py").write_text("raise SystemExit(3)\n")

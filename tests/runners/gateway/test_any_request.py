@@ -50,7 +50,7 @@ bodies = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.sampled_from(WIRES), st.lists(bodies, min_size=1, max_size=3))
 def test_every_request_is_answered_or_refused(wire, requests):
     """No body raises anything but a refusal of ours, every reply can be written, and the record is whole."""

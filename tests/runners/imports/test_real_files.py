@@ -7,8 +7,9 @@ import pytest
 from runners.imports import ImportFailed
 from runners.imports.sources import read_instances
 from tests.runners.imports.files import REAL, broken_claims, imported, query
+from tests.support.needs import needs
 
-pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+pytestmark = needs("published")
 RUNS = {
     "claude-45sonnet-10132025": (730, 319),
     "claude-sonnet-4-paper": (663, 166),

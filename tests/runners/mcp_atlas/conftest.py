@@ -1,15 +1,15 @@
 """Where the real rows and the installed servers are, and a reason to skip where they are not."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from runners.benchmarks.mcp_atlas import open_mcp_atlas
-from runners.benchmarks.mcp_atlas.specs import catalog, installed_version, servers_directory
+from runners.benchmarks.mcp_atlas.specs import servers_directory
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.experiment import GraderSpec
 from runners.sandboxes.protocol import SandboxLimits
+from tests.support.needs import require
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "real" / "mcpatlas"
 ROWS_FILES = ("rows_v1_format.csv", "rows_v2_format.csv", "offline_prompts.jsonl")
@@ -24,23 +24,14 @@ LIVE_TASKS = (
 @pytest.fixture(scope="session")
 def real_rows():
     """The folder of published rows."""
-    if not REAL.is_dir():
-        pytest.skip("the published MCP-Atlas rows (shared/real/mcpatlas) are not here")
+    require("published")
     return REAL
 
 
 @pytest.fixture(scope="session")
 def core_servers():
     """The folder of installed servers."""
-    if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
-    missing = [
-        spec.name
-        for spec in catalog().servers.values()
-        if spec.is_core and installed_version(spec, servers_directory()) is None
-    ]
-    if missing:
-        pytest.skip(f"MCP servers are not installed ({', '.join(missing)}); run `make mcp-servers`")
+    require("bubblewrap", "servers")
     return servers_directory()
 
 

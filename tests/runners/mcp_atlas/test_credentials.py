@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from runners.benchmarks.mcp_atlas.preflight import preflight
 from runners.benchmarks.mcp_atlas.specs import SERVERS_VARIABLE, catalog
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
+from tests.support.needs import needs
 
 KEY = "a-key-that-nobody-may-see"
 NAMES = [name for name, spec in catalog().servers.items() if credentials_of(spec)]
@@ -87,12 +87,9 @@ def test_a_key_makes_a_task_and_is_not_part_of_it(world, monkeypatch):
     assert len(digests) == 1
 
 
+@needs("bubblewrap", "node")
 def test_a_key_is_in_the_environment_of_its_server_only(world, monkeypatch):
     """Not on the command line, which every user of the machine can read, and not with servers that do not need it."""
-    if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
-    if shutil.which("node") is None:
-        pytest.skip("Node.js is not installed")
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
     plans = {
         name: server_plan(install(world, name), world / "servers", world / "data", 1, 1.0)
@@ -156,11 +153,10 @@ def connects(plan):
     return json.loads(done.stdout)
 
 
+@needs("bubblewrap")
 @pytest.mark.parametrize("has_network", [False, True])
 def test_the_network_is_there_only_where_it_was_given(tmp_path, has_network):
     """A confined process reaches a listener of this machine with it, and without it nothing."""
-    if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
     python = Path(sys.executable).resolve()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         probe = f"""

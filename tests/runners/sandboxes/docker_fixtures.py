@@ -9,9 +9,10 @@ from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.docker.images import Images
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.room import MemoryRoom
-from tests.support.docker import BASE_IMAGE, docker, engine_address, engine_problem
+from tests.support.docker import BASE_IMAGE, docker, engine_address
+from tests.support.needs import needs
 
-needs_engine = pytest.mark.skipif(engine_problem() is not None, reason=engine_problem() or "")
+needs_engine = needs("docker")
 
 
 @pytest.fixture(autouse=True)

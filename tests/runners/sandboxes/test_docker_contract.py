@@ -14,7 +14,7 @@ from tests.contracts import test_sandboxes as contract
 from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401
 from tests.support.docker import docker
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 LIMITS = contract.LIMITS
 _HOST = """
 import asyncio, os, signal

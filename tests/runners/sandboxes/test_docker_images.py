@@ -11,7 +11,6 @@ from tests.support.docker import BASE_IMAGE, docker
 from tests.support.image_registry import image_registry
 
 
-@pytest.mark.docker
 @needs_engine
 async def test_an_image_is_pulled_with_progress():
     """An image that the engine lacks is pulled, with a line at the start and at every tenth; then it is there."""
@@ -29,7 +28,6 @@ async def test_an_image_is_pulled_with_progress():
     assert all(line.startswith(f"pulling the image {name}") for line in lines)
 
 
-@pytest.mark.docker
 @needs_engine
 async def test_an_image_that_many_wait_for_is_pulled_once():
     """Trials of one task that open at the same time wait for one pull, and its progress is told once."""
@@ -46,7 +44,6 @@ async def test_an_image_that_many_wait_for_is_pulled_once():
     assert lines.count(f"pulling the image {name}") == 1
 
 
-@pytest.mark.docker
 @needs_engine
 async def test_an_image_that_is_there_is_not_pulled():
     """An image that the engine has needs no registry."""
@@ -56,7 +53,6 @@ async def test_an_image_that_is_there_is_not_pulled():
     assert lines == []
 
 
-@pytest.mark.docker
 @needs_engine
 @pytest.mark.parametrize(
     ("case", "kind", "is_retry_owed", "words"),

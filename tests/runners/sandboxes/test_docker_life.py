@@ -24,7 +24,7 @@ from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs
 from tests.support.docker import BASE_IMAGE, docker, private_engine
 from tests.support.image_registry import image_registry
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 LIMITS = SandboxLimits(memory_mb=128, processes=40)
 _KILLED_HOST = """
 import asyncio, os, signal

@@ -22,7 +22,7 @@ from tests.contracts.test_sandboxes import PROJECT, _command_lines
 from tests.runners.sandboxes.docker_fixtures import engine, needs_engine, nobody_else, own_names  # noqa: F401
 from tests.support.docker import BASE_IMAGE, docker
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 LIMITS = SandboxLimits(memory_mb=256, processes=100)
 _HOST = """
 import asyncio, os, signal

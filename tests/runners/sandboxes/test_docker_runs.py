@@ -4,14 +4,13 @@ import json
 from collections import defaultdict
 
 import anyio
-import pytest
 
 from recorder.reader import read_envelopes
 from runners.run import Reporter, prepare, run_experiment
 from tests.runners.sandboxes.docker_fixtures import engine, kill_first_attempt, needs_engine, own_names  # noqa: F401
 from tests.support.docker import BASE_IMAGE
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 
 
 def recorded(folder, sandbox, *, tasks=None):

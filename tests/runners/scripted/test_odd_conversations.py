@@ -82,7 +82,7 @@ _MESSAGES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(messages=st.lists(_MESSAGES, max_size=8), archetype=st.sampled_from(sorted(ARCHETYPES)), seed=st.integers(0, 9))
 async def test_any_conversation_gets_a_reply(messages, archetype, seed):
     """No order of messages, no broken arguments and no lost results raise an exception."""

@@ -20,7 +20,7 @@ from tests.runners.swebench_pro.acme import PERL, PYTHON, USER, task_of
 from tests.support.docker import BASE_IMAGE, docker, private_engine
 from tests.support.image_registry import image_registry
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 
 
 async def refusal(opened, acme, **options):

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 
 import anyio
 import msgspec
-import pytest
 
 from lhaw_record import main
 from recorder.blobs import load_blob
@@ -18,7 +17,7 @@ from runners.sandboxes.docker.room import MemoryRoom
 from tests.runners.sandboxes.docker_fixtures import needs_engine, nobody_else, own_names
 from tests.runners.swebench_pro.acme import MANY, MANY_FAIL_TO_PASS, MANY_PASS_TO_PASS, PERL, PYTHON, task_of
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 
 
 async def bash(environment, command):

@@ -17,6 +17,7 @@ from runners.benchmarks.swebench_pro.scripts import command_before_tests, files_
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
 from tests.runners.swebench_pro.test_instances import ROW
+from tests.support.needs import needs
 
 REAL = Path(__file__).parents[4] / "shared" / "real" / "swebenchpro"
 WHOLE = {
@@ -194,7 +195,7 @@ def test_the_prompt_keeps_the_solution_secret():
     assert "{work_dir}" in data_path("prompts", "swebench_pro.md").read_text()
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_real_tags_follow_the_rule():
     """The 27 published rows have the tags that the rule makes of their ids."""
     records = list(read_records(REAL / "rows_openlibrary_27.jsonl"))
@@ -204,7 +205,7 @@ def test_real_tags_follow_the_rule():
     assert all(instance.test_files for instance in instances)
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real benchmark data (shared/real) are not here")
+@needs("published")
 def test_real_lists_of_tests_leave_416_of_730_instances():
     """As checkpoints of tasks, more than two fail-to-pass tests are there in 416 of the largest run's 730 instances."""
     with gzip.open(REAL / "instance_tests.jsonl.gz", "rt", encoding="utf-8") as lines:

@@ -14,7 +14,7 @@ from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401
 from tests.runners.tac.images import PROMPT, TASK, make_folder
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 SETTINGS = EnvironmentSettings(sandbox=make_provider(), limits=SandboxLimits(memory_mb=256))
 
 

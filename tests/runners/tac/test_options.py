@@ -10,6 +10,7 @@ from runners.benchmarks.tac.options import read_options
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec, ModelSpec
 from tests.runners.tac.images import CHECKPOINTS, TASK, make_folder
+from tests.support.needs import needs
 
 REAL = Path(__file__).parents[4] / "shared" / "real" / "tac" / "tasks"
 OWN = {"image": "store:1", "health": "http://the-agent-company.com/status"}
@@ -149,7 +150,7 @@ def test_a_reference_that_cannot_be_read_is_named(tmp_path):
     assert benchmark(folder, **SHARED).reference(TASK) is None
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the published task folders are not here (../shared/real/tac)")
+@needs("published")
 def test_every_published_folder_can_run():
     """All 43 folders are tasks on a whole company, and those that need ownCloud only are LHAW's 33."""
     whole = benchmark(REAL, **SHARED)

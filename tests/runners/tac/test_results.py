@@ -9,6 +9,7 @@ from recorder.values import Checkpoint
 from runners.benchmarks.tac.results import grade_of
 from runners.benchmarks.tac.scoring import strategy_of
 from runners.errors import GraderError
+from tests.support.needs import needs
 
 REAL = Path(__file__).parents[4] / "shared" / "real" / "tac" / "eval_results"
 
@@ -71,7 +72,7 @@ def test_the_strategies_of_the_original(points, final, strategy):
     assert strategy_of(points, final) == strategy
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real result files are not here (../shared/real/tac)")
+@needs("published")
 def test_every_real_result_is_a_grade():
     """Each published result gives its own points and final score, explained by a strategy."""
     count = 0

@@ -23,7 +23,7 @@ from tests.runners.tac.images import (
 )
 from tests.support.docker import docker
 
-pytestmark = [pytest.mark.docker, needs_engine]
+pytestmark = needs_engine
 OWN = f"label=lhaw-record.pid={os.getpid()}"
 
 
