@@ -12,6 +12,7 @@ from recorder.progress import Progress
 from recorder.sharing.address import place_of, store_address
 from runners.model_options import redacted_keys
 from runners.paid_commands import say_failures, say_how_to_go_on
+from runners.unknown_costs import spent_words
 
 if TYPE_CHECKING:
     from generators.candidates import CandidateSettings
@@ -174,7 +175,7 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
     work = generation.work
     say(
         f"{place_of(options.store)}: {made} variants of {len(generation.sources)} tasks; {owed} extractions and "
-        f"rewritings left; {work.spent_usd:.4f} USD"
+        f"rewritings left; {spent_words(work.spent_usd, work.unpriced)}"
     )
     say_failures(work)
     if owed:

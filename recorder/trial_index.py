@@ -59,6 +59,7 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     budgets: tuple[OracleBudgetSet, ...]
     registered: frozenset[str]
     spent_usd: float
+    unpriced: int = 0
 
 
 def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
@@ -74,11 +75,13 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
     budgets: list[OracleBudgetSet] = []
     registered: set[str] = set()
     spent_usd = 0.0
+    unpriced = 0
     for envelope in sorted(events_of_types(snapshot, _INDEXED, experiment_id), key=in_recorded_order):
         event, trial_id, attempt = envelope.event, envelope.trial_id or "", envelope.attempt or 0
         if isinstance(event, TrialFinished | TrialFailed):
             last_attempt[trial_id] = max(attempt, last_attempt.get(trial_id, 0))
             spent_usd += event.cost_usd or 0.0
+            unpriced += event.cost_usd is None
         if isinstance(event, TrialFinished):
             if trial_id not in finished or rank(envelope) > finished[trial_id][0]:
                 ended = FinishedTrial(
@@ -100,6 +103,7 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
         budgets=tuple(budgets),
         registered=frozenset(registered),
         spent_usd=spent_usd,
+        unpriced=unpriced,
     )
 
 

@@ -172,11 +172,11 @@ class Variant(Value, frozen=True):
 
 
 class Usage(Value, frozen=True):
-    """Tokens and price of one or more model calls; an unknown price is None, never 0."""
+    """Tokens and price of one or more model calls; what nobody reported is None, never 0."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_input_tokens: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cached_input_tokens: int | None = 0
     cost_usd: float | None = None
 
 

@@ -19,6 +19,7 @@ from runners.benchmarks.protocol import ToolResult
 from runners.conversation import Message, ToolCall, ToolDefinition, insert_user_turn
 from runners.models.calls import ModelCaller
 from runners.recording import Recording
+from runners.unknown_costs import limit_not_kept
 
 MAX_IDLE_TURNS = 3
 SUBMIT = ToolDefinition(
@@ -131,9 +132,12 @@ class NativeAgent:
             return Ending(ended_by="turn_limit", final_answer="")
         if self._has_no_action_left():
             return Ending(ended_by="action_limit", final_answer="")
-        cost = self._caller.total_usage.cost_usd
-        if self._max_cost_usd is not None and cost is not None and cost >= self._max_cost_usd:
-            return Ending(ended_by="cost_limit", final_answer="")
+        if self._max_cost_usd is not None:
+            cost = self._caller.total_usage.cost_usd
+            if cost is None:
+                raise limit_not_kept(self._max_cost_usd)
+            if cost >= self._max_cost_usd:
+                return Ending(ended_by="cost_limit", final_answer="")
         return None
 
     def _has_no_action_left(self) -> bool:

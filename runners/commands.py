@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from recorder.output import FORMATS, print_rows, say
 from recorder.sharing.address import place_of, store_address
 from runners.arguments import port, positive
+from runners.unknown_costs import UNKNOWN_COST
 
 if TYPE_CHECKING:
     from runners.executors.protocol import Executor
@@ -154,7 +155,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, ex
 
     place = place_of(root)
     again = _again(options, place)
-    spent = spending(experiment, summary.spent_usd)
+    spent = spending(experiment, summary.spent_usd, summary.unpriced)
     say(f"{place}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
     for outcome in summary.failures[:5]:
         failure = outcome.failure
@@ -169,6 +170,10 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, ex
             "the cost limit has no room for another trial. Raise budget.max_cost_usd in "
             f"{options.experiment}, then:\n  {again}"
         )
+        return 1
+    if summary.outcome == "cost_unknown":
+        remedy = f"Remove it from {options.experiment}, then:\n  {again}"
+        say(f"budget.max_cost_usd cannot be kept: {UNKNOWN_COST}. {remedy}")
         return 1
     owed = [each for each in summary.failures if each.failure and each.failure.is_retry_owed]
     if summary.left and summary.failures and not owed:

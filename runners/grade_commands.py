@@ -11,6 +11,7 @@ from runners.arguments import positive
 from runners.judge_commands import writable
 from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys
 from runners.paid_commands import say_failures, say_how_to_go_on
+from runners.unknown_costs import spent_words
 
 if TYPE_CHECKING:
     from runners.regrading.judged import JudgedRegrading
@@ -130,7 +131,7 @@ def _conclude(regrading: "JudgedRegrading", options: argparse.Namespace) -> int:
     left = regrading.ledger.total["left"]
     say(
         f"{place_of(options.store)}: {left} trials left, with {regrading.claims_left} claims; "
-        f"{regrading.work.spent_usd:.4f} USD"
+        f"{spent_words(regrading.work.spent_usd, regrading.work.unpriced)}"
     )
     say_failures(regrading.work)
     if left:

@@ -10,6 +10,7 @@ from recorder.sharing.address import place_of, store_address
 from runners.arguments import positive
 from runners.model_options import add_model_options, model_parameters, named_model, redacted_keys
 from runners.paid_commands import say_failures, say_how_to_go_on
+from runners.unknown_costs import spent_words
 
 if TYPE_CHECKING:
     from recorder.store import Store
@@ -121,7 +122,7 @@ def _conclude(driver: "Driver", options: argparse.Namespace) -> int:
     """Say how it ended and how to go on."""
     say(
         f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; "
-        f"{driver.work.spent_usd:.4f} USD"
+        f"{spent_words(driver.work.spent_usd, driver.work.unpriced)}"
     )
     say_failures(driver.work)
     return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0

@@ -64,10 +64,10 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
         if (options.price)
         else None
     )
-    if options.max_cost_usd is not None and price is None and None in price_of(name):
+    if options.max_cost_usd is not None and price is None and price_of(name, options.api_base) is None:
         raise ExperimentError(
             f"--max-cost-usd limits the cost, but the price of {name} is unknown; add --price IN OUT, in USD "
-            "for a million tokens"
+            "for a million tokens (0 0 where it is free)"
         )
     return LitellmModel(name, api_base=options.api_base, api_key=key, price=price)
 

@@ -2,6 +2,7 @@
 
 from recorder.output import say
 from runners.paid_work import PaidWork
+from runners.unknown_costs import UNKNOWN_COST
 
 
 def say_failures(work: PaidWork) -> None:
@@ -23,5 +24,7 @@ def say_how_to_go_on(work: PaidWork, another: str) -> int:
     again = "the same command goes on"
     if work.stop_reason == "cost_limit":
         again = f"the cost limit has no room for another {another}; raise --max-cost-usd, and {again}"
+    if work.stop_reason == "cost_unknown":
+        again = f"--max-cost-usd cannot be kept: {UNKNOWN_COST}; leave the limit out, and {again}"
     say(again)
     return 130 if work.stop_reason == "interrupted" else 1

@@ -20,7 +20,8 @@ class PaidWork:
 
     With a limit, a job begins only where the money reaches for it and for those running, at the price of the most
     expensive one of its kind so far. Until one has cost something, they go one by one. A job that has begun is never
-    ended for its price, so the limit can be passed by what one job costs more than any before it.
+    ended for its price, so the limit can be passed by what one job costs more than any before it. A limit stops the
+    pool at the first job whose price nobody knows.
 
     Args:
         concurrency: How many jobs run at a time.
@@ -42,8 +43,10 @@ class PaidWork:
         self.running = 0
         self.done = 0
         self.spent_usd = 0.0
+        self.unpriced = 0
+        """How many jobs cost what nobody knows; they are not in ``spent_usd``."""
         self.stop_reason: str | None = None
-        """Why no more jobs begin: ``interrupted``, ``cost_limit``, ``failed``, or what :meth:`stop` was given."""
+        """Why no more jobs begin: ``interrupted``, ``cost_limit``, ``cost_unknown``, ``failed`` or another reason."""
         self.failures: list[str] = []
 
     def stop(self, reason: str = "interrupted") -> bool:
@@ -95,10 +98,15 @@ class PaidWork:
     async def _do(self, job: Job, kind: str) -> None:
         self.running += 1
         try:
-            cost_usd = await job() or 0.0
+            paid_usd = await job()
         finally:
             self.running -= 1
         self.done += 1
+        if paid_usd is None:
+            self.unpriced += 1
+            if self._max_cost_usd is not None:
+                self.stop("cost_unknown")
+        cost_usd = paid_usd or 0.0
         self.spent_usd += cost_usd
         self._largest_cost_usd[kind] = max(self._largest_cost_usd.get(kind, 0.0), cost_usd)
         self._on_change(self)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from recorder.trial_index import TrialIndex
-from runners.experiment import AgentSpec, Experiment
+from runners.experiment import AgentSpec, Experiment, ModelSpec
 from runners.plan import Plan, PlannedTrial
 
 _COLUMNS = ("agent", "model", "condition", "trials", "finished", "to_run", "failed_before", "expected_cost_usd")
@@ -98,22 +98,12 @@ def _expected_per_trial(agent: AgentSpec, plan: Plan, index: TrialIndex) -> floa
     return None if prices is None else (ASSUMED_INPUT_TOKENS * prices[0] + ASSUMED_OUTPUT_TOKENS * prices[1]) / 1e6
 
 
-def unpriced_agent(experiment: Experiment) -> AgentSpec | None:
-    """Return an agent whose cost a limit of the file could not bound, because nobody knows its price."""
-    budget = experiment.budget
-    if budget.max_cost_usd is None and budget.max_cost_usd_per_trial is None:
-        return None
-    real = [agent for agent in experiment.agents if not agent.model.startswith("scripted/")]
-    return next((agent for agent in real if list_prices(agent) is None), None)
-
-
-def list_prices(agent: AgentSpec) -> tuple[float, float] | None:
-    """Return the prices of an agent's model in USD per million input and output tokens; None if unknown."""
-    if agent.model.startswith("scripted/"):
+def list_prices(spec: AgentSpec | ModelSpec) -> tuple[float, float] | None:
+    """Return the prices of a model in USD per million input and output tokens; None if unknown."""
+    if spec.model.startswith("scripted/"):
         return None  # known only from what its trials report
-    if agent.price is not None:
-        return agent.price.input_usd_per_million_tokens, agent.price.output_usd_per_million_tokens
+    if spec.price is not None:
+        return spec.price.input_usd_per_million_tokens, spec.price.output_usd_per_million_tokens
     from runners.models.prices import price_of
 
-    found = price_of(agent.model)
-    return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
+    return price_of(spec.model, spec.api_base)

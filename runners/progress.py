@@ -104,7 +104,7 @@ def _line(scheduler: Scheduler, seconds: float) -> str:
     return (
         f"{seconds:5.0f} s  {counts['finished']}/{len(scheduler.planned)} finished, {counts['running']} running, "
         f"{counts['blocked']} wait for full trials, {counts['failed']} failed, "
-        f"{spending(scheduler.experiment, scheduler.spent_usd)}"
+        f"{spending(scheduler.experiment, scheduler.spent_usd, scheduler.unpriced)}"
     )
 
 

@@ -35,7 +35,11 @@ class Before(msgspec.Struct, frozen=True):
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended. Outcome: completed, interrupted, cost_limit or failed (some trials could not be finished)."""
+    """How a run ended.
+
+    Outcome: completed, interrupted, cost_limit, cost_unknown (a limit that cannot be kept) or failed (some trials could
+    not be finished). ``unpriced`` attempts cost what nobody knows; they are not in ``spent_usd``.
+    """
 
     outcome: str
     finished: int
@@ -44,6 +48,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     left: int
     spent_usd: float
     failures: tuple[TrialOutcome, ...]
+    unpriced: int = 0
 
 
 class Scheduler:
@@ -103,6 +108,7 @@ class Scheduler:
         self.finished = {trial_id: found for trial_id, found in index.finished.items() if trial_id in self._trials}
         self.finished_before = len(self.finished)
         self.spent_usd = index.spent_usd
+        self.unpriced = index.unpriced
 
     @property
     def experiment(self) -> Experiment:
@@ -186,9 +192,7 @@ class Scheduler:
         self._attempts_here[trial.trial_id] += 1
         self._tries[trial.trial_id] += 1
         outcome = await self._runner.run(trial, attempt, self._budgets.get(trial.unit))
-        cost = outcome.cost_usd or 0.0
-        self.spent_usd += cost
-        self._largest_cost_usd = max(self._largest_cost_usd, cost)
+        self._pay(outcome)
         is_repeated = False
         if outcome.is_valid:
             self.finished[trial.trial_id] = FinishedTrial(
@@ -205,6 +209,16 @@ class Scheduler:
             self._queue(trial)
         self._on_change(self)
         self._wake.set()
+
+    def _pay(self, outcome: TrialOutcome) -> None:
+        """Count what an attempt cost; where nobody knows that, no limit of the whole can be kept any more."""
+        cost = outcome.cost_usd or 0.0
+        self.spent_usd += cost
+        self._largest_cost_usd = max(self._largest_cost_usd, cost)
+        self.unpriced += outcome.cost_usd is None
+        was_lost = outcome.failure is not None and outcome.failure.boundary == "recorder"
+        if outcome.cost_usd is None and self._experiment.budget.max_cost_usd is not None and not was_lost:
+            self.stop("cost_unknown")
 
     def _queue(self, trial: PlannedTrial) -> None:
         if trial.inject_percent is not None and trial.unit not in self._budgets:
@@ -251,6 +265,7 @@ class Scheduler:
             left=left,
             spent_usd=self.spent_usd,
             failures=tuple(self._given_up.values()),
+            unpriced=self.unpriced,
         )
 
 

@@ -13,6 +13,7 @@ from runners.models.calls import ModelCaller
 from runners.models.protocol import Model
 from runners.models.retry import RetryPolicy
 from runners.plan import DEFAULT_PARAMETERS, PlannedTrial
+from runners.plan_table import list_prices
 from runners.prompts import Prompts
 from runners.recording import Recording
 from runners.users.protocol import AskModel, UserKnowledge, UserSimulator
@@ -190,6 +191,15 @@ def check_scripted_names(experiment: Experiment) -> None:
 def missing_keys(experiment: Experiment) -> list[str]:
     """Return what the file's models lack to be reached, one sentence each, before anything is run or paid for."""
     return [sentence for key, spec in _specs(experiment) for sentence in _missing(key, spec)]
+
+
+def unpriced_models(experiment: Experiment) -> list[tuple[str, str]]:
+    """Return the real models of a file whose price nobody knows, each with its key."""
+    return [
+        (key, spec.model)
+        for key, spec in _specs(experiment)
+        if not spec.model.startswith(SCRIPTED) and list_prices(spec) is None
+    ]
 
 
 def _specs(experiment: Experiment) -> list[tuple[str, AgentSpec | ModelSpec]]:

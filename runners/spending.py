@@ -1,13 +1,20 @@
 """What is said of money: scripted models have an invented price, and that is never shown as money spent."""
 
 from runners.experiment import AgentSpec, Experiment, ModelSpec
+from runners.unknown_costs import spent_words
 
 SCRIPTED = "scripted/"
 
 
-def spending(experiment: Experiment, spent_usd: float) -> str:
-    """Return a cost in words; what scripted models cost in it is named as invented."""
-    amount = f"{spent_usd:.4f} USD"
+def spending(experiment: Experiment, spent_usd: float, unpriced: int = 0) -> str:
+    """Return a cost in words; what scripted models cost in it is named as invented.
+
+    Args:
+        experiment: Whose models they are.
+        spent_usd: The sum of what is known.
+        unpriced: How many parts of it nobody knows.
+    """
+    amount = spent_words(spent_usd, unpriced)
     are_scripted = {spec.model.startswith(SCRIPTED) for spec in _models(experiment)}
     if True not in are_scripted:
         return amount

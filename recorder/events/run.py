@@ -27,7 +27,7 @@ class RunStarted(Event, frozen=True, tag="run_started"):
 
 
 class RunFinished(Event, frozen=True, tag="run_finished"):
-    """A run ended. Outcome: completed, interrupted, cost_limit or failed."""
+    """A run ended. Outcome: completed, interrupted, cost_limit, cost_unknown or failed."""
 
     run_id: str
     outcome: str

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from recorder.output import FORMATS, print_rows, say
 from recorder.sharing.address import store_address
 from runners.arguments import port
+from runners.unknown_costs import spent_words
 
 if TYPE_CHECKING:
     from runners.daemon.messages import Detail, Overview
@@ -158,7 +159,8 @@ def _print_json(detail: "Detail") -> None:
 def _tell(each: "Overview") -> None:
     """Say on standard error how an experiment stands."""
     trials = "not planned yet" if each.planned is None else f"{each.finished} of {each.planned} trials finished"
-    words = f"{each.name}: {each.state.replace('_', ' ')}, {trials}, {each.running} running, {each.spent_usd:.4f} USD"
+    spent = spent_words(each.spent_usd, each.unpriced)
+    words = f"{each.name}: {each.state.replace('_', ' ')}, {trials}, {each.running} running, {spent}"
     say(words + (f"\n  {each.problem}" if each.problem else ""))
 
 

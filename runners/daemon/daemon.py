@@ -233,6 +233,7 @@ class Daemon:
             given_up=len(given_up),
             concurrency=entry.concurrency or (experiment.concurrency if experiment else 0),
             spent_usd=tally.spent_usd,
+            unpriced=tally.unpriced,
             max_cost_usd=experiment.budget.max_cost_usd if experiment else None,
             left_s=live.left_s if live else None,
             failures=dict(tally.failures),

@@ -74,8 +74,8 @@ class Overview(Message, frozen=True):
     """One experiment at a glance.
 
     ``planned`` and ``finished`` count trials and are null until its file was planned by this daemon. ``spent_usd`` is
-    the known cost of every attempt ever. ``left_s`` is how long the rest takes at the pace of the live run, in seconds.
-    ``problem`` says why it cannot run now.
+    the known cost of every attempt ever; ``unpriced`` attempts cost what nobody knows. ``left_s`` is how long the rest
+    takes at the pace of the live run, in seconds. ``problem`` says why it cannot run now.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Overview(Message, frozen=True):
     submitted_at_us: int
     submitted_by: str
     problem: str | None = None
+    unpriced: int = 0
 
 
 class Detail(Message, frozen=True):

@@ -95,7 +95,7 @@ async def resume(daemon: Daemon, name: str, by: str) -> Detail:
         if entry.state != "paused" and name not in daemon.problems:
             remedy = {
                 "failed": f"'lhaw-record requeue {name}' tries its failed trials again",
-                "cost_limit": "raise budget.max_cost_usd in its file and submit it again",
+                "cost_limit": "raise budget.max_cost_usd in its file, or remove it, and submit it again",
                 "cancelled": "submit it again",
             }
             raise _conflict(daemon, name, remedy.get(entry.state, "there is nothing to resume"))

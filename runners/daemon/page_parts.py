@@ -6,7 +6,7 @@ from html import escape
 
 from runners.daemon.messages import MOST_AT_A_TIME, Cell, DaemonFacts, Detail, LiveTrial, Overview
 
-_WORDS = {"cost_limit": "cost limit reached"}
+_WORDS = {"cost_limit": "stopped by its cost limit"}
 _EMPTY = "<p>Nothing was submitted yet. Submit an experiment file with <code>lhaw-record submit FILE</code>.</p>"
 _ORDERS = {
     "running": ("pause", "cancel"),
@@ -123,7 +123,10 @@ def _progress(each: Overview) -> str:
 
 
 def _cost(each: Overview) -> str:
-    return f"{each.spent_usd:.4f}" + ("" if each.max_cost_usd is None else f" of {each.max_cost_usd:g}")
+    limit = "" if each.max_cost_usd is None else f" of {each.max_cost_usd:g}"
+    if not each.unpriced:
+        return f"{each.spent_usd:.4f}{limit}"
+    return (f"{each.spent_usd:.4f} and {each.unpriced:,} unknown" if each.spent_usd else "unknown") + limit
 
 
 def _failure_words(each: Overview) -> str:

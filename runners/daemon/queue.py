@@ -39,6 +39,7 @@ _STATE_OF_OUTCOME: dict[str | None, State] = {
     "completed": "finished",
     "failed": "failed",
     "cost_limit": "cost_limit",
+    "cost_unknown": "cost_limit",
 }
 
 
@@ -86,11 +87,17 @@ class Tally(msgspec.Struct, kw_only=True):
     """What the attempts of an experiment cost and at which boundaries they failed, whoever ran them."""
 
     spent_usd: float = 0.0
+    unpriced: int = 0
     failures: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def pay(self, cost_usd: float | None) -> None:
+        """Count what an attempt cost, or that nobody knows it."""
+        self.spent_usd += cost_usd or 0.0
+        self.unpriced += cost_usd is None
 
     def add(self, failed: TrialFailed) -> None:
         """Count a failed attempt; what somebody stopped did not fail."""
-        self.spent_usd += failed.cost_usd or 0.0
+        self.pay(failed.cost_usd)
         if not _is_interruption(failed):
             self.failures[failed.boundary or "unknown"] += 1
 
@@ -115,7 +122,7 @@ class Queue:
             self.entries[experiment] = Entry(submitted=event, submitted_at_us=at_us)
             return
         if isinstance(event, TrialFinished):
-            self.tally(experiment).spent_usd += event.cost_usd or 0.0
+            self.tally(experiment).pay(event.cost_usd)
         elif isinstance(event, TrialFailed):
             self.tally(experiment).add(event)
         entry = self.entries.get(experiment)
@@ -130,7 +137,7 @@ class Queue:
                 experiment, msgspec.structs.replace(outcome.failure, cost_usd=outcome.cost_usd), trial_id=trial_id
             )
             return
-        self.tally(experiment).spent_usd += outcome.cost_usd or 0.0
+        self.tally(experiment).pay(outcome.cost_usd)
         entry = self.entries.get(experiment)
         if entry is not None:
             _succeed(entry, trial_id)

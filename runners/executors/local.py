@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
+import msgspec
 
 from recorder.recorder import Recorder
 from recorder.redaction import Redactor, secrets_of
@@ -15,11 +16,10 @@ from runners.benchmarks.protocol import Benchmark, EnvironmentSettings, HasSecre
 from runners.errors import ExperimentError
 from runners.experiment import Experiment
 from runners.external.planning import check_versions
-from runners.plan_table import unpriced_agent
 from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 from runners.sandboxes.select import bubblewrap_problem, provider
-from runners.services import SCRIPTED, Services, keys_of, missing_keys
+from runners.services import SCRIPTED, Services, keys_of, missing_keys, unpriced_models
 from runners.trial import TrialRunner
 
 if TYPE_CHECKING:
@@ -88,13 +88,16 @@ def check_prices(experiment: Experiment) -> None:
     """Refuse a cost limit that nobody could keep.
 
     Raises:
-        ExperimentError: There is one, and the price of an agent's model is unknown.
+        ExperimentError: There is one, and the price of a model of the file is unknown.
     """
-    unpriced = unpriced_agent(experiment)
-    if unpriced:
+    limits = msgspec.structs.asdict(experiment.budget)
+    limited = [name for name, limit in limits.items() if limit is not None]
+    unpriced = unpriced_models(experiment)
+    if limited and unpriced:
+        key, model = unpriced[0]
         raise ExperimentError(
-            f"[budget] limits the cost, but the price of {unpriced.model} is unknown; add to the agent "
-            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... }"
+            f"key 'budget.{limited[0]}' limits the cost, but the price of {model} is unknown; set '{key}.price': "
+            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... } (0 where it is free)"
         )
 
 

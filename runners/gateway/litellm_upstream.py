@@ -18,6 +18,7 @@ from runners.gateway.wires.protocol import Body, Wire, WireRequest
 from runners.models.litellm_library import load_litellm, provider_of
 from runners.models.litellm_model import LitellmModel
 from runners.models.litellm_names import OPENAI_COMPATIBLE, unsupported_parameters
+from runners.models.litellm_replies import listed_cost_usd
 from runners.models.prices import cost_usd
 from runners.models.protocol import ModelError, token_count
 from runners.models.wire import tool_to_wire
@@ -125,15 +126,10 @@ class LitellmUpstream:
 
     def _cost_usd(self, usage: Usage, body: Body, from_litellm: float | None) -> float | None:
         if self._model.price is not None:
-            return cost_usd(
-                self._model.price,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cached_input_tokens=usage.cached_input_tokens,
-            )
-        if from_litellm is not None:
-            return from_litellm
-        return _bundled_cost_usd(self.name, usage, body)
+            return cost_usd(self._model.price, usage)
+        if from_litellm is None:
+            from_litellm = _bundled_cost_usd(self.name, usage, body)
+        return listed_cost_usd(from_litellm, usage, self.name, self._model.api_base)
 
 
 def _bundled_cost_usd(name: str, usage: Usage, body: Body) -> float | None:
@@ -143,10 +139,10 @@ def _bundled_cost_usd(name: str, usage: Usage, body: Body) -> float | None:
     try:
         costs = litellm_library().cost_per_token(
             model=name,
-            prompt_tokens=usage.input_tokens,
-            completion_tokens=usage.output_tokens,
-            cache_read_input_tokens=usage.cached_input_tokens,
-            cache_creation_input_tokens=token_count((body.get("usage") or {}).get("cache_creation_input_tokens")),
+            prompt_tokens=usage.input_tokens or 0,
+            completion_tokens=usage.output_tokens or 0,
+            cache_read_input_tokens=usage.cached_input_tokens or 0,
+            cache_creation_input_tokens=token_count((body.get("usage") or {}).get("cache_creation_input_tokens")) or 0,
         )
     except Exception:  # noqa: BLE001  litellm raises a different class for each way of not knowing a name
         return None

@@ -25,6 +25,7 @@ from runners.gateway.wires.protocol import Body, Wire, WireRequest
 from runners.models.calls import add_usage, failed, responded
 from runners.models.protocol import ModelError
 from runners.recording import Recording
+from runners.unknown_costs import limit_not_kept
 
 CLIENT_GONE = "client_gone"
 """The error kind of a call whose client did not wait for the reply."""
@@ -231,6 +232,10 @@ class TrialSession:
             self.limit_reached, what = "turn_limit", f"its {limits.max_turns} replies"
         elif limits.max_actions is not None and action_count >= limits.max_actions:
             self.limit_reached, what = "action_limit", f"its {limits.max_actions} actions"
+        elif limits.max_cost_usd is not None and cost_usd is None:
+            self.failure = self.failure or limit_not_kept(limits.max_cost_usd)
+            self._on_over()
+            raise Refusal(str(self.failure), status=403, kind="unknown_cost")
         elif limits.max_cost_usd is not None and cost_usd is not None and cost_usd >= limits.max_cost_usd:
             self.limit_reached, what = "cost_limit", f"what it may cost, {limits.max_cost_usd:g} USD"
         if self.limit_reached is not None:

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import anyio
 
@@ -21,6 +21,7 @@ from runners.models.retry import RetryPolicy, delay_before_retry_s
 from runners.models.wire import tool_to_wire
 from runners.recording import Recording
 
+Number = TypeVar("Number", int, float)
 FINAL_KINDS = frozenset({"authentication", "bad_request", "context_window"})  # a new attempt would end the same way
 
 
@@ -239,14 +240,17 @@ def failed(call_id: str, role: Role, error: ModelError, *, latency_ms: float, is
 
 
 def add_usage(left: Usage, right: Usage) -> Usage:
-    """Return the sum of two usages; an unknown price makes the sum unknown."""
-    is_known = left.cost_usd is not None and right.cost_usd is not None
+    """Return the sum of two usages; a part that is unknown makes its sum unknown."""
     return Usage(
-        input_tokens=left.input_tokens + right.input_tokens,
-        output_tokens=left.output_tokens + right.output_tokens,
-        cached_input_tokens=left.cached_input_tokens + right.cached_input_tokens,
-        cost_usd=(left.cost_usd or 0.0) + (right.cost_usd or 0.0) if is_known else None,
+        input_tokens=_sum(left.input_tokens, right.input_tokens),
+        output_tokens=_sum(left.output_tokens, right.output_tokens),
+        cached_input_tokens=_sum(left.cached_input_tokens, right.cached_input_tokens),
+        cost_usd=_sum(left.cost_usd, right.cost_usd),
     )
+
+
+def _sum(left: Number | None, right: Number | None) -> Number | None:
+    return None if left is None or right is None else left + right
 
 
 async def _parameters_json(model: Model, parameters: Mapping[str, Any]) -> str:

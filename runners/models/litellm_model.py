@@ -39,7 +39,7 @@ class LitellmModel:
     ) -> None:
         self.name = name
         self.price = price
-        self._api_base = api_base
+        self.api_base = api_base
         self._api_key = api_key
         self._dropped: dict[bytes, tuple[str, ...]] = {}
 
@@ -55,7 +55,13 @@ class LitellmModel:
             # litellm's own limit is one of silence between two bytes; ours is one of the whole request.
             with anyio.fail_after(request.timeout_s):
                 response = await litellm.acompletion(**arguments)
-            return to_reply(response, model=self.name, conversation=request.messages, price=self.price)
+            return to_reply(
+                response,
+                model=self.name,
+                conversation=request.messages,
+                price=self.price,
+                api_base=self.api_base,
+            )
         except ModelError:
             raise
         except TimeoutError as error:
@@ -70,15 +76,15 @@ class LitellmModel:
     @property
     def qualified_name(self) -> str:
         """The name with its provider, as litellm wants it."""
-        return qualified_name(self.name, self._api_base)
+        return qualified_name(self.name, self.api_base)
 
     def access(self, timeout_s: float) -> dict[str, Any]:
         """Return the arguments of litellm's calls that say where the model is and how long to wait for it."""
         qualified = self.qualified_name
         access: dict[str, Any] = {"model": qualified, "timeout": timeout_s, "num_retries": 0, "max_retries": 0}
-        if self._api_base is not None:
-            access["api_base"] = self._api_base
-        is_own_server = self._api_base is not None and qualified.startswith(f"{OPENAI_COMPATIBLE}/")
+        if self.api_base is not None:
+            access["api_base"] = self.api_base
+        is_own_server = self.api_base is not None and qualified.startswith(f"{OPENAI_COMPATIBLE}/")
         api_key = self._api_key or (_NO_KEY if is_own_server else None)
         return {**access, **({"api_key": api_key} if api_key is not None else {})}
 

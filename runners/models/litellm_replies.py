@@ -8,21 +8,29 @@ import msgspec
 
 from recorder.values import Usage
 from runners.conversation import Message, ToolCall
-from runners.models.prices import Price, cost_usd
-from runners.models.protocol import ModelError, ModelReply, token_count
+from runners.models.prices import Price, cost_usd, price_of
+from runners.models.protocol import ModelError, ModelReply, reported_usage, token_count
 
 # litellm invents a random UUID for an id that the server left out; kept, equal runs would record unequal events.
 _INVENTED_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
-def to_reply(response: Any, *, model: str, conversation: Sequence[Message], price: Price | None) -> ModelReply:
+def to_reply(
+    response: Any,
+    *,
+    model: str,
+    conversation: Sequence[Message],
+    price: Price | None,
+    api_base: str | None = None,
+) -> ModelReply:
     """Return the reply in a response.
 
     Args:
         response: litellm's ModelResponse.
-        model: The model's name, for messages.
+        model: The model's name, for messages and for its price.
         conversation: The request's messages: ids that occur there are taken.
         price: The price given by the user; without it litellm's cost, None where it knows none.
+        api_base: The address of the server, where the user gave one.
 
     Raises:
         ModelError: The response has no choice, no message or a tool call without a name (malformed_reply).
@@ -34,14 +42,18 @@ def to_reply(response: Any, *, model: str, conversation: Sequence[Message], pric
     if message is None:
         raise _malformed(model, "the first choice has no message")
     calls = [_tool_call(call, model=model) for call in message.tool_calls or ()]
+    turn = Message(
+        role="assistant",
+        content=_unicode(message.content or ""),
+        tool_calls=with_distinct_ids(calls, conversation),
+    )
+    usage = _tokens(response, turn)
+    from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
+    cost = cost_usd(price, usage) if price else listed_cost_usd(from_litellm, usage, model, api_base)
     return ModelReply(
-        message=Message(
-            role="assistant",
-            content=_unicode(message.content or ""),
-            tool_calls=with_distinct_ids(calls, conversation),
-        ),
+        message=turn,
         finish_reason=str(choice.finish_reason or "stop"),
-        usage=_usage(response, price),
+        usage=msgspec.structs.replace(usage, cost_usd=cost),
         served_model=response.model or None,
     )
 
@@ -84,23 +96,21 @@ def _unicode(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _usage(response: Any, price: Price | None) -> Usage:
+def listed_cost_usd(from_litellm: float | None, usage: Usage, model: str, api_base: str | None) -> float | None:
+    """Return the cost that litellm computed, or None where it had no tokens or no price to compute it from."""
+    if usage.input_tokens is None or usage.output_tokens is None or price_of(model, api_base) is None:
+        return None
+    return from_litellm
+
+
+def _tokens(response: Any, message: Message) -> Usage:
     reported = getattr(response, "usage", None)
     details = getattr(reported, "prompt_tokens_details", None)
-    input_tokens = token_count(getattr(reported, "prompt_tokens", None))
-    output_tokens = token_count(getattr(reported, "completion_tokens", None))
-    cached_input_tokens = token_count(getattr(details, "cached_tokens", None))
-    if price is None:
-        cost = response._hidden_params.get("response_cost")  # litellm's documented place for it
-    else:
-        cost = cost_usd(
-            price, input_tokens=input_tokens, output_tokens=output_tokens, cached_input_tokens=cached_input_tokens
-        )
-    return Usage(
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        cached_input_tokens=cached_input_tokens,
-        cost_usd=cost,
+    return reported_usage(
+        token_count(getattr(reported, "prompt_tokens", None)),
+        token_count(getattr(reported, "completion_tokens", None)),
+        token_count(getattr(details, "cached_tokens", None)),
+        message,
     )
 
 

@@ -56,10 +56,24 @@ class ModelError(Exception):
         self.retry_after_s = retry_after_s
 
 
-def token_count(value: Any) -> int:
-    """Return a number of tokens as a server reports it; what is absent, or no such number, is 0."""
+def token_count(value: Any) -> int | None:
+    """Return a number of tokens as a server reports it; None for what is absent, or no such number."""
     is_number = isinstance(value, int | float) and 0 <= value <= _MOST_TOKENS
-    return int(value) if is_number else 0
+    return int(value) if is_number else None
+
+
+def reported_usage(input_tokens: int | None, output_tokens: int | None, cached: int | None, message: Message) -> Usage:
+    """Return the tokens of a reply, without a price.
+
+    No request has 0 tokens, and no reply that says something: libraries between the server and us write zeros where a
+    server reports nothing.
+    """
+    said_something = bool(message.content or message.tool_calls)
+    if not input_tokens:
+        return Usage(input_tokens=None, output_tokens=output_tokens or None, cached_input_tokens=None)
+    if said_something:
+        output_tokens = output_tokens or None
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens, cached_input_tokens=cached or 0)
 
 
 class Model(Protocol):

@@ -84,9 +84,9 @@ class ThreadMemory:
         responded = found[self._given[digest]]
         self._given[digest] += 1
         usage = Usage(
-            input_tokens=responded.input_tokens or 0,
-            output_tokens=responded.output_tokens or 0,
-            cached_input_tokens=responded.cached_input_tokens or 0,
+            input_tokens=responded.input_tokens,
+            output_tokens=responded.output_tokens,
+            cached_input_tokens=responded.cached_input_tokens,
             cost_usd=responded.cost_usd,
         )
         reply = ModelReply(

@@ -10,6 +10,7 @@ import pytest
 from recorder.errors import RecordingFailed
 from runners.errors import ModelBoundaryError
 from runners.paid_work import PaidWork
+from runners.unknown_costs import spent_words
 
 
 class Jobs:
@@ -147,3 +148,14 @@ async def test_the_first_interrupt_lets_running_jobs_end():
     assert (ended, work.stop_reason, work.spent_usd) == (["first"], "interrupted", 1.0)
     assert await again.run([interrupted_twice, interrupted]) == 1
     assert (again.done, again.running, again.stop_reason) == (0, 0, "interrupted")
+
+
+async def test_a_limit_stops_the_pool_at_the_first_unknown_price():
+    """With a limit, no job begins after one of unknown price; without one they all do, and are counted."""
+    jobs = Jobs(1.0, None, 1.0)
+    work = PaidWork(concurrency=1, max_cost_usd=5.0)
+    assert await work.run(jobs) == 1
+    assert (jobs.begun, work.stop_reason, work.unpriced) == ([0, 1], "cost_unknown", 1)
+    work = PaidWork(concurrency=1)
+    assert await work.run(Jobs(1.0, None, 1.0)) == 0
+    assert spent_words(work.spent_usd, work.unpriced) == "2.0000 USD, and unknown costs of 1 more"

@@ -11,6 +11,7 @@ from runners.experiment import BudgetSpec, RetrySpec
 from runners.plan import budgets_of, make_plan
 from runners.prompts import Prompts
 from runners.scheduler import Before, Scheduler
+from runners.unknown_costs import spent_words
 from tests.support.canned_model import MemoryRecording
 from tests.support.toy_plan import EMPTY, ListedBenchmark, PretendingRunner, experiment
 
@@ -201,3 +202,14 @@ async def test_attempts_of_an_earlier_run_count():
     before = Before(attempts={trial.trial_id: 2 for trial in every})
     scheduler, _ = await run(described, runner, before=before)
     assert len(runner.attempts) == len(every) == scheduler.summary().failed
+
+
+async def test_a_limit_stops_the_run_at_the_first_unknown_cost():
+    """Without a limit the run goes on and says how many costs are unknown; with one it stops, for it cannot be kept."""
+    free = PretendingRunner(cost_usd=None)
+    scheduler, _ = await run(experiment(concurrency=1), free)
+    assert (scheduler.summary().outcome, scheduler.summary().unpriced) == ("completed", len(free.attempts))
+    assert spent_words(scheduler.spent_usd, scheduler.unpriced) == "cost unknown"
+    limited = PretendingRunner(cost_usd=None)
+    scheduler, _ = await run(experiment(concurrency=1, budget=BudgetSpec(max_cost_usd=10.0)), limited)
+    assert (scheduler.summary().outcome, len(limited.attempts)) == ("cost_unknown", 1)

@@ -42,8 +42,8 @@ class HandlerModel:
         answer = self._handler(body)
         text = await answer if inspect.isawaitable(answer) else answer
         usage = Usage(
-            input_tokens=sum(len(message.content) for message in request.messages) // _CHARACTERS_PER_TOKEN,
-            output_tokens=len(text) // _CHARACTERS_PER_TOKEN,
+            input_tokens=1 + sum(len(message.content) for message in request.messages) // _CHARACTERS_PER_TOKEN,
+            output_tokens=1 + len(text) // _CHARACTERS_PER_TOKEN,
         )
         return ModelReply(message=Message(role="assistant", content=text), finish_reason="stop", usage=usage)
 

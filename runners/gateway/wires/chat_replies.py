@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from recorder.values import Usage
 from runners.conversation import Message, ToolCall
 from runners.gateway.wires.chat_requests import read_call
 from runners.gateway.wires.common import event, fields, input_of, malformed, object_in, openai_error, text_of
 from runners.gateway.wires.protocol import Body, WireRequest
-from runners.models.protocol import ModelReply, token_count
+from runners.models.protocol import ModelReply, reported_usage, token_count
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"
@@ -30,17 +29,19 @@ def read(body: Body) -> ModelReply:
         raise malformed("a tool call has no name")
     usage = body.get("usage") or {}
     details = usage.get("prompt_tokens_details") or {}
+    message = Message(
+        role="assistant",
+        content=text_of(wire.get("content"), "") or str(wire.get("refusal") or ""),
+        tool_calls=calls,
+    )
     return ModelReply(
-        message=Message(
-            role="assistant",
-            content=text_of(wire.get("content"), "") or str(wire.get("refusal") or ""),
-            tool_calls=calls,
-        ),
+        message=message,
         finish_reason=str(choice.get("finish_reason") or "stop"),
-        usage=Usage(
-            input_tokens=token_count(usage.get("prompt_tokens")),
-            output_tokens=token_count(usage.get("completion_tokens")),
-            cached_input_tokens=token_count(details.get("cached_tokens")),
+        usage=reported_usage(
+            token_count(usage.get("prompt_tokens")),
+            token_count(usage.get("completion_tokens")),
+            token_count(details.get("cached_tokens")),
+            message,
         ),
         served_model=body.get("model") or None,
     )
@@ -67,10 +68,10 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
         "model": request.model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}],
         "usage": {
-            "prompt_tokens": usage.input_tokens,
-            "completion_tokens": usage.output_tokens,
-            "total_tokens": usage.input_tokens + usage.output_tokens,
-            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+            "prompt_tokens": usage.input_tokens or 0,
+            "completion_tokens": usage.output_tokens or 0,
+            "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
+            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens or 0},
         },
     }
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import msgspec
 
-from recorder.values import Usage
 from runners.gateway.wires.common import event, malformed, object_in, object_of
 from runners.gateway.wires.messages_requests import said_message
 from runners.gateway.wires.protocol import Body, WireRequest
-from runners.models.protocol import ModelReply, token_count
+from runners.models.protocol import ModelReply, reported_usage, token_count
 
 _FINISH_REASONS = {
     "end_turn": "stop",
@@ -43,17 +42,14 @@ def read(body: Body) -> ModelReply:
     if not all(call.name for call in message.tool_calls):
         raise malformed("a tool call has no name")
     usage = body.get("usage") or {}
-    cached = token_count(usage.get("cache_read_input_tokens"))
-    written = token_count(usage.get("cache_creation_input_tokens"))
+    cached = token_count(usage.get("cache_read_input_tokens")) or 0
+    written = token_count(usage.get("cache_creation_input_tokens")) or 0
+    others = token_count(usage.get("input_tokens")) or 0
     reason = str(body.get("stop_reason") or "end_turn")
     return ModelReply(
         message=message,
         finish_reason=_FINISH_REASONS.get(reason, reason),
-        usage=Usage(
-            input_tokens=token_count(usage.get("input_tokens")) + cached + written,
-            output_tokens=token_count(usage.get("output_tokens")),
-            cached_input_tokens=cached,
-        ),
+        usage=reported_usage(others + cached + written, token_count(usage.get("output_tokens")), cached, message),
         served_model=body.get("model") or None,
     )
 
@@ -82,10 +78,10 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
         "stop_reason": _STOP_REASONS.get(reply.finish_reason, "end_turn"),
         "stop_sequence": None,
         "usage": {
-            "input_tokens": usage.input_tokens - usage.cached_input_tokens,
+            "input_tokens": (usage.input_tokens or 0) - (usage.cached_input_tokens or 0),
             "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": usage.cached_input_tokens,
-            "output_tokens": usage.output_tokens,
+            "cache_read_input_tokens": usage.cached_input_tokens or 0,
+            "output_tokens": usage.output_tokens or 0,
         },
     }
 

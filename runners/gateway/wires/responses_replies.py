@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from recorder.values import Usage
 from runners.conversation import ToolCall
 from runners.gateway.wires.common import event, input_of, malformed, object_in, openai_error
 from runners.gateway.wires.protocol import Body, OfferedTool, WireRequest
 from runners.gateway.wires.responses_requests import said_message
-from runners.models.protocol import ModelError, ModelReply, token_count
+from runners.models.protocol import ModelError, ModelReply, reported_usage, token_count
 
 _ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")
 _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -35,10 +34,11 @@ def read(body: Body) -> ModelReply:
     return ModelReply(
         message=message,
         finish_reason=_REASONS.get(reason, reason) or ("tool_calls" if message.tool_calls else "stop"),
-        usage=Usage(
-            input_tokens=token_count(usage.get("input_tokens")),
-            output_tokens=token_count(usage.get("output_tokens")),
-            cached_input_tokens=token_count(details.get("cached_tokens")),
+        usage=reported_usage(
+            token_count(usage.get("input_tokens")),
+            token_count(usage.get("output_tokens")),
+            token_count(details.get("cached_tokens")),
+            message,
         ),
         served_model=body.get("model") or None,
     )
@@ -80,11 +80,11 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
         "previous_response_id": request.previous_id,
         **{name: request.body[name] for name in _ECHOED if request.body.get(name) is not None},
         "usage": {
-            "input_tokens": usage.input_tokens,
-            "input_tokens_details": {"cached_tokens": usage.cached_input_tokens},
-            "output_tokens": usage.output_tokens,
+            "input_tokens": usage.input_tokens or 0,
+            "input_tokens_details": {"cached_tokens": usage.cached_input_tokens or 0},
+            "output_tokens": usage.output_tokens or 0,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": usage.input_tokens + usage.output_tokens,
+            "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
         },
     }
 

@@ -58,3 +58,12 @@ async def test_the_limit_of_turns_comes_first():
     rig, _ = canned(BATCH, text_reply("done"), limits=SessionLimits(max_turns=1, max_actions=2))
     await ask(rig, [user(TASK)], TAKEN_UP)
     assert rig.session.limit_reached == "turn_limit"
+
+
+async def test_a_cost_limit_that_nobody_can_keep_fails_the_trial():
+    """After a reply of unknown cost the next request is refused for good, and the trial has a failure of ours."""
+    rig, model = canned(BATCH, limits=SessionLimits(max_cost_usd=1.0))
+    async with rig.client() as client:
+        assert (await client.post("v1/chat/completions", json=chat(user(TASK)))).status_code == 200
+        assert (await client.post("v1/chat/completions", json=chat(user("More.")))).status_code == 403
+    assert (rig.session.failure.kind, len(model.requests)) == ("unknown_cost", 1)

@@ -229,8 +229,8 @@ async def test_a_provider_that_repeats_its_ids_is_told_apart():
 
 
 @pytest.mark.parametrize("number", [10**30, 2**63, -5])
-async def test_a_number_of_tokens_that_is_none_counts_as_nothing(number):
-    """A server's nonsense in place of a number of tokens spoils neither the reply nor what can be recorded."""
+async def test_a_number_of_tokens_that_is_none_is_unknown(number):
+    """A server's nonsense in place of a number of tokens spoils no reply, and no sum."""
     message = {"role": "assistant", "content": "Done."}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     usage = {"prompt_tokens": number, "completion_tokens": 2, "total_tokens": 2}
@@ -238,7 +238,8 @@ async def test_a_number_of_tokens_that_is_none_counts_as_nothing(number):
     async with behind("own", "/v1", Provider(reply), price=PRICE) as rig:
         answer = await post(rig, PATHS["chat"], chat(user(TASK)))
     assert answer.json()["choices"][0]["message"]["content"] == "Done."
-    assert [(event.input_tokens, event.output_tokens) for event in rig.of(ModelResponded)] == [(0, 2)]
+    assert [(event.input_tokens, event.output_tokens) for event in rig.of(ModelResponded)] == [(None, 2)]
+    assert rig.session.total_usage.cost_usd is None
 
 
 ERRORS = {

@@ -1,0 +1,152 @@
+"""Prices: known ones are those that litellm's table and the providers publish, and an unknown one is never 0."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import msgspec
+import pytest
+
+from recorder.values import Usage
+from runners.conversation import Message
+from runners.errors import ExperimentError
+from runners.executors.local import check_prices
+from runners.experiment import AgentSpec, BudgetSpec, GraderSpec, ModelSpec
+from runners.models.litellm_library import litellm_library
+from runners.models.litellm_model import LitellmModel
+from runners.models.prices import Price, cost_usd, price_of
+from runners.models.protocol import ModelRequest
+from tests.support.toy_plan import experiment
+
+PLACEHOLDERS = ("anthropic/claude-opus-4-1", "anthropic/claude-sonnet-4-20250514", "gemini/gemini-3-pro-preview")
+INVENTED = ("openai/gpt-of-nobody", "anthropic/claude-of-nobody", "gemini/gemini-of-nobody", "mistral/of-nobody")
+FREE_IN_THE_TABLE = ("ollama/llama3", "gemini/gemini-exp-1206", "dashscope/qwen3-max")
+# openai.com/api/pricing, claude.com/pricing, ai.google.dev/gemini-api/docs/pricing, api-docs.deepseek.com
+PUBLISHED = {
+    "openai/gpt-4o": (2.5, 10.0),
+    "openai/gpt-4o-mini": (0.15, 0.6),
+    "anthropic/claude-sonnet-4-5": (3.0, 15.0),
+    "gemini/gemini-2.5-pro": (1.25, 10.0),
+    "deepseek/deepseek-chat": (0.28, 0.42),
+}
+PRICE = Price(input_usd_per_million_tokens=2, output_usd_per_million_tokens=10)
+BARE = {"id": "x", "object": "chat.completion", "created": 1, "model": "gpt-4o"}
+TURN = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize("name", [*PLACEHOLDERS, *INVENTED, *FREE_IN_THE_TABLE])
+def test_a_price_of_nothing_is_no_price(name):
+    """Litellm answers with zeros for names that it does not have, and for some that it has: the price is unknown."""
+    assert price_of(name) is None
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_known_prices_are_the_published_ones(name):
+    """Where a price is known, it is the provider's list price for a million input and output tokens."""
+    assert price_of(name) == PUBLISHED[name]
+
+
+def test_every_known_price_stands_in_the_table():
+    """For every chat model of litellm's own table: the price is the table's, or it is unknown, and it is never 0."""
+    table = {name: entry for name, entry in litellm_library().model_cost.items() if entry.get("mode") == "chat"}
+    looked_at = {name: table[name] for name in sorted(table)[::25]}
+    known = {name: price for name in looked_at if (price := price_of(name)) is not None}
+    assert len(known) > 50
+    assert all(min(price) > 0 for price in known.values())
+    for name, price in known.items():
+        entry = looked_at[name]
+        assert price == pytest.approx((entry["input_cost_per_token"] * 1e6, entry["output_cost_per_token"] * 1e6))
+
+
+def test_a_server_of_ones_own_has_no_list_price():
+    """A model behind an address is priced by whoever runs it, whatever it is called."""
+    assert price_of("gpt-4o", "http://127.0.0.1:8000/v1") is None
+
+
+@pytest.mark.parametrize("name", [PLACEHOLDERS[0], INVENTED[0], FREE_IN_THE_TABLE[0]])
+@pytest.mark.parametrize("limit", ["max_cost_usd", "max_cost_usd_per_trial"])
+def test_a_budget_needs_a_price(name, limit):
+    """A run with either limit stops before it starts, and names the model and the key that sets its price."""
+    budget = BudgetSpec(**{limit: 1.0})
+    agent = AgentSpec(name="a", model=name)
+    with pytest.raises(ExperimentError) as caught:
+        check_prices(experiment(agents=(agent,), budget=budget))
+    for part in (limit, name, "agents.a.price", "price = {"):
+        assert part in str(caught.value)
+    check_prices(experiment(agents=(agent,)))
+    free = Price(input_usd_per_million_tokens=0, output_usd_per_million_tokens=0)
+    check_prices(experiment(agents=(msgspec.structs.replace(agent, price=free),), budget=budget))
+
+
+def test_a_budget_needs_the_price_of_a_judge_too():
+    """What a judge costs is part of the run: without its price the limit cannot be kept either."""
+    graded = experiment(
+        budget=BudgetSpec(max_cost_usd=1.0), grader=GraderSpec(kind="judge", judge=ModelSpec(model=INVENTED[1]))
+    )
+    with pytest.raises(ExperimentError, match=r"grader\.judge\.price"):
+        check_prices(graded)
+
+
+def test_tokens_that_nobody_reported_have_no_price():
+    """A price without tokens is no cost; tokens at a price of 0 cost 0."""
+    assert cost_usd(PRICE, Usage(input_tokens=None, output_tokens=3)) is None
+    free = Price(input_usd_per_million_tokens=0, output_usd_per_million_tokens=0)
+    assert cost_usd(free, Usage(input_tokens=3, output_tokens=3)) == 0.0
+
+
+class Served:
+    """A server of chat completions in a thread; its replies have this usage and this model name."""
+
+    def __init__(self, usage, model="gpt-4o"):
+        body = json.dumps({**BARE, "model": model, "choices": [TURN], **usage}).encode()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+NONE = {}
+ZEROS = {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}
+HALF = {"usage": {"prompt_tokens": 1000}}
+WHOLE = {"usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}}
+
+
+@pytest.mark.usefixtures("closed_clients")
+@pytest.mark.parametrize(
+    ("name", "price", "usage", "expected"),
+    [
+        ("own", PRICE, NONE, (None, None, None)),
+        ("own", PRICE, ZEROS, (None, None, None)),
+        ("own", PRICE, HALF, (1000, None, None)),
+        ("own", PRICE, WHOLE, (1000, 100, 0.003)),
+        ("openai/gpt-4o", None, NONE, (None, None, None)),
+        ("openai/gpt-4o", None, WHOLE, (1000, 100, 0.0035)),
+        ("openai/gpt-of-nobody", None, WHOLE, (1000, 100, None)),
+    ],
+)
+async def test_usage_that_a_server_does_not_report_is_unknown(name, price, usage, expected):
+    """Without usage there are no tokens and no cost, never 0; an unknown name is not priced as the one served."""
+    with Served(usage) as server:
+        request = ModelRequest(messages=(Message(role="user", content="hello"),))
+        reply = await LitellmModel(name, server.url, "k", price).respond(request)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == expected[:2]
+    assert reply.usage.cost_usd == (None if expected[2] is None else pytest.approx(expected[2]))
