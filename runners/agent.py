@@ -19,6 +19,7 @@ from runners.benchmarks.protocol import ToolResult
 from runners.conversation import Message, ToolCall, ToolDefinition, insert_user_turn
 from runners.models.calls import ModelCaller
 from runners.recording import Recording
+from runners.trial_clock import TrialClock
 from runners.unknown_costs import limit_not_kept
 
 MAX_IDLE_TURNS = 3
@@ -73,6 +74,8 @@ class NativeAgent:
         max_actions: Actions at most; what a reply calls beyond that is neither executed nor counted. None is no limit.
         max_cost_usd: The agent's own calls may cost this much; None is no limit.
         injection: The message to inject, if the condition has one.
+        trial_clock: Says when its own time is over.
+        clock_ns: Monotonic nanoseconds.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class NativeAgent:
         max_actions: int | None = None,
         max_cost_usd: float | None = None,
         injection: PlannedInjection | None = None,
+        trial_clock: TrialClock | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._caller = caller
@@ -101,6 +105,7 @@ class NativeAgent:
         self._max_actions = max_actions
         self._max_cost_usd = max_cost_usd
         self._injection = injection
+        self._trial_clock = trial_clock or TrialClock()
         self._clock_ns = clock_ns
         self._idle_turns = 0
         self._replied: tuple[ModelResponded, ...] = ()
@@ -118,7 +123,8 @@ class NativeAgent:
         while ending is None:
             ending = self._limit_reached(turns) or await self._turn()
             turns += 1
-        await self.skip_injection(f"the trial ended first ({ending.ended_by})")
+        with anyio.CancelScope(shield=True):
+            await self.skip_injection(f"the trial ended first ({ending.ended_by})")
         return ending
 
     async def skip_injection(self, reason: str) -> None:
@@ -148,6 +154,10 @@ class NativeAgent:
         answered, responded = await self._caller.request(self._messages, self._tools)
         self._replied, self._model_call_id = (responded,), responded.call_id
         reply = answered.message
+        if self._trial_clock.is_used_up:  # by this very reply, which was paid for and comes too late
+            with anyio.CancelScope(shield=True):
+                await self._recording.append(responded)
+            return Ending(ended_by="time_limit", final_answer="")
         self._messages.append(reply)
         if not reply.tool_calls:
             return await self._text_turn(reply)

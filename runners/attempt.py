@@ -31,6 +31,7 @@ from runners.grading import scored
 from runners.injection import injection_action
 from runners.plan import PlannedTrial
 from runners.toolbox import TrialToolbox, open_toolbox
+from runners.trial_clock import TrialClock
 from runners.users.asking import AskUser
 from runners.users.protocol import UserKnowledge, UserSimulator
 
@@ -65,6 +66,9 @@ class Attempt:
         self._budget_actions = budget_actions
         self._spenders: list[_Spender] = []
         self._agent: NativeAgent | ExternalAgent | None = None
+        experiment = runner.experiment
+        self.clock = TrialClock(experiment.limits.max_seconds, experiment.retry.patience_s)
+        """How long the agent's part took, and whose time that was."""
 
     @property
     def action_count(self) -> int:
@@ -141,12 +145,10 @@ class Attempt:
         await self._store(Artifact(name=name, role="program_output", media_type="text/plain", content=text.encode()))
 
     async def _run_native(self, environment: Environment) -> Ending:
-        experiment = self._runner.experiment
-        ending = None
-        async with open_toolbox(self._asking(), environment, self._stream, lambda: self.action_count) as toolbox:
+        clock = self.clock
+        async with open_toolbox(self._asking(), environment, self._stream, lambda: self.action_count, clock) as toolbox:
             agent = self._agent = self._native_agent(toolbox)
-            with anyio.move_on_after(experiment.limits.max_seconds):
-                ending = await agent.run()
+            ending = await clock.bound(agent.run)
         if ending is None:
             await agent.skip_injection("the trial ended first (time_limit)")
             ending = Ending(ended_by="time_limit", final_answer="")
@@ -155,7 +157,7 @@ class Attempt:
     def _native_agent(self, toolbox: TrialToolbox) -> NativeAgent:
         runner, trial = self._runner, self._trial
         has_ask_user = trial.key.channel == "ask_user"
-        caller = runner.services.agent_caller(trial, self._stream)
+        caller = runner.services.agent_caller(trial, self._stream, self.clock)
         self._spenders.append(caller)
         return NativeAgent(
             caller=caller,
@@ -168,6 +170,7 @@ class Attempt:
             max_actions=runner.experiment.limits.max_actions,
             max_cost_usd=runner.experiment.budget.max_cost_usd_per_trial,
             injection=self._injection(),
+            trial_clock=self.clock,
         )
 
     @property

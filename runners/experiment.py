@@ -81,11 +81,15 @@ class BudgetSpec(_Table, frozen=True):
 
 
 class RetrySpec(_Table, frozen=True):
-    """How often a trial that infrastructure ended is attempted, and how a model request is repeated."""
+    """How often a trial that infrastructure ended is attempted, and how a model request is repeated.
+
+    ``patience_s`` is how long one attempt may wait for infrastructure in all before it counts as ended by it.
+    """
 
     max_attempts: int = 3
     request_attempts: int = 6
     request_timeout_s: float = 600.0
+    patience_s: float = 3600.0
 
 
 class SandboxSpec(_Table, frozen=True):

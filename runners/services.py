@@ -16,6 +16,7 @@ from runners.plan import DEFAULT_PARAMETERS, PlannedTrial
 from runners.plan_table import list_prices
 from runners.prompts import Prompts
 from runners.recording import Recording
+from runners.trial_clock import TrialClock
 from runners.users.protocol import AskModel, UserKnowledge, UserSimulator
 
 if TYPE_CHECKING:
@@ -53,11 +54,13 @@ class Services:
             return dict(trial.agent.parameters)
         return {**DEFAULT_PARAMETERS, **trial.agent.parameters}
 
-    def agent_caller(self, trial: PlannedTrial, recording: Recording) -> ModelCaller:
-        """Return the recorded model of a trial's agent."""
+    def agent_caller(
+        self, trial: PlannedTrial, recording: Recording, trial_clock: TrialClock | None = None
+    ) -> ModelCaller:
+        """Return the recorded model of a trial's agent, whose replies its clock charges."""
         model = self._agent_model(trial)
         parameters = {"seed": trial.seed, **self.parameters_of(trial)}
-        return self._caller(model, recording, "agent", "main", parameters)
+        return self._caller(model, recording, "agent", "main", parameters, trial_clock)
 
     def agent_upstream(self, trial: PlannedTrial) -> "Upstream":
         """Return what answers a trial's program."""
@@ -124,7 +127,13 @@ class Services:
         return self._caller(model, recording, role, role, parameters)
 
     def _caller(
-        self, model: Model, recording: Recording, role: Any, thread_id: str, parameters: dict[str, Any]
+        self,
+        model: Model,
+        recording: Recording,
+        role: Any,
+        thread_id: str,
+        parameters: dict[str, Any],
+        trial_clock: TrialClock | None = None,
     ) -> ModelCaller:
         return ModelCaller(
             model=model,
@@ -134,6 +143,7 @@ class Services:
             parameters=parameters,
             retry=self._retry,
             request_timeout_s=self._timeout_s,
+            trial_clock=trial_clock,
         )
 
     def _litellm_model(self, owner: str, spec: AgentSpec | ModelSpec) -> "LitellmModel":

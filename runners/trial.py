@@ -99,7 +99,13 @@ class TrialRunner:
             place = traceback.format_exc(limit=-3)
             message = f"{type(error).__name__}: {error}\n{place}"
             closing = _failed("recorder", "internal_error", message, is_retry_owed=False)
-        closing = msgspec.structs.replace(closing, duration_ms=stream.elapsed_ms, cost_usd=attempted.cost_usd())
+        closing = msgspec.structs.replace(
+            closing,
+            duration_ms=stream.elapsed_ms,
+            cost_usd=attempted.cost_usd(),
+            charged_ms=round(attempted.clock.charged_s * 1000.0, 3),
+            waited_ms=round(attempted.clock.waited_s * 1000.0, 3),
+        )
         await stream.append(closing)
         return TrialOutcome(
             trial=trial,

@@ -55,7 +55,8 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
 
     ``cost_usd`` is None when any call of the attempt had no known price. ``action_count`` is None where a source does
     not tell what the agent did; then nothing is known of its actions and questions. ``ended_by``, ``final_answer`` and
-    ``duration_ms`` are None where it does not tell them.
+    ``duration_ms`` are None where it does not tell them. Of the agent's part, ``charged_ms`` were its own, which
+    ``max_seconds`` limits, and ``waited_ms`` went to infrastructure; None where nobody kept them apart.
     """
 
     ended_by: EndedBy | None
@@ -68,12 +69,15 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
     final_total: float | None = None
     cost_usd: float | None = None
     stream_digest: str = ""
+    charged_ms: float | None = None
+    waited_ms: float | None = None
 
 
 class TrialFailed(Event, frozen=True, tag="trial_failed"):
     """Last event of an attempt that infrastructure ended: missing data, never a score of zero.
 
-    ``boundary`` is None where a source does not tell at which one it failed.
+    ``boundary`` is None where a source does not tell at which one it failed. ``charged_ms`` and ``waited_ms`` as in
+    ``trial_finished``.
     """
 
     boundary: Boundary | None
@@ -83,3 +87,5 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     duration_ms: float | None = None
     cost_usd: float | None = None
     stream_digest: str = ""
+    charged_ms: float | None = None
+    waited_ms: float | None = None

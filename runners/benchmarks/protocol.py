@@ -105,6 +105,13 @@ class BoundsItsGrading(Protocol):
 
 
 @runtime_checkable
+class ToolsAreServers(Protocol):
+    """An environment whose tools are servers of their own: their time is waited for, not charged to the agent."""
+
+    tools_are_servers: Literal[True]
+
+
+@runtime_checkable
 class HasSecrets(Protocol):
     """A benchmark that is given secrets."""
 

@@ -20,6 +20,7 @@ from runners.models.recorded_replies import RecordedReplies, ThreadMemory
 from runners.models.retry import RetryPolicy, delay_before_retry_s
 from runners.models.wire import tool_to_wire
 from runners.recording import Recording
+from runners.trial_clock import TrialClock
 
 Number = TypeVar("Number", int, float)
 FINAL_KINDS = frozenset({"authentication", "bad_request", "context_window"})  # a new attempt would end the same way
@@ -48,6 +49,7 @@ class ModelCaller:
         retry: When to repeat a failed call.
         request_timeout_s: Seconds that one request may take.
         recorded: Replies of earlier runs; what they hold is not asked for again.
+        trial_clock: Charges the agent for its model's replies; None for other roles.
         clock: Monotonic seconds.
         sleep: Waits a number of seconds.
         random_unit: Gives random numbers in [0, 1) that spread the waiting times.
@@ -64,6 +66,7 @@ class ModelCaller:
         retry: RetryPolicy | None = None,
         request_timeout_s: float = 600.0,
         recorded: RecordedReplies | None = None,
+        trial_clock: TrialClock | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         random_unit: Callable[[], float] = random.random,
@@ -76,6 +79,7 @@ class ModelCaller:
         self._retry = retry or RetryPolicy()
         self._request_timeout_s = request_timeout_s
         self._memory = ThreadMemory(recorded or RecordedReplies(), role, thread_id, model.name)
+        self._trial_clock = trial_clock or TrialClock()
         self._clock = clock
         self._sleep = sleep
         self._random_unit = random_unit
@@ -134,12 +138,26 @@ class ModelCaller:
             call_id = await self._record_called(request, "main" if attempt == 1 else "retry")
             sent_s = self._clock()
             try:
-                reply = await self._model.respond(request)
+                reply = await self._answered(request)
             except ModelError as error:
                 await self._wait_or_give_up(call_id, error, attempt=attempt, began_s=began_s, sent_s=sent_s)
                 attempt += 1
             else:
                 return reply, self._responded(call_id, reply, latency_ms=round((self._clock() - sent_s) * 1000.0, 3))
+
+    async def _answered(self, request: ModelRequest) -> ModelReply:
+        """Ask the model once, on the trial's clock."""
+        asked = self._trial_clock.asked()
+        try:
+            reply = await self._model.respond(request)
+        except ModelError as error:
+            self._trial_clock.failed(asked, error.kind, str(error))
+            raise
+        except BaseException:
+            self._trial_clock.failed(asked, "interrupted", "its model", holds_up=False)
+            raise
+        self._trial_clock.answered(asked)
+        return reply
 
     async def _sent_parameters(self) -> str:
         """The generation parameters as they are recorded."""
@@ -185,6 +203,8 @@ class ModelCaller:
         delay_s = delay_before_retry_s(
             self._retry, attempt=attempt, elapsed_s=now_s - began_s, error=error, random_unit=self._random_unit()
         )
+        if delay_s is not None and delay_s >= self._trial_clock.patience_left_s:
+            delay_s = None  # the trial would end before it
         latency_ms = round((now_s - sent_s) * 1000.0, 3)
         await self.recording.append(
             failed(call_id, self.role, error, latency_ms=latency_ms, is_retried=delay_s is not None)

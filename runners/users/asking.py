@@ -10,6 +10,7 @@ from recorder.errors import RecorderError
 from recorder.events import QuestionAnswered, QuestionAsked
 from runners.errors import BoundaryError, UserSimulatorError
 from runners.recording import Recording
+from runners.trial_clock import TrialClock
 from runners.users.protocol import Answer, UserKnowledge, UserSimulator
 
 
@@ -24,6 +25,7 @@ class AskUser:
         simulator: Answers.
         knowledge: What the simulated user had in mind and left out.
         recording: The trial's stream.
+        trial_clock: Counts how long is waited for answers.
         clock: Monotonic seconds.
     """
 
@@ -32,6 +34,7 @@ class AskUser:
         simulator: UserSimulator,
         knowledge: UserKnowledge,
         recording: Recording,
+        trial_clock: TrialClock | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.failure: Exception | None = None
@@ -39,6 +42,7 @@ class AskUser:
         self._simulator = simulator
         self._knowledge = knowledge
         self._recording = recording
+        self._trial_clock = trial_clock or TrialClock()
         self._clock = clock
         self._question_count = 0
         self._turn = anyio.Lock()
@@ -67,8 +71,9 @@ class AskUser:
             )
             await self._recording.append(asked)
             began_s = self._clock()
-            async with self._turn:
-                return await self._answer(asked, began_s)
+            with self._trial_clock.waiting("user_simulator", f"an answer of the simulated user ({asked.question_id})"):
+                async with self._turn:
+                    return await self._answer(asked, began_s)
         except (BoundaryError, RecorderError) as error:
             self.failure = self.failure or error
             self.failed.set()

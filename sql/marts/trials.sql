@@ -1,6 +1,6 @@
 -- view: trials
 -- grain: trial_id
--- inputs: int_trials_measured, stg_trials_started
+-- inputs: int_trials_measured, stg_trials_finished, stg_trials_started
 -- outputs:
 --   trial_id varchar: the trial
 --   trial_state varchar: valid, missing or running
@@ -52,6 +52,10 @@
 --   injected_after_action bigint: action after which the message went in
 --   attempts bigint: attempts started, whatever became of them
 --   failed_attempts bigint: attempts that ended and do not count
+--   charged_seconds double: of the agent's part, its own time, which max_seconds limits;
+--       null if unknown
+--   waited_seconds double: of the agent's part, waited for infrastructure; null if
+--       unknown
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: docs/metrics.md 1
 -- notes: every trial that was ever started. What a trial did is null unless it is
@@ -103,7 +107,13 @@ select
     measured.is_injected,
     measured.injected_after_action,
     measured.attempts,
-    measured.failed_attempts
+    measured.failed_attempts,
+    finished.charged_ms / 1000 as charged_seconds,
+    finished.waited_ms / 1000 as waited_seconds
 from int_trials_measured as measured
 inner join stg_trials_started as started
     on measured.keys_stream_id = started.stream_id
+left join stg_trials_finished as finished
+    on
+        measured.stream_id = finished.stream_id
+        and measured.trial_state = 'valid'

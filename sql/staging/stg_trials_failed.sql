@@ -12,6 +12,9 @@
 --   is_retry_owed boolean: another attempt is owed
 --   duration_ms double: wall time, milliseconds; null if unknown
 --   cost_usd double: USD; null if a price is unknown
+--   charged_ms double: of the agent's part, its own time, which max_seconds limits;
+--       null if unknown
+--   waited_ms double: of the agent's part, waited for infrastructure; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_failed
 -- notes: one row is one attempt that infrastructure ended.
@@ -25,6 +28,8 @@ select
     trial_failed.message,
     trial_failed.is_retry_owed,
     trial_failed.duration_ms,
-    trial_failed.cost_usd
+    trial_failed.cost_usd,
+    trial_failed.charged_ms,
+    trial_failed.waited_ms
 from events
 where type = 'trial_failed'

@@ -18,6 +18,9 @@
 --   final_score double: score as the benchmark gives it
 --   final_total double: its total
 --   cost_usd double: USD of the attempt; null if a price is unknown
+--   charged_ms double: of the agent's part, its own time, which max_seconds limits;
+--       null if unknown
+--   waited_ms double: of the agent's part, waited for infrastructure; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_finished
 -- notes: one row is one attempt that ran to its end.
@@ -36,6 +39,8 @@ select
     trial_finished.duration_ms,
     trial_finished.final_score,
     trial_finished.final_total,
-    trial_finished.cost_usd
+    trial_finished.cost_usd,
+    trial_finished.charged_ms,
+    trial_finished.waited_ms
 from events
 where type = 'trial_finished'

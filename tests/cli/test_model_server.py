@@ -120,6 +120,36 @@ def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path):
     verify(store)
 
 
+def test_a_server_that_never_answers_is_missing_data(tmp_path):
+    """However short the agent's own time is, its three trials are missing; a server that is slow is scored."""
+    store = tmp_path / "store"
+    limits = "\n[limits]\nmax_seconds = 0.2\n"
+    faults = {"silent": Fault(kind="hang", times=None), "slow": Fault(kind="slow", times=None, seconds=0.4)}
+    with contextlib.ExitStack() as stack:
+        servers = {name: stack.enter_context(server_beside(balanced, [fault])) for name, fault in faults.items()}
+        experiment = write_experiment(
+            tmp_path / "a.toml",
+            conditions=["full"],
+            trials=3,
+            concurrency=6,
+            agents=[{"name": name, "model": f"local-{name}", "api_base": at.url} for name, at in servers.items()],
+            more=IMPATIENT.format(attempts=1, timeout_s=4.0) + limits,
+        )
+        anywhere = 'kind = "process"\nallow_unisolated = true'
+        experiment.write_text(experiment.read_text().replace('kind = "auto"', anywhere))
+        done = run(experiment, store)
+    assert done.returncode == 1, done.stderr
+    assert "failed at model (timeout) in silent" in done.stderr
+    found = (
+        "select agent_name, trial_state, ended_by, charged_seconds > 0.2, count(*) from trials group by all order by 1"
+    )
+    assert query(store, found) == [("silent", "missing", None, None, 3), ("slow", "valid", "time_limit", True, 3)]
+    waited = "select bool_and(waited_ms > 3500 and charged_ms < waited_ms) from stg_trials_failed"
+    assert query(store, waited) == [(True,)]
+    assert "missing trials of desk: 3" in called("tables", store, "overall").stdout
+    verify(store)
+
+
 def test_what_models_do_wrong_is_data(tmp_path):
     """Nonsense, unknown tools, broken arguments, two calls at once, no submit, and no answer end as they should."""
     listing = '{"command": "ls"}'

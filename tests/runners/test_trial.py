@@ -90,7 +90,7 @@ class CannedServices(Services):
         super().__init__(described, benchmark, prompts)
         self.answers, self.simulator = answers, simulator
 
-    def agent_caller(self, trial, recording):
+    def agent_caller(self, trial, recording, trial_clock=None):
         """The canned model, hardly ever retried."""
         return ModelCaller(
             model=CannedModel(self.answers),
@@ -99,6 +99,7 @@ class CannedServices(Services):
             thread_id="main",
             parameters={},
             retry=RetryPolicy(max_attempts=2, first_delay_s=0.001),
+            trial_clock=trial_clock,
         )
 
     def user_simulator(self, trial, recording):
@@ -215,7 +216,7 @@ async def test_a_question_goes_over_mcp_and_is_joined_to_its_action(tmp_path):
 
 
 async def test_a_hanging_agent_meets_the_time_limit_and_is_graded(tmp_path):
-    """The time limit ends the agent, not the trial: what it left is graded."""
+    """The time limit ends the agent, not the trial: what it left is graded, and its time was charged."""
     from runners.experiment import LimitsSpec
 
     forever = CannedModel([WORK])
@@ -225,9 +226,29 @@ async def test_a_hanging_agent_meets_the_time_limit_and_is_graded(tmp_path):
     assert (events[-1].ended_by, events[-1].is_success) == ("time_limit", True)
 
 
-async def test_an_action_that_the_time_limit_cuts_off_is_finished(tmp_path):
-    """A command that runs into the limit is an action with an error result; a question stays without an answer."""
+class Sleepy(BrittleEnvironment):
+    """Its tool takes longer than any test."""
+
+    async def call(self, name, arguments):
+        """Never return."""
+        await anyio.sleep_forever()
+
+
+async def test_an_action_that_the_time_limit_cuts_off_is_finished(tmp_path, monkeypatch):
+    """A command is the agent's own time: one that runs into the limit is an action with an error result."""
     from runners.experiment import LimitsSpec
+
+    monkeypatch.setattr(f"{__name__}.BrittleEnvironment", Sleepy)
+    events, _ = await attempt(tmp_path, [WORK], changes={"limits": LimitsSpec(max_seconds=0.2)})
+    finished = [event for event in events if isinstance(event, ActionFinished)]
+    assert [(event.action_index, event.is_error) for event in finished] == [(1, True)]
+    assert (events[-1].ended_by, events[-1].action_count) == ("time_limit", 1)
+    assert events[-1].charged_ms >= 200 > events[-1].waited_ms
+
+
+async def test_a_question_that_is_never_answered_is_missing_data(tmp_path):
+    """The agent's time stands still while it waits for the simulated user, and patience ends the attempt there."""
+    from runners.experiment import LimitsSpec, RetrySpec
 
     class Thinking(CertainSimulator):
         async def answer(self, question, context, knowledge):
@@ -238,12 +259,14 @@ async def test_an_action_that_the_time_limit_cuts_off_is_finished(tmp_path):
         [WORK, ASK],
         condition="ask_user",
         simulator=Thinking(),
-        changes={"limits": LimitsSpec(max_seconds=0.5)},
+        changes={"limits": LimitsSpec(max_seconds=5.0), "retry": RetrySpec(patience_s=0.3)},
     )
     finished = [event for event in events if isinstance(event, ActionFinished)]
     assert [(event.action_index, event.is_error) for event in finished] == [(1, False), (2, True)]
     assert [type(event) for event in events if isinstance(event, QuestionAsked | QuestionAnswered)] == [QuestionAsked]
-    assert (events[-1].ended_by, events[-1].action_count) == ("time_limit", 2)
+    assert isinstance(events[-1], TrialFailed)
+    assert (events[-1].boundary, events[-1].error_kind, events[-1].is_retry_owed) == ("user_simulator", "timeout", True)
+    assert events[-1].waited_ms >= 300 > events[-1].charged_ms
 
 
 async def test_the_condition_decides_prompt_and_tools(tmp_path):

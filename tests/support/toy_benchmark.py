@@ -23,6 +23,7 @@ from runners.sandboxes.protocol import SandboxLimits
 from runners.scheduler import RunSummary, Scheduler
 from runners.services import Services
 from runners.trial import TrialRunner
+from runners.trial_clock import TrialClock
 from tests.support.toy_plan import EMPTY, ListedBenchmark
 
 WORK = ToolDefinition(
@@ -114,11 +115,18 @@ class ToyServices(Services):
         super().__init__(described, benchmark, prompts)
         self._workload = workload
 
-    def agent_caller(self, trial: PlannedTrial, recording: Recording) -> ModelCaller:
+    def agent_caller(
+        self, trial: PlannedTrial, recording: Recording, trial_clock: TrialClock | None = None
+    ) -> ModelCaller:
         """Return a fresh toy model, recorded."""
-        parameters = {"seed": trial.seed, **self.parameters_of(trial)}
-        model = ToyModel(self._workload)
-        return ModelCaller(model=model, recording=recording, role="agent", thread_id="main", parameters=parameters)
+        return ModelCaller(
+            model=ToyModel(self._workload),
+            recording=recording,
+            role="agent",
+            thread_id="main",
+            parameters={"seed": trial.seed, **self.parameters_of(trial)},
+            trial_clock=trial_clock,
+        )
 
 
 class ToyExperiment:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -40,6 +40,8 @@ class McpAtlasEnvironment:
         data_at: Where the data really lies, for servers that are not confined; None when it is at ``/data``.
         facts: What is recorded of the servers.
     """
+
+    tools_are_servers: Literal[True] = True
 
     def __init__(
         self,
