@@ -96,8 +96,7 @@ def import_command(options: argparse.Namespace) -> int:
 def _rows(done: "Import") -> list[dict[str, object]]:
     """What was understood, skipped and remarked, file by file."""
     rows: list[dict[str, object]] = []
-    for file in done.files:
-        name = file.source_name
+    for name, file in zip(done.labels, done.files, strict=True):
         rows += [{"file": name, "what": "understood", "kind": e.kind, "count": e.count} for e in file.understood]
         rows += [
             {"file": name, "what": "skipped", "kind": e.kind, "count": e.count, "reason": e.reason}

@@ -39,7 +39,7 @@ def parse(source: Source, options: Options, known: Known) -> Found:
     trials: list[TrialFacts] = []
     skipped: Counter[tuple[str, str]] = Counter()
     for number, given in enumerate(decode_json_or_lines(source), 1):
-        place = f"{source.name}, trial {number}"
+        place = f"{source.label}, trial {number}"
         if not isinstance(given, dict) or not {"variant_id", "condition", "task_success"} <= set(given):
             raise ImportFailed(
                 f"{place} has no variant_id, condition and task_success; docs/imports.md names the fields"

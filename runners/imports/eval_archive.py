@@ -34,7 +34,7 @@ class Archive:
                 self._entries = {entry.filename: entry for entry in archive.infolist()}
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise ImportFailed(
-                f"{source.name} is no whole .eval log ({error}); a log that was broken off is mended by 'inspect log'"
+                f"{source.label} is no whole .eval log ({error}); a log that was broken off is mended by 'inspect log'"
             ) from error
 
     @property
@@ -52,7 +52,7 @@ class Archive:
         try:
             return with_valid_text(json.loads(_checked(self._bytes(entry), entry.CRC)))
         except (ValueError, OSError, struct.error, zlib.error, RecursionError) as error:
-            raise ImportFailed(f"{self._source.name}: {name} cannot be read ({error}); get the log again") from error
+            raise ImportFailed(f"{self._source.label}: {name} cannot be read ({error}); get the log again") from error
 
     def _bytes(self, entry: zipfile.ZipInfo) -> bytes:
         header_end = entry.header_offset + _LOCAL_HEADER.size

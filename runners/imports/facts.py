@@ -23,12 +23,21 @@ class ImportFailed(RunnerError):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One file of an import: its name without folders, the name of its folder, and its bytes."""
+    """One file of an import: its name without folders, the name of its folder, and its bytes.
+
+    ``place`` is its path below the folder that is imported; empty where a single file is.
+    """
 
     name: str
     folder: str
     content: bytes
     sha256: str
+    place: str = ""
+
+    @property
+    def label(self) -> str:
+        """What messages and the report call it, so that files of one name in several folders are told apart."""
+        return self.place or self.name
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

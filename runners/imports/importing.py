@@ -35,9 +35,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did, or would do. ``already`` trials were in the store; ``is_known``: so was the whole import."""
+    """What an import did, or would do. ``already`` trials were in the store; ``is_known``: so was the whole import.
+
+    ``labels`` tell files of one name apart, in the order of ``files``.
+    """
 
     files: tuple[ImportRecorded, ...]
+    labels: tuple[str, ...]
     skipped: tuple[Skipped, ...]
     events: int
     trials: int
@@ -79,13 +83,20 @@ def run_import(
         known,
         {digest: states for part in found for digest, states in part.terminal_states.items()},
     )
+    labels = tuple(source.label for source in sources)
     files = tuple(_recorded(form, source, part) for source, part in zip(sources, found, strict=True))
     if not assembled.registrations:
         raise ImportFailed(_nothing(path, form, files))
     missing = to_write(assembled.trials, present)
     if run_id in present or (not missing and _is_registered(assembled, known)):
         return Import(
-            files=files, skipped=assembled.skipped, events=0, trials=0, already=len(assembled.trials), is_known=True
+            files=files,
+            labels=labels,
+            skipped=assembled.skipped,
+            events=0,
+            trials=0,
+            already=len(assembled.trials),
+            is_known=True,
         )
     own = _own_stream(run_id, files, assembled, missing)
     events = len(own.events) + sum(len(stream.events) for stream in missing)
@@ -93,6 +104,7 @@ def run_import(
         events = write(Store.create(root), experiment_id, own, missing)
     return Import(
         files=files,
+        labels=labels,
         skipped=assembled.skipped,
         events=events,
         trials=len(missing),

@@ -59,7 +59,7 @@ def parse(source: Source, options: Options, known: Known) -> Found:
         loaded = archive.load(name)
         sample = with_attachments(loaded, loaded.get("attachments") or {}) if isinstance(loaded, dict) else {}
         try:
-            trials.append(_trial(f"{source.name}, {name}", sample, header, described, options, known))
+            trials.append(_trial(f"{source.label}, {name}", sample, header, described, options, known))
         except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
             skipped[str(error)] += 1
     return Found(
@@ -81,7 +81,7 @@ def _header(source: Source, archive: Archive) -> Mapping[str, Any]:
             header = archive.load(name)
             if isinstance(header, dict) and isinstance(header.get("eval"), dict):
                 return header
-    raise ImportFailed(f"{source.name} has no header.json with a key eval: no log of inspect_ai in the .eval format")
+    raise ImportFailed(f"{source.label} has no header.json with a key eval: no log of inspect_ai in the .eval format")
 
 
 def _trial(

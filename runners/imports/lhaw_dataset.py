@@ -58,11 +58,11 @@ def parse(source: Source, options: Options, known: Known) -> Found:
             task, variant, row_notes = _row(row)
         except (ValueError, TypeError) as error:
             raise ImportFailed(
-                f"{source.name}, row {number}: {error}; docs/imports.md describes the columns"
+                f"{source.label}, row {number}: {error}; docs/imports.md describes the columns"
             ) from error
         first, before = variants.setdefault((variant.benchmark, variant.variant_id), (number, variant))
         if before != variant:
-            raise ImportFailed(f"{source.name}: rows {first} and {number} are both {variant.variant_id!r} and differ")
+            raise ImportFailed(f"{source.label}: rows {first} and {number} are both {variant.variant_id!r} and differ")
         if first != number:
             notes["rows: the same row once more"] += 1
             continue
@@ -99,7 +99,7 @@ def _checked(source: Source, counts: Mapping[str, Counter[str]]) -> tuple[str, .
         verdict = "as released" if found == expected else f"released: {_listed(expected)}"
         said.append(f"{name}: {_listed(found)} ({verdict})")
         if is_released and found != expected:
-            raise ImportFailed(f"{source.name} is the released file, but {said[-1]}: this program misreads it")
+            raise ImportFailed(f"{source.label} is the released file, but {said[-1]}: this program misreads it")
     return tuple(said)
 
 

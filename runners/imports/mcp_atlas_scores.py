@@ -5,6 +5,7 @@ Coverage is the mean of the claim scores in {0, 0.5, 1}, rounded to three places
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,7 +35,10 @@ from runners.imports.turns import Outcome, Turn, message_of, turns_of
 BENCHMARK = "mcp_atlas"
 GRADER = "mcp_atlas/upstream_judge"
 _COVERED = {True: 1.0, "partial": 0.5, False: 0.0}
-_NEEDED = ("task", "prompt", "gtfa_claims", "script_model_response", "coverage_score", "coverage_details_json")
+_NEEDED = ("task", "prompt", "gtfa_claims", "coverage_score", "coverage_details_json")
+_ANSWERS = ("script_model_response", "response")
+"""The columns of the answer, as the scorer looks for them after ``<label>_response``."""
+_MARKER = re.compile(r"^\s*(?:[-*•·◦‣⁃]|\d+[.)])\s*")  # noqa: RUF001 - bullets
 
 
 def parse(source: Source, options: Options, known: Known) -> Found:
@@ -47,8 +51,8 @@ def parse(source: Source, options: Options, known: Known) -> Found:
     skipped: Counter[str] = Counter()
     name = source.name.rpartition(".")[0]
     agent = options.agent or name.removeprefix("scored_")
-    for number, row in enumerate(_rows(source), 1):
-        place = f"{source.name}, row {number}"
+    for number, row in enumerate(_rows(source, name.removeprefix("scored_").lower()), 1):
+        place = f"{source.label}, row {number}"
         condition = _condition(place, row, options)
         try:
             trials.append(_trial(place, row, condition, agent, options.trial_index, known))
@@ -61,8 +65,11 @@ def parse(source: Source, options: Options, known: Known) -> Found:
     )
 
 
-def _rows(source: Source) -> list[dict[str, str]]:
-    """The rows, keyed by column names in lower case.
+def _rows(source: Source, label: str) -> list[dict[str, str]]:
+    """The rows, keyed by column names in lower case; the answer stands under ``response`` whatever its column is.
+
+    The scorer takes the answer from ``<label>_response``, else from one of ``_ANSWERS``, the first that is filled in;
+    the column ``trajectory`` of what it scores it calls ``<label>_trajectory``.
 
     Raises:
         ImportFailed: It is no CSV in UTF-8, or has no scores.
@@ -73,18 +80,27 @@ def _rows(source: Source) -> list[dict[str, str]]:
         rows = [{_column(key): value for key, value in row.items()} for row in reader]
         columns = [_column(column) for column in reader.fieldnames or ()]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ImportFailed(f"{source.name} is no CSV in UTF-8: {error}; get the file again") from error
+        raise ImportFailed(f"{source.label} is no CSV in UTF-8: {error}; get the file again") from error
     finally:
         csv.field_size_limit(previous)
-    missing = [column for column in _NEEDED if column not in columns]
+    answers = [column for column in (f"{label}_response", *_ANSWERS) if column in columns]
+    missing = [*(column for column in _NEEDED if column not in columns), *(() if answers else ["response"])]
     if missing:
         raise ImportFailed(
-            f"{source.name} has no column {missing[0]}: no rows scored by MCP-Atlas. Found: {', '.join(columns)[:200]}"
+            f"{source.label} has no column {missing[0]}: no rows scored by MCP-Atlas. Found: {', '.join(columns)[:200]}"
         )
     broken = next((number for number, row in enumerate(rows, 1) if "none" in row or None in row.values()), None)
     if broken is not None:
-        raise ImportFailed(f"{source.name}, row {broken}: the number of cells differs from the header's")
-    return rows
+        raise ImportFailed(f"{source.label}, row {broken}: the number of cells differs from the header's")
+    own = f"{label}_trajectory"
+    return [
+        {
+            **row,
+            "response": next((row[column] for column in answers if row[column]), ""),
+            "trajectory": row.get(own) or row.get("trajectory", ""),
+        }
+        for row in rows
+    ]
 
 
 def _column(name: str | None) -> str:
@@ -148,7 +164,7 @@ def _variant(row: Mapping[str, str], task_id: str, known: Known) -> Variant:
 
 
 def _end(row: Mapping[str, str], claims: Sequence[str]) -> Finish | Failure:
-    answer = row["script_model_response"]
+    answer = row["response"]
     seconds = row.get("trajectory_time")
     duration_ms = as_number(seconds, "trajectory_time") * 1000 if seconds else None
     error = answer if answer.startswith("ERROR:") else row.get("errors", "") if not answer.strip() else ""
@@ -169,12 +185,17 @@ def _end(row: Mapping[str, str], claims: Sequence[str]) -> Finish | Failure:
 def _results(row: Mapping[str, str], claims: Sequence[str]) -> tuple[CheckpointResult, ...]:
     details = as_object(literal_or_json(row["coverage_details_json"], "coverage_details_json"), "coverage_details_json")
     judged = [as_object(each, "a judged claim") for each in as_list(details.get("per_claim"), "per_claim")]
-    if [str(each.get("claim", "")).strip() for each in judged] != list(claims):
+    if [_letters(str(each.get("claim", ""))) for each in judged] != [_letters(claim) for claim in claims]:
         raise ValueError("the judged claims are not those of GTFA_CLAIMS")
     return tuple(
         CheckpointResult(checkpoint_id=f"c{n}", score=_score(each), details=str(each.get("reason") or ""))
         for n, each in enumerate(judged, 1)
     )
+
+
+def _letters(claim: str) -> str:
+    """A claim without marker, blanks and punctuation: the scorer rewrites quotes and dashes and cuts some off."""
+    return re.sub(r"[\W_]+", "", _MARKER.sub("", claim))
 
 
 def _score(judged: Mapping[str, Any]) -> float:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from runners.imports.facts import ImportFailed, Source
 
 
@@ -21,31 +23,44 @@ def read_sources(path: Path, patterns: Sequence[str]) -> list[Source]:
         paths = sorted({found for pattern in patterns for found in path.rglob(pattern) if found.is_file()})
         if not paths:
             raise ImportFailed(f"{path} has no file named {' or '.join(patterns)}; name the file or another folder")
-        return [_read(each) for each in paths]
+        return [_read(each, str(each.relative_to(path))) for each in paths]
     return [_read(path)]
 
 
-def _read(path: Path) -> Source:
+def _read(path: Path, place: str = "") -> Source:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ImportFailed(f"cannot read {path}: {error.strerror or error}; name a file that you may read") from error
     folder = path.resolve().parent.name
-    return Source(name=path.name, folder=folder, content=content, sha256=hashlib.sha256(content).hexdigest())
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Source(name=path.name, folder=folder, content=content, sha256=sha256, place=place)
 
 
 def decode_json(source: Source) -> Any:
-    """Return the content of a JSON file; a key that occurs twice in one object is an error.
+    """Return the content of a file that is one JSON document; a key that occurs twice in one object is an error.
 
     Raises:
-        ImportFailed: It is no whole JSON document in UTF-8, or repeats a key.
+        ImportFailed: It is no whole JSON document in UTF-8, is JSON Lines, or repeats a key.
     """
     try:
         return _loaded(source.content)
     except UnicodeDecodeError as error:
-        raise ImportFailed(f"{source.name} is no UTF-8 text (byte {error.start}); expected JSON") from error
+        raise ImportFailed(f"{source.label} is no UTF-8 text (byte {error.start}); expected JSON") from error
     except (ValueError, RecursionError) as error:
-        raise ImportFailed(f"{source.name} is no whole JSON document: {error}; get the file again") from error
+        line = _second_value(error)
+        if line is None:
+            raise ImportFailed(f"{source.label} is no whole JSON document: {error}; get the file again") from error
+        raise ImportFailed(
+            f"{source.label}, line {line}: a second JSON value begins. This format is one JSON document and not JSON "
+            "Lines; import the file that its program wrote, or put the lines into one document (docs/imports.md)"
+        ) from error
+
+
+def _second_value(error: Exception) -> int | None:
+    """The line on which another value follows a whole one; None where something else is wrong."""
+    has_more = isinstance(error, json.JSONDecodeError) and error.msg == "Extra data" and error.lineno > 1
+    return error.lineno if has_more and isinstance(error, json.JSONDecodeError) else None
 
 
 def _loaded(content: bytes) -> Any:
@@ -75,24 +90,26 @@ def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def decode_json_or_lines(source: Source) -> list[Any]:
-    """Return the items of a JSON list, a single JSON object as one item, or the lines of a JSON Lines file.
+    """Return the items of a JSON list, a single JSON object as one item, or the lines of JSON Lines under any name.
 
     Raises:
         ImportFailed: It is none of these.
     """
-    if source.name.endswith((".jsonl", ".ndjson")):
-        text = source.content.splitlines()
-        lines = [(number, line) for number, line in enumerate(text, 1) if line.strip()]
-        return [_line(source, number, line) for number, line in lines]
-    value = decode_json(source)
-    return value if isinstance(value, list) else [value]
+    try:
+        value = None if source.name.endswith((".jsonl", ".ndjson")) else _loaded(source.content)
+    except (ValueError, RecursionError) as error:
+        value = None if _second_value(error) else decode_json(source)
+    if value is not None:
+        return value if isinstance(value, list) else [value]
+    lines = [(number, line) for number, line in enumerate(source.content.splitlines(), 1) if line.strip()]
+    return [_line(source, number, line) for number, line in lines]
 
 
 def _line(source: Source, number: int, line: bytes) -> Any:
     try:
         return _loaded(line)
     except (ValueError, RecursionError) as error:
-        raise ImportFailed(f"{source.name}, line {number} is no JSON: {error}; get the file again") from error
+        raise ImportFailed(f"{source.label}, line {number} is no JSON: {error}; get the file again") from error
 
 
 def read_instances(path: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -105,7 +122,7 @@ def read_instances(path: Path) -> Mapping[str, Mapping[str, Any]]:
     name = path.name.removesuffix(".gz")
     if path.suffix == ".gz":
         try:
-            source = Source(name, source.folder, gzip.decompress(source.content), source.sha256)
+            source = msgspec.structs.replace(source, name=name, content=gzip.decompress(source.content))
         except (OSError, EOFError, zlib.error) as error:
             raise ImportFailed(f"{path} is no whole gzip file: {error}; get the file again") from error
     rows = decode_json_or_lines(source)

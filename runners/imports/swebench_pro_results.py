@@ -22,21 +22,23 @@ _RESOLVED = "resolved"
 def parse(source: Source, options: Options, known: Known) -> Found:
     """Return one trial for each instance of a run. The agent is named by ``--agent``, else by the file's folder.
 
+    An instance that the store knows from an import with the file of instances stays that task without it.
+
     Raises:
-        ImportFailed: It is no JSON object of booleans.
+        ImportFailed: It is no JSON object of booleans, or the store has its instances from an import that described
+            them in another way: the tasks would be others, and equal results would count twice.
     """
-    del known
     content = decode_json(source)
     if not isinstance(content, dict):
-        raise ImportFailed(f"{source.name}: expected an object, instance id -> true or false")
+        raise ImportFailed(f"{source.label}: expected an object, instance id -> true or false")
     wrong = next((key for key, value in content.items() if not isinstance(value, bool | None)), None)
     if wrong is not None:
-        raise ImportFailed(f"{source.name}: {wrong} is {shown(content[wrong])}, expected true or false")
+        raise ImportFailed(f"{source.label}: {wrong} is {shown(content[wrong])}, expected true or false")
     agent = options.agent or source.folder
     without = sum(value is None for value in content.values())
     instances = options.instances
     trials = tuple(
-        _trial(source, agent, instance_id, passed, options.trial_index, (instances or {}).get(instance_id))
+        _trial(source, agent, instance_id, passed, options.trial_index, _task(source, instance_id, instances, known))
         for instance_id, passed in content.items()
         if passed is not None
     )
@@ -51,12 +53,10 @@ def parse(source: Source, options: Options, known: Known) -> Found:
     )
 
 
-def _trial(
-    source: Source, agent: str, instance_id: str, passed: bool, trial_index: int, instance: Mapping[str, Any] | None
-) -> TrialFacts:
+def _trial(source: Source, agent: str, instance_id: str, passed: bool, trial_index: int, task: Task) -> TrialFacts:
     return TrialFacts(
-        place=f"{source.folder}/{source.name}, {instance_id}",
-        task=_task(instance_id, instance),
+        place=f"{source.label}, {instance_id}",
+        task=task,
         condition="full",
         agent=agent,
         model=agent,
@@ -75,7 +75,31 @@ def _trial(
     )
 
 
-def _task(instance_id: str, instance: Mapping[str, Any] | None) -> Task:
+def _task(source: Source, instance_id: str, instances: Mapping[str, Mapping[str, Any]] | None, known: Known) -> Task:
+    """The task as this import describes it, or as an earlier one described it in full.
+
+    Raises:
+        ImportFailed: An earlier import described it in another way.
+    """
+    task = _described(instance_id, (instances or {}).get(instance_id))
+    earlier = known.tasks.get((BENCHMARK, instance_id))
+    if earlier is None or not _is_imported(earlier) or earlier.task_digest == task.task_digest:
+        return task
+    if instances is None:
+        return earlier
+    how = "with another file of instances" if earlier.environment_digest else "without --instances"
+    raise ImportFailed(
+        f"{source.label}: the store has {instance_id} from an import {how}. With this one it would be another task, "
+        "and equal results would count twice; import all results in the same way, into a new store if need be"
+    )
+
+
+def _is_imported(task: Task) -> bool:
+    """Whether a task comes from this format, and not from a run of the benchmark."""
+    return task.benchmark_version == UNKNOWN and [each.checkpoint_id for each in task.checkpoints] == [_RESOLVED]
+
+
+def _described(instance_id: str, instance: Mapping[str, Any] | None) -> Task:
     """The task: one checkpoint, since one boolean says nothing of single tests."""
     label = "every fail-to-pass and pass-to-pass test passed"
     if instance is not None:

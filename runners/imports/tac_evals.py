@@ -32,12 +32,12 @@ def parse(source: Source, options: Options, known: Known) -> Found:
     del known
     content = decode_json(source)
     if not isinstance(content, dict):
-        raise ImportFailed(f"{source.name}: expected an object with checkpoints, or tasks with such objects")
+        raise ImportFailed(f"{source.label}: expected an object with checkpoints, or tasks with such objects")
     trials: list[TrialFacts] = []
     skipped: Counter[str] = Counter()
     remarks: Counter[str] = Counter()
     for task_id, arm, given in _results(source, content):
-        place = " ".join(filter(None, (source.name, task_id if task_id not in source.name else "", arm)))
+        place = " ".join(filter(None, (source.label, task_id if task_id not in source.name else "", arm)))
         condition = arm if arm in CONDITIONS else options.condition or "full"
         if condition not in _FULL:
             skipped[f"condition {condition} needs a variant, which the file does not name"] += 1
@@ -85,7 +85,7 @@ def _results(source: Source, content: Mapping[str, Any]) -> Iterator[tuple[str, 
         return
     for name, value in content.items():
         if not isinstance(value, dict):
-            raise ImportFailed(f"{source.name}: {name!r} is {shown(value)}, expected a result or results by arm")
+            raise ImportFailed(f"{source.label}: {name!r} is {shown(value)}, expected a result or results by arm")
         if _is_single(value):
             yield task_name(name), "", value
         else:

@@ -181,3 +181,50 @@ def test_the_report_is_data(results, tmp_path, capsys):
     )
     rows = json.loads(capsys.readouterr().out)
     assert {(row["what"], row["kind"], row["count"]) for row in rows} >= {("understood", "trials with a result", 2)}
+
+
+def test_files_of_one_name_are_told_apart(tmp_path, capsys):
+    """The report and every message name a file by its path below the folder that was imported."""
+    for name in ("a", "b"):
+        write(tmp_path / "runs" / name / "eval_results.json", RESULTS)
+    arguments = ["import", "swebench-pro-results", str(tmp_path / "runs"), "--store", str(tmp_path / "s")]
+    assert main([*arguments, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["file"] for row in rows} == {"a/eval_results.json", "b/eval_results.json"}
+    write(tmp_path / "runs" / "b" / "eval_results.json", {"instance_a": 1})
+    assert main(arguments) == 1
+    assert "b/eval_results.json: instance_a is 1, expected true or false" in capsys.readouterr().err
+
+
+def test_two_files_of_one_name_that_contradict_each_other_are_refused(tmp_path):
+    """Under one agent's name they tell of one trial in two ways; neither is left out in silence."""
+    write(tmp_path / "runs" / "a" / "eval_results.json", {"instance_a": True})
+    write(tmp_path / "runs" / "b" / "eval_results.json", {"instance_a": False})
+    with pytest.raises(ImportFailed, match=r"a/eval_results.json, .* and b/eval_results.json, .* are one trial"):
+        imported("swebench-pro-results", tmp_path / "runs", tmp_path / "s", agent="m")
+    for name, result in (("a", 1), ("b", 0)):
+        write(tmp_path / "tac" / name / "eval_t.json", {"checkpoints": [{"total": 1, "result": result}]})
+    with pytest.raises(ImportFailed, match=r"a/eval_t.json and b/eval_t.json are one trial"):
+        imported("tac-evals", tmp_path / "tac", tmp_path / "s", agent="m")
+
+
+@pytest.mark.parametrize(
+    ("format_name", "item"), [("ask-early-trials", early_trial()), ("lhaw-dataset", dataset_row())]
+)
+@pytest.mark.parametrize("name", ["items.jsonl", "items.json", "items.txt"])
+def test_json_lines_are_read_under_any_name(format_name, item, name, tmp_path):
+    """Where a format is a list of items they may stand one on a line, whatever the file is called."""
+    more = {**item, "variant_id": f"{item['variant_id']}_2"}
+    path = write(tmp_path / name, f"{json.dumps(item)}\n\n{json.dumps(more)}\n")
+    files = imported(format_name, path, tmp_path / "s", is_dry_run=True).files
+    assert 2 in {each.count for each in files[0].understood if each.kind in ("variants", "trials with a result")}
+
+
+@pytest.mark.parametrize("format_name", ["swebench-pro-results", "tac-evals"])
+def test_json_lines_where_a_format_is_one_document(format_name, tmp_path):
+    """The message names the line on which the second value begins, and what is expected instead."""
+    path = write(tmp_path / "eval_results.jsonl", '{"instance_a": true}\n{"instance_b": false}\n')
+    with pytest.raises(
+        ImportFailed, match=r"eval_results.jsonl, line 2: a second JSON value .* not JSON Lines; import"
+    ):
+        imported(format_name, path, tmp_path / "s")

@@ -62,6 +62,71 @@ def test_an_empty_answer_without_an_error_is_a_zero():
     assert (end.is_success, end.final_answer) == (False, "")
 
 
+def current_row(claims, judged, **fields):
+    """A row as the harness of version 1.2.7 writes it: its runner's three columns, its scorer's and the dataset's."""
+    details = [{"claim": claim, "score": 1.0, "covered": True, "reason": "r"} for claim in judged]
+    return {
+        "TASK": MCP_TASK,
+        "PROMPT": "List crimes since 2001.",
+        "ENABLED_TOOLS": "[]",
+        "TRAJECTORY": "[]",
+        "GTFA": "Two.",
+        "GTFA_CLAIMS": json.dumps(claims),
+        "SPLIT": "public",
+        "raw_conversation_history": "",
+        "response": "Two crimes.",
+        "coverage_score": "1.0",
+        "fully_covered_claims": str(len(claims)),
+        "partially_covered_claims": "0",
+        "total_claims": str(len(claims)),
+        "coverage_details_json": json.dumps({"per_claim": details, "coverage_score": 1.0}),
+        "evaluation_confidence": "0.9",
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer"),
+    [
+        ({}, "Two crimes."),
+        ({"m_response": "Of the model's own column."}, "Of the model's own column."),
+        ({"m_response": "", "script_model_response": "Of the older script."}, "Of the older script."),
+    ],
+)
+def test_the_answer_stands_where_the_scorer_looks_for_it(fields, answer):
+    """<label>_response, script_model_response, response: the first that is filled in, in the scorer's order."""
+    end = only(current_row(["a claim"], ["a claim"], **fields)).end
+    assert (end.is_success, end.final_answer) == (True, answer)
+
+
+def test_an_error_in_the_column_response_is_missing_data():
+    """The runner's own failures stand in the same column."""
+    row = current_row(["a claim"], ["a claim"], response="ERROR: timeout after 900s", coverage_score="0.0")
+    assert isinstance(only(row).end, Failure)
+
+
+def test_the_trajectory_is_found_under_the_name_that_the_scorer_gives_it():
+    """Merging renames the column trajectory to <label>_trajectory."""
+    calls = json.dumps([{"tool_name": "git_git_log", "parameters": {}, "response": "abc", "error": None}])
+    assert only(current_row(["a claim"], ["a claim"])).course is None
+    assert only(current_row(["a claim"], ["a claim"], m_trajectory=calls)).course
+
+
+@pytest.mark.parametrize(
+    ("claim", "judged"),
+    [
+        ("1. Jane Austen wrote \u201cPride and Prejudice\u201d", 'Jane Austen wrote "Pride and Prejudice'),
+        ("From 2022\u20132023 it\u2019s 6\u20149 %.", "From 2022-2023 it's 6-9 %."),
+        ('In Spanish it is "hola, amigo".', 'In Spanish it is "hola, amigo'),
+    ],
+)
+def test_claims_are_known_again_after_the_scorer_rewrote_them(claim, judged):
+    """The scorer cuts off markers and last quotes and replaces quotes and dashes; other words are another claim."""
+    assert only(current_row([claim], [judged])).end.is_success
+    found = parsed("mcp-atlas-scores", as_csv(current_row([claim], [f"{judged} not"])), name="scored_m.csv")
+    assert (found.trials, found.skipped[0].reason) == ((), "the judged claims are not those of GTFA_CLAIMS")
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -52,7 +52,7 @@ def test_the_combined_results_of_theagentcompany(tmp_path):
 @pytest.mark.parametrize("name", ["rows_v1_format.csv", "rows_v2_format.csv"])
 def test_rows_that_were_never_scored_are_refused(name, tmp_path):
     """Task rows of MCP-Atlas are no results, and the message says what is missing."""
-    with pytest.raises(ImportFailed, match="no column script_model_response"):
+    with pytest.raises(ImportFailed, match="no column coverage_score"):
         imported("mcp-atlas-scores", REAL / "mcpatlas" / name, tmp_path / "s")
 
 

@@ -54,6 +54,37 @@ def test_instances_describe_the_task(tmp_path):
     assert any("1 instances are not in the file" in remark for remark in found.remarks)
 
 
+INSTANCES = {
+    name: {"instance_id": name, "repo": "a/a", "base_commit": "c0", "fail_to_pass": ["x"], "pass_to_pass": []}
+    for name in NAMES
+}
+
+
+def test_results_without_and_then_with_instances_are_refused(tmp_path):
+    """Described tasks would be others: the same results would count twice, so the second import adds nothing."""
+    path = write(tmp_path / "m" / "eval_results.json", dict.fromkeys(NAMES, True))
+    assert imported("swebench-pro-results", path, tmp_path / "s").trials == 3
+    with pytest.raises(ImportFailed, match=f"has {NAMES[0]} from an import without --instances.* count twice"):
+        imported("swebench-pro-results", path, tmp_path / "s", instances=INSTANCES)
+    changed = {name: {**row, "base_commit": "c1"} for name, row in INSTANCES.items()}
+    other = write(tmp_path / "n" / "eval_results.json", dict.fromkeys(NAMES, False))
+    imported("swebench-pro-results", path, tmp_path / "t", instances=INSTANCES)
+    with pytest.raises(ImportFailed, match="from an import with another file of instances"):
+        imported("swebench-pro-results", other, tmp_path / "t", instances=changed)
+    assert query(tmp_path / "s", "select count(*) from stg_trials_started") == [(3,)]
+
+
+def test_results_with_and_then_without_instances_are_the_same_trials(tmp_path):
+    """A store that knows the instances needs no file of them again: nothing is added, and another run joins."""
+    path = write(tmp_path / "m" / "eval_results.json", dict.fromkeys(NAMES, True))
+    imported("swebench-pro-results", path, tmp_path / "s", instances=INSTANCES)
+    again = imported("swebench-pro-results", path, tmp_path / "s")
+    assert (again.is_known, again.trials, again.already) == (True, 0, 3)
+    other = write(tmp_path / "n" / "eval_results.json", dict.fromkeys(NAMES, False))
+    assert imported("swebench-pro-results", other, tmp_path / "s").trials == 3
+    assert query(tmp_path / "s", "select count(distinct task_digest) from stg_trials_started") == [(3,)]
+
+
 @pytest.mark.parametrize("content", [["a"], {"a": 1}, {"a": "true"}, {"a": {"b": True}}])
 def test_anything_but_booleans_is_refused(content):
     """The file says true or false of an instance; nothing else is guessed at."""
