@@ -28,7 +28,7 @@ PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress --numprocesses aut
   --no-loadscope-reorder
 
 test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once (4 minutes on 2 processors)
-	@$(PYTEST) -m 'not thorough'
+	@LHAW_RECORD_QUICK=1 $(PYTEST) -m 'not thorough'
 
 test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kills, Docker, Chromium, where they are (20 minutes)
 	@$(PYTEST)

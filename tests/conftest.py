@@ -1,11 +1,12 @@
 """What every test shares."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.depth import IS_DEEP
+from tests.support.depth import IS_DEEP, at_depth
 from tests.support.needs import require, skips_told
 
 IS_CI = bool(os.environ.get("LHAW_RECORD_CI"))
@@ -13,7 +14,7 @@ _LEFT_OUT = pytest.StashKey[int]()
 
 # No law has a deadline: a busy machine must not fail it. But for deep runs laws meet the same examples every time: a
 # rare one must not hold up a change that has nothing to do with it.
-_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+_PATIENT = {"deadline": None, "max_examples": at_depth(100, 500), "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("usual", derandomize=True, database=None, **_PATIENT)
 settings.register_profile("deep", **_PATIENT)
 settings.load_profile("deep" if IS_DEEP else "usual")
@@ -24,9 +25,20 @@ def pytest_configure(config):
     config.stash[_LEFT_OUT] = 0
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
-    """Files with slow tests come first: the worker that got one at the end would work alone."""
+    """Leave most cases of sampled tests to the thorough suite; put files with slow tests first.
+
+    The worker that got a slow one at the end would work alone.
+    """
+    places = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            name = item.nodeid.partition("[")[0]
+            if places[name] % mark.args[0]:
+                item.add_marker("thorough")
+            places[name] += 1
+    yield
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -15,6 +15,7 @@ from analytics.store import connect
 from tests.analytics import reference_agreement as slow
 from tests.analytics.make_store import Store
 from tests.analytics.random_stores import PLANNED
+from tests.support.depth import at_depth
 
 SCORES = (0.0, 0.5, 1.0)
 DRAWS = 200
@@ -25,7 +26,7 @@ def drawn(*, clusters=4, seed=7, confidence=0.9, method="percentile"):
     return Settings(clusters, DRAWS, seed, confidence, method)
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60, 300))
 @given(
     things=st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES), st.integers(0, 3)), min_size=1),
     seed=st.integers(0, 5),
@@ -97,7 +98,8 @@ def _grade(chance, store, task_id, stream, totals):
             store.regrade(task_id, stream, some, f"{grading_id}-{grader}", grader)
 
 
-@settings(max_examples=40)
+@pytest.mark.thorough
+@settings(max_examples=at_depth(40, 200))
 @given(seed=st.integers(0, 2**32))
 def test_the_table_is_read_as_the_reference_reads_it(seed):
     """Every value, and how many trials have one and have none, whatever was graded."""

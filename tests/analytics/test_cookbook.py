@@ -40,6 +40,7 @@ def test_the_python_on_the_page_runs(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.thorough
 @pytest.mark.anyio
 async def test_the_example_runs(tmp_path):
     """Every cell of the example runs on a real store, and prints what it found."""

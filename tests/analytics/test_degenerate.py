@@ -140,6 +140,7 @@ def connection(request):
     opened.close()
 
 
+@pytest.mark.sampled(4)
 def test_every_table_says_what_it_cannot_say(connection):
     """No table fails; a null value or interval has a reason, numbers are finite, and no count is negative."""
     for name in TABLES:
@@ -153,6 +154,7 @@ def test_every_table_says_what_it_cannot_say(connection):
                 assert None in (row["value"], row["low"]) or row["low"] <= row["value"] <= row["high"], (name, row)
 
 
+@pytest.mark.thorough
 def test_every_format_takes_every_table(connection):
     """Text, CSV, JSON, Markdown and LaTeX of every table, empty ones too, without a nan."""
     for name in TABLES:
@@ -176,6 +178,7 @@ def test_missing_data_are_counted_not_scored():
         connection.close()
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", TABLES)
 def test_an_empty_table_says_what_it_would_need(name):
     """A store without trials gives no table without a word of why it is empty."""

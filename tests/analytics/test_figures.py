@@ -59,6 +59,7 @@ def texts_of(svg):
     return ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FIGURES)
 def test_equal_stores_give_equal_files(busy, reordered, name):
     """Two drawings from differently ordered events are equal to the byte, as SVG and as PNG."""
@@ -67,6 +68,7 @@ def test_equal_stores_give_equal_files(busy, reordered, name):
         assert to_bytes(one, form) == to_bytes(other, form)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FIGURES)
 def test_an_empty_store_gives_a_reason(empty, name):
     """Without anything to draw the picture holds its title and why, and no axes."""
@@ -75,6 +77,7 @@ def test_an_empty_store_gives_a_reason(empty, name):
     assert re.search(r"\bno\b|nobody", reason)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FIGURES)
 def test_any_name_is_drawn_as_text(hostile, name):
     """Markup, dollars, underscores and control characters in names give a valid picture that shows them as text."""
@@ -216,6 +219,7 @@ def test_the_command_takes_other_readings(stored, tmp_path):
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.thorough
 def test_the_command_writes_a_report(stored, tmp_path, capsys):
     """The page is written where asked, data on standard output, narration on standard error."""
     assert _run("report", stored, "-o", tmp_path / "new" / "page.html", "--experiment", "synthetic") == 0

@@ -102,6 +102,7 @@ def test_shorthands_set_parameters(store, capsys):
     assert "draws = 5 is out of range" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_no_names_and_all_are_the_same(store):
     """Without names every table is printed, each once; formats for several tables hold them all."""
     for form in ("table", "json", "markdown", "latex"):

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analytics.hypotheses import rank_agreement, sign_flips
+from tests.support.depth import at_depth
 
 values = st.sampled_from([-1.0, -2 / 3, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 2 / 3, 1.0])
 
 
 @given(st.lists(values, min_size=1, max_size=10), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60, 300))
 def test_few_units_are_enumerated(differences, is_two_sided):
     """The p-value is the share of all sign choices that are at least as extreme, counted one by one."""
     found = sign_flips(differences, range(len(differences)), draws=10_000, seed=1, is_two_sided=is_two_sided)
@@ -102,7 +103,7 @@ def test_nothing_to_test_is_none():
 
 
 @given(st.lists(st.tuples(values, values), min_size=2, max_size=30))
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60, 300))
 def test_tau_b_is_that_of_its_definition(pairs):
     """Concordant minus discordant pairs over the pairs without ties, counted one by one; ties are counted."""
     left, right = zip(*pairs, strict=True)

@@ -21,12 +21,14 @@ def found():
     return sensitivity(sensitive_store().snapshot(), TABLES, {"draws": 200, "permutations": 100})
 
 
+@pytest.mark.thorough
 def test_every_reading_changes_a_table(found):
     """No parameter with another reading is without effect where its case occurs."""
     changes, tried = found
     assert {str(reading) for reading in tried} == {change.reading for change in changes}
 
 
+@pytest.mark.thorough
 def test_every_closed_choice_is_tried(found):
     """All allowed values but the default, and stated values that their parameters allow."""
     _, tried = found
@@ -38,6 +40,7 @@ def test_every_closed_choice_is_tried(found):
             check(name, value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(4))
 def test_what_is_said_of_a_change_is_true(found, number):
     """Counts, means and the largest difference are those of the two tables themselves."""
@@ -83,11 +86,13 @@ CHOSEN = {  # parameters that no list of readings can hold: a value that differs
 }
 
 
+@pytest.mark.thorough
 def test_every_parameter_is_proven_to_matter(found):
     """What the list of readings holds and what is chosen below are together all parameters there are."""
     assert {each.parameter for each in found[1]} | CHOSEN.keys() == {each.name for each in PARAMETERS}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_every_chosen_value_changes_a_table(name):
     """A parameter without a list of values changes a table too, where its case occurs."""
@@ -150,6 +155,7 @@ def test_bounds_are_shown_where_only_they_move(found):
     assert "value" not in columns
 
 
+@pytest.mark.thorough
 def test_the_command(tmp_path, capsys):
     """Progress and what changes nothing are narrated, the changes are data; a table that is none is named."""
     root = RecordedStore.create(tmp_path / "store").root

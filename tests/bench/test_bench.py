@@ -5,11 +5,14 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.bench.__main__ import main
 from tests.bench.cold import TIMED
 from tests.bench.figures import Limit, figure
 
 
+@pytest.mark.thorough
 def test_a_quick_run_measures_everything_and_leaves_nothing_behind(tmp_path):
     """Every figure with a budget is in the table; the directory is empty afterwards. No time is asserted."""
     out = io.StringIO()

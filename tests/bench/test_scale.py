@@ -23,6 +23,7 @@ def measured(tmp_path_factory):
     return kept / "results"
 
 
+@pytest.mark.thorough
 def test_every_operation_is_measured_at_every_size(measured):
     """Each size has one figure for each operation, from real programs on a real store. No time is asserted."""
     found = msgspec.json.decode((measured / "scale.json").read_bytes(), type=Scale)
@@ -95,6 +96,7 @@ def test_the_same_figures_give_the_same_chart(tmp_path):
     )
 
 
+@pytest.mark.thorough
 def test_a_kept_store_is_made_once(tmp_path):
     """The second request gives the same directory, with nothing in it written again."""
     first = kept_store(tmp_path, 500)

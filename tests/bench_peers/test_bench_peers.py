@@ -118,6 +118,7 @@ def test_the_peer_gets_the_trials_that_we_run(tmp_path):
         assert (metadata["inject_after_action"], metadata["inject_message"]) == wanted
 
 
+@pytest.mark.thorough
 def test_our_round_counts_what_is_in_the_store(tmp_path):
     """9 trials of 3 actions are 27 tool turns, every condition has its mean, the size is the whole store's."""
     trials = tmp_path / "trials.json"

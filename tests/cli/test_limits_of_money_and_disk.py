@@ -53,6 +53,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_full_disk_stops_the_run_and_spares_the_store(small_disk, reference, reference_tables):
     """Disk full while recording: exit 1 and a plain reason; the store stays readable; with more room it finishes."""

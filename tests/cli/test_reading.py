@@ -25,6 +25,7 @@ from tests.cli.program import (
 )
 
 
+@pytest.mark.thorough
 def test_tables_and_sql_and_a_second_run_while_a_run_is_going(tmp_path):
     """Readers see a growing, consistent store; a second run of the experiment exits 1 and says who holds it."""
     experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=30, concurrency=1)
@@ -66,6 +67,7 @@ def read_only(reference, tmp_path):
         path.chmod(0o755)
 
 
+@pytest.mark.thorough
 def test_a_read_only_copy_elsewhere_gives_the_same_tables(reference_tables, read_only):
     """A copy without write permission, under an awkward path, gives the same tables and stays as it was."""
     before = sorted(path.relative_to(read_only) for path in read_only.rglob("*"))

@@ -23,6 +23,7 @@ def test_help_loads_no_heavy_library():
     assert done.stderr.strip() == "[]"
 
 
+@pytest.mark.thorough
 def test_pandas_is_loaded_by_what_needs_it_and_by_nothing_else(reference):
     """Reading a store does without it, though pyarrow asks for it; the model of all effects together still has it."""
     code = (

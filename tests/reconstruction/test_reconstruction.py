@@ -71,6 +71,7 @@ def compared(request, tmp_path_factory):
         connection.close()
 
 
+@pytest.mark.sampled(4)
 def test_what_is_printed_comes_out(compared):
     """Every printed cell that single trials can have comes out to the printed digits, and no other does."""
     name, present, rows, _ = compared

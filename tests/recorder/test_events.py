@@ -9,20 +9,21 @@ from hypothesis import given, settings
 from recorder.events import EVENT_TYPES, ActionStarted, Envelope, ModelResponded, type_name
 from recorder.schema import event_schema, from_row, to_table
 from tests.recorder.events_strategy import envelopes
+from tests.support.depth import at_depth
 
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Envelope).decode
 
 
 @given(envelopes())
-@settings(max_examples=300)
+@settings(max_examples=at_depth(300, 1500))
 def test_decoding_inverts_encoding(envelope):
     """decode(encode(e)) = e for every event type."""
     assert decode(encode(envelope)) == envelope
 
 
 @given(envelopes())
-@settings(max_examples=200)
+@settings(max_examples=at_depth(200, 1000))
 def test_a_row_holds_the_whole_record(envelope):
     """A record survives the journey through Arrow, to the byte of its encoding, which the digests are made of."""
     for only_present in (False, True):

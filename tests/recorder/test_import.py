@@ -154,6 +154,7 @@ IMPORTER = """
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("events", [1, 400, 1500])
 async def test_a_killed_import_leaves_whole_streams(tmp_path, events):
     """Killed anywhere, while others recover: then each stream is whole or absent, and importing again completes it."""

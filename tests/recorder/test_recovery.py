@@ -66,6 +66,7 @@ def recover_everything(root):
         time.sleep(0.05)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_nothing_acknowledged_is_lost_to_sigkill(tmp_path, seed):
     """Killed at a random instant: every acknowledged event is there once, in order, before and after recovery."""

@@ -117,6 +117,7 @@ def test_a_failed_attempt_is_followed_by_a_valid_one(streams):
     assert all(attempts == {1: TrialFailed, 2: TrialFinished} for attempts in failed)
 
 
+@pytest.mark.thorough
 def test_equal_seeds_give_equal_events_whatever_the_writers(made, tmp_path):
     """Two processes write the events that one writes, apart from times, writers and digests; another seed does not."""
     make_store(tmp_path / "two", Design(9, EVENTS), writers=2)
@@ -148,6 +149,7 @@ def test_texts_are_neither_equal_nor_endless(made):
     assert longest > 2_000
 
 
+@pytest.mark.thorough
 def test_another_experiment_of_the_store_is_left_alone(made, tmp_path):
     """A store may hold several synthetic experiments; the same one twice is refused with the next step."""
     root = tmp_path / "shared"

@@ -52,6 +52,7 @@ async def test_only_the_newest_row_groups_are_read(tmp_path, monkeypatch):
     assert len(read) <= 6
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(5))
 async def test_following_shows_each_event_once(tmp_path, seed):
     """While streams grow, journals are sealed and segments merged between two looks, nothing is missed or doubled."""

@@ -25,6 +25,7 @@ from tests.crash.workload import InProcess
 from tests.recorder.events_strategy import open_events
 from tests.recorder.stores import failed, finished
 from tests.recorder.transfer import all_events, export_lines_of, export_to, import_from, make_source
+from tests.support.depth import at_depth
 
 
 def _closing_events():
@@ -33,7 +34,7 @@ def _closing_events():
 
 
 @given(st.lists(st.tuples(st.lists(open_events(), max_size=4), _closing_events()), max_size=4))
-@settings(max_examples=40)
+@settings(max_examples=at_depth(40, 200))
 def test_a_round_trip_loses_nothing(tmp_path_factory, streams):
     """Whatever is in the events comes back: equal records, good digests, and an equal export again."""
 

@@ -7,7 +7,7 @@ from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
 
-LIMITS = SandboxLimits(command_seconds=20)
+LIMITS = SandboxLimits(command_seconds=600)
 
 
 @pytest.fixture

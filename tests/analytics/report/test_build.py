@@ -34,6 +34,7 @@ def unpack(html, element_id):
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
+@pytest.mark.thorough
 def test_equal_stores_give_equal_pages(busy_page):
     """The order in which events are read, and the time of making, leave no trace in the page."""
     store = busy_store()
@@ -86,6 +87,7 @@ def test_every_trial_is_listed_with_its_timeline(connection, busy_page):
         assert len(timeline.get("actions", [])) == actions[0]
 
 
+@pytest.mark.thorough
 def test_only_one_experiment_is_shown_on_request():
     """Trials, runs and counts of other experiments are not on the page."""
     store = busy_store()
@@ -176,6 +178,7 @@ def test_cautions_are_counted_and_missing_trials_explained(busy_page):
     assert re.search(r"model\s+timeout\s+desk\s+a\s+1\s+1", text)
 
 
+@pytest.mark.thorough
 def test_one_thing_is_counted_as_one(mixed_page):
     """A caution about a single cell says so in the singular."""
     assert "<li>second: 1 cell</li>" in mixed_page.html

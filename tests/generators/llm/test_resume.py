@@ -100,6 +100,7 @@ def memory_caller(model, recording, recorded=None):
     return caller_of("", recording, "extractor", "extract-b", model=model, recorded=recorded)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 async def test_no_recorded_reply_is_paid_again(tmp_path):
     """Killed by SIGKILL in phases 1 and 2, the last run sends only what has no recorded reply, and nothing is lost."""

@@ -10,6 +10,7 @@ from generators.protocol import Removal
 from generators.rewriting import problems_of
 from generators.rewriting.occurrences import Prompt, remaining
 from tests.generators.rewriting.making import REWRITER, segment
+from tests.support.depth import at_depth
 
 SEVERITIES = st.sampled_from(["delete", "vaguify", "genericize"])
 VALUES = st.sampled_from(
@@ -81,7 +82,7 @@ def rewriting_of(prompt, removed, severity):
         assume(False)
 
 
-@settings(max_examples=150)
+@settings(max_examples=at_depth(150, 750))
 @given(prompts(), SEVERITIES)
 def test_no_removed_value_remains(made, severity):
     """After a rewriting no value is found in any of its forms."""
@@ -90,7 +91,7 @@ def test_no_removed_value_remains(made, severity):
     assert remaining(Prompt(prompt), Prompt(text), removed) == {}
 
 
-@settings(max_examples=150)
+@settings(max_examples=at_depth(150, 750))
 @given(prompts(), SEVERITIES)
 def test_lines_without_a_value_stay_as_they_are(made, severity):
     """Every line that holds no value is there afterwards, in its order."""
@@ -104,7 +105,7 @@ def test_lines_without_a_value_stay_as_they_are(made, severity):
         assert has_value or not line.strip() or any(each == line.rstrip("\r\n") for each in left), line
 
 
-@settings(max_examples=150)
+@settings(max_examples=at_depth(150, 750))
 @given(prompts(), SEVERITIES)
 def test_line_ends_stay(made, severity):
     """A prompt with Windows line ends keeps them, one without gets none."""
@@ -116,7 +117,7 @@ def test_line_ends_stay(made, severity):
         assert "\r" not in text
 
 
-@settings(max_examples=100)
+@settings(max_examples=at_depth(100, 500))
 @given(prompts(), SEVERITIES)
 def test_what_passes_the_checks_reads_like_text(made, severity):
     """The checks never raise; and no rewriting of the rules breaks quotes, brackets or spaces."""
@@ -127,7 +128,7 @@ def test_what_passes_the_checks_reads_like_text(made, severity):
     assert failed.isdisjoint({"value_is_gone", "questions_exist", "questions_keep_the_secret", "no_placeholder"})
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60, 300))
 @given(prompts(), SEVERITIES)
 def test_the_same_removal_gives_the_same_rewriting(made, severity):
     """Rewriting is a function: prompt and removal decide everything."""
@@ -135,7 +136,7 @@ def test_the_same_removal_gives_the_same_rewriting(made, severity):
     assert rewriting_of(prompt, removed, severity) == rewriting_of(prompt, removed, severity)
 
 
-@settings(max_examples=100)
+@settings(max_examples=at_depth(100, 500))
 @given(st.text(max_size=40), st.text(min_size=1, max_size=12).filter(str.strip), st.text(max_size=40), SEVERITIES)
 def test_any_text_and_any_part_of_it(before, value, after, severity):
     """Whatever a prompt holds, a part of it is taken out or refused with a reason; nothing else is raised."""

@@ -56,6 +56,7 @@ def test_the_segments_of_the_desk_benchmark_pass():
     assert len(failed) <= 0.02 * count
 
 
+@pytest.mark.thorough
 @has_real_prompts
 @pytest.mark.slow
 def test_the_labelled_segments_of_real_prompts_pass():

@@ -112,6 +112,7 @@ def test_the_file_is_the_export_of_the_selection(folder, capsys):
     assert (folder / "mine-distribution.svg").exists()
 
 
+@pytest.mark.thorough
 def test_streams_without_trials_disturb_nobody(folder, tmp_path):
     """Verification, counts, tables, report and the other exports work on a store with a selection in it."""
     store = folder / "base"
@@ -125,6 +126,7 @@ def test_streams_without_trials_disturb_nobody(folder, tmp_path):
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("origin", "store", "source"),
     [

@@ -77,6 +77,7 @@ def test_a_task_that_is_not_there_is_refused(tmp_path):
         named("experiment", "--from", path)
 
 
+@pytest.mark.thorough
 def test_a_pipeline_on_the_benchmark_of_a_package(design, tmp_path, capsys):
     """Its file alone is enough: from tasks to a selection, without a word about sources or agents."""
     store, out = tmp_path / "store", tmp_path / "set.json"
@@ -105,6 +106,7 @@ def test_what_would_stop_a_later_phase_is_said_before_the_first(design, tmp_path
     assert not store.exists()
 
 
+@pytest.mark.thorough
 def test_a_benchmark_brings_changed_workspaces_of_its_own(design, tmp_path, capsys):
     """What docs/own-benchmarks.md shows is enough: --environment registers it, a pipeline classifies it and runs it.
 

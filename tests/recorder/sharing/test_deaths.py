@@ -20,6 +20,7 @@ from tests.recorder.stores import finished, started
 STEPS = ("before the upload", "after the upload", "before the journal goes")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_death_while_publishing_doubles_and_loses_nothing(address, step, new_host):
     """Whatever the step at which a host dies: when it is back every host has every event once, and all is done.

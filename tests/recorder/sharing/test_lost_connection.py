@@ -24,7 +24,7 @@ def test_a_run_waits_for_a_lost_connection(cut_address, proxy, new_host):
     assert not [line for line in before if line.startswith("end")]
     assert any("trying again" in line for line in writer.stderr)
     proxy.restore()
-    after, errors = writer.communicate(timeout=60)
+    after, errors = writer.communicate(timeout=600)
     assert writer.returncode == 0, errors
     assert sorted(line for line in after.splitlines() if line.startswith("end")) == [f"end s{n} 61" for n in range(4)]
 
@@ -48,13 +48,14 @@ def test_an_upload_that_breaks_in_the_middle_leaves_nothing(bucket, cut_address,
     assert there.get("events/large") == LARGE
 
 
+@pytest.mark.thorough
 def test_a_run_that_cannot_publish_stops_and_loses_nothing(bucket, cut_address, proxy, new_host):
     """When patience is over the run says where its events are and what to do; doing it publishes all of them."""
     host, elsewhere = new_host(cut_address), new_host(bucket)
     writer = host.start("tests.recorder.sharing.writer", cut_address, "s", 2, 10, patience_s=1.0)
     lines_until(writer, "ready")
     proxy.cut()
-    _, errors = writer.communicate(timeout=60)
+    _, errors = writer.communicate(timeout=600)
     assert writer.returncode != 0
     assert "could not be published" in errors
     assert "log recover" in errors
@@ -85,6 +86,7 @@ def test_what_no_waiting_cures_fails_at_once(s3_port):
     assert waited == []
 
 
+@pytest.mark.thorough
 def test_a_directory_that_is_not_mounted_is_not_filled(tmp_path, new_host):
     """Where the shared directory is gone, nothing is written to what is there instead, and the run fails."""
     mounted, away = tmp_path / "mounted", tmp_path / "away"
@@ -106,6 +108,7 @@ def test_a_directory_that_is_not_mounted_is_not_filled(tmp_path, new_host):
     assert read_envelopes(host.root) == before
 
 
+@pytest.mark.thorough
 def test_a_place_that_was_made_anew_is_not_taken_for_the_old_one(address, tmp_path, new_host):
     """A working copy that knew another store at its address refuses, instead of mixing the two."""
     host = new_host(address)

@@ -1,5 +1,7 @@
 """Several hosts write to one store at once, and everybody reads one stream."""
 
+import pytest
+
 from recorder.compaction import compact
 from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
@@ -8,6 +10,7 @@ from tests.recorder.sharing.hosts import ended_well, lines_until
 WRITERS, STREAMS, ACTIONS = 3, 6, 12
 
 
+@pytest.mark.thorough
 def test_many_hosts_write_and_readers_see_one_stream(address, new_host):
     """Three hosts begin at once and write, and no reader ever sees a gap, an event twice, or less than before.
 

@@ -12,6 +12,7 @@ def broken_host(new_host):
     return lambda mutation: lambda address: new_host(address, mutation.__name__)
 
 
+@pytest.mark.thorough
 def test_an_early_acknowledgement_is_caught(directory, broken_host):
     """Guarantee 2 fails when decisions are acknowledged before they are published."""
     with pytest.raises(AssertionError, match=r"assert {'s\d': None"):
@@ -20,6 +21,7 @@ def test_an_early_acknowledgement_is_caught(directory, broken_host):
         )
 
 
+@pytest.mark.thorough
 def test_a_recovery_without_upload_is_caught(bucket, cut_address, proxy, broken_host):
     """Guarantee 1 fails when recovery does not publish what a dead host had not."""
     with pytest.raises(AssertionError, match="has lost"):
@@ -28,6 +30,7 @@ def test_a_recovery_without_upload_is_caught(bucket, cut_address, proxy, broken_
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mutation", "seen"),
     [
@@ -43,6 +46,7 @@ def test_a_wrong_order_of_publishing_is_caught(directory, broken_host, mutation,
         )
 
 
+@pytest.mark.thorough
 def test_artifacts_that_are_not_published_are_caught(directory, broken_host):
     """An event without its artifact is seen on another host."""
     with pytest.raises(FileNotFoundError):
@@ -57,6 +61,7 @@ def test_publishing_after_a_failure_is_caught(tmp_path):
         test_publishing.test_nothing_is_published_after_a_journal_that_was_not(tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_listing_that_is_believed_is_caught(directory, new_host, monkeypatch):
     """A listing that misses a file shows a gap."""
     with mutations.every_listing_is_believed(), pytest.raises(AssertionError):

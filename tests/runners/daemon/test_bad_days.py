@@ -218,7 +218,7 @@ def test_live_events_arrive_and_go_on(tmp_path, serving):
     store = tmp_path / "store"
     process, client = serving(store)
     url = read_address(store).url
-    with urllib.request.urlopen(f"{url}/api/events", timeout=60) as stream:
+    with urllib.request.urlopen(f"{url}/api/events", timeout=600) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         client.submit(msgspec.convert(submission(tmp_path), type=Submission))
         names, last_id = [], ""
@@ -231,6 +231,6 @@ def test_live_events_arrive_and_go_on(tmp_path, serving):
     assert names[0] == "snapshot"
     boot, _, number = last_id.rpartition("-")
     request = urllib.request.Request(f"{url}/api/events", headers={"Last-Event-ID": f"{boot}-{int(number) - 1}"})
-    with urllib.request.urlopen(request, timeout=60) as stream:
+    with urllib.request.urlopen(request, timeout=600) as stream:
         assert stream.readline().decode().strip() == f"id: {last_id}"
     assert stopped(process).returncode == 0

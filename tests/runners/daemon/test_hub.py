@@ -21,7 +21,7 @@ def hub(**settings):
 async def read(stream, count):
     """The next events as (id, name, data)."""
     found = []
-    with anyio.fail_after(10):
+    with anyio.fail_after(600):
         async for text in stream:
             fields = dict(line.split(": ", 1) for line in text.decode().strip().splitlines())
             found.append((fields["id"], fields["event"], json.loads(fields["data"])))
@@ -87,7 +87,7 @@ async def test_readers_end_with_the_hub():
             began.set()
         ended.append(True)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(600):
         async with anyio.create_task_group() as tasks:
             for each in begun:
                 tasks.start_soon(follow, each)

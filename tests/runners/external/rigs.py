@@ -21,7 +21,7 @@ TOOLS = [function("bash", "command"), function("python", "code"), function("read
 def post(path, body, token=TOKEN):
     headers = {"content-type": "application/json", "authorization": "Bearer " + token}
     request = urllib.request.Request(BASE_URL + path, json.dumps(body).encode(), headers)
-    return json.loads(urllib.request.urlopen(request, timeout=60).read())
+    return json.loads(urllib.request.urlopen(request, timeout=600).read())
 def ask(*history, **more):
     body = {"model": "m", "messages": [{"role": "user", "content": PROMPT}, *history], "tools": TOOLS, **more}
     return post("/v1/chat/completions", body)["choices"][0]["message"]
@@ -71,7 +71,7 @@ def described(
     """An experiment file with one program, or several by their names."""
     agents = program if isinstance(program, list) else [{"name": "program", "program": program, **(agent or {})}]
     tables = "".join("\n[[agents]]\n" + _lines({"model": "scripted/balanced", **each}, "agents") for each in agents)
-    limits = {"max_seconds": 20.0, **(limits or {})}
+    limits = {"max_seconds": 600.0, **(limits or {})}
     return (
         f'name = "{name}"\nconditions = {json.dumps(conditions)}\ntrials = 1\nconcurrency = 2\n'
         f'\n[benchmark]\nname = "desk"\nvariants = {json.dumps(variants)}\n{tables}'

@@ -69,6 +69,7 @@ def test_results_are_those_that_the_model_saw(measured):
         assert None not in results[:-1]
 
 
+@pytest.mark.thorough
 def test_every_table_is_computed(measured):
     """The store verifies, and every reported table comes out of it."""
     store, _ = measured

@@ -13,6 +13,7 @@ from runners.gateway.wires import WIRES
 from runners.models.history import rebuild_requests
 from tests.runners.gateway.rigs import canned, injection_after
 from tests.support.canned_model import text_reply, tool_reply
+from tests.support.depth import at_depth
 
 WORDS = [
     *("user", "assistant", "system", "tool", "developer", "text", "input_text", "output_text", "image", "refusal"),
@@ -50,7 +51,7 @@ bodies = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=at_depth(80, 400))
 @given(st.sampled_from(WIRES), st.lists(bodies, min_size=1, max_size=3))
 def test_every_request_is_answered_or_refused(wire, requests):
     """No body raises anything but a refusal of ours, every reply can be written, and the record is whole."""

@@ -74,7 +74,7 @@ async def test_a_websocket_probe_is_told_to_use_http():
         "sec-websocket-version": "13",
         "sec-websocket-key": "eA==",
     }
-    async with serving(rig.gateway.app()) as url, httpx.AsyncClient() as client:
+    async with serving(rig.gateway.app()) as url, httpx.AsyncClient(timeout=None) as client:
         response = await client.get(f"{url}/t/{'key-of-the-trial'}/v1/responses", headers=upgrade)
         assert response.status_code == 426
         plain = await client.get(f"{url}/t/{'key-of-the-trial'}/v1/responses")

@@ -20,6 +20,7 @@ from runners.models.protocol import ModelReply
 from tests.runners.gateway.rigs import Capturing, injection_after
 from tests.runners.gateway.shapes import call_item, chat, item, messages, output_item, responses, user
 from tests.support.canned_model import CannedModel, MemoryRecording
+from tests.support.depth import at_depth
 
 BLUE = "By the way: blue."
 LISTS = {"chat": "messages", "messages": "messages", "responses": "input"}
@@ -109,7 +110,7 @@ async def run(wire, plan, target, chance):
     return upstream.bodies, [request.messages for request in upstream._model.requests], recording.events
 
 
-@settings(max_examples=150)
+@settings(max_examples=at_depth(150, 750))
 @given(st.sampled_from([CHAT, RESPONSES, MESSAGES]), trials, st.integers(1, 8), st.integers(0, 2**32))
 def test_what_the_model_sees_only_grows(wire, plan, target, seed):
     """Every request begins with the whole one before it and its reply, with the message at one and the same place."""
@@ -125,7 +126,7 @@ def test_what_the_model_sees_only_grows(wire, plan, target, seed):
     assert [json.dumps(body).count(BLUE) for body in bodies] == counts
 
 
-@settings(max_examples=100)
+@settings(max_examples=at_depth(100, 500))
 @given(st.sampled_from([CHAT, RESPONSES, MESSAGES]), trials, st.integers(1, 8))
 def test_bodies_only_grow_where_the_agent_changes_nothing(wire, plan, target):
     """For an agent that repeats its history to the byte, the list of the body begins with the list before it."""
@@ -148,7 +149,7 @@ def test_bodies_only_grow_where_the_agent_changes_nothing(wire, plan, target):
         assert after[: len(before)] == before
 
 
-@settings(max_examples=100)
+@settings(max_examples=at_depth(100, 500))
 @given(st.sampled_from([CHAT, RESPONSES, MESSAGES]), trials, st.integers(1, 8), st.integers(0, 2**32))
 def test_every_trial_is_whole(wire, plan, target, seed):
     """Actions are numbered without a gap and finish, deltas rebuild to what was sent, and store nothing twice."""

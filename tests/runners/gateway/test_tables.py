@@ -72,6 +72,7 @@ async def test_no_claim_is_broken(store):
     assert broken_by(store) == set()
 
 
+@pytest.mark.thorough
 async def test_the_marts_tell_what_happened(store):
     """The main thread's actions, the place of the injection, and what was done before it in vain."""
     connection = connect(store.snapshot())

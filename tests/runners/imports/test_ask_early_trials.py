@@ -170,6 +170,7 @@ def test_budgets_follow_from_the_oracle_trials(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+@pytest.mark.thorough
 def test_an_injection_without_a_budget_is_kept(tmp_path):
     """Without full trials the budget is null, the trial valid, and no claim about the store broken."""
     trial = early_trial("inject_50", before=2, injection_point=0.5)

@@ -19,6 +19,7 @@ RUNS = {
 }
 
 
+@pytest.mark.thorough
 def test_five_runs_of_swebench_pro(tmp_path):
     """Each run has as many trials and successes as its file has entries and trues; every instance is known."""
     folder = REAL / "swebenchpro"
@@ -34,6 +35,7 @@ def test_five_runs_of_swebench_pro(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+@pytest.mark.thorough
 def test_the_combined_results_of_theagentcompany(tmp_path):
     """Every task and arm is a valid trial with the raw points of its checkpoints, in both spellings."""
     path = next((REAL / "tac" / "eval_results").glob("*.json"))

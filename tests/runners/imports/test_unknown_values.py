@@ -157,6 +157,7 @@ def test_tools_of_a_log_say_what_is_an_error(everything):
     assert {event.result for event in known if event.result} == {"3 rows.csv"}
 
 
+@pytest.mark.thorough
 def test_everything_that_reads_a_store_copes(everything, tmp_path, capsys):
     """Checks, tables, report, exports, single trials, judging and grading say what is known and end well."""
     commands = (

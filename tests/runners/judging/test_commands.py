@@ -67,6 +67,7 @@ def test_a_judge_without_a_verdict_exits_1(tmp_path):
     verify(store.root)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -96,6 +97,7 @@ def test_a_mistyped_store_is_not_made(tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.thorough
 def test_an_interrupt_leaves_a_whole_store(tmp_path):
     """The first waits for the running judgement, the second stops it: exit 130, and the rest is judged later."""
     store = written_to(tmp_path / "store", asking(2))

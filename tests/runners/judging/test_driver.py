@@ -55,6 +55,7 @@ async def test_every_trial_with_questions_is_judged_once(tmp_path):
         connection.close()
 
 
+@pytest.mark.thorough
 async def test_what_it_took_stands_with_the_trials(tmp_path):
     """The calls about an attempt are the cost of judging it, the one that brought no verdict too."""
     written = asking(2)
@@ -159,6 +160,7 @@ async def test_no_verdict_is_ever_made_up(tmp_path):
     assert len(events_of(store, QuestionJudged)) == 2
 
 
+@pytest.mark.thorough
 async def test_an_empty_reply_is_asked_for_again_as_it_was(tmp_path):
     """No empty assistant turn is sent back: some providers refuse it."""
     store = await on_disk(tmp_path / "store", asking(1))
@@ -221,6 +223,7 @@ async def test_the_lock_of_the_experiment_is_held(tmp_path):
     assert server.requests == []
 
 
+@pytest.mark.thorough
 async def test_only_chosen_experiments_and_agents(tmp_path):
     """Each experiment has a run stream of its own; an unknown name is an error that lists the known ones."""
     store = await on_disk(tmp_path / "store", asking(1), asking(2, experiment="f", model="n"))

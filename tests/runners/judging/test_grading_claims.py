@@ -189,6 +189,7 @@ async def test_the_judge_is_asked_once_for_each_claim(tmp_path):
     assert graders == {ClaimJudge(None, MODEL, {"temperature": 0}).name}
 
 
+@pytest.mark.thorough
 async def test_what_it_took_stands_with_the_trials(tmp_path):
     """The calls about an attempt are the cost of judging it; no number of the trial itself changes."""
     written = answered(RIGHT, HALF)

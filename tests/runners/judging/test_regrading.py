@@ -49,6 +49,7 @@ async def graded(tmp_path: Path, task: DeskTask, scores=None, **fields) -> Store
     return await on_disk(store.root, written)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("task_id", sorted(TASKS))
 async def test_stored_files_give_the_results_that_they_gave(tmp_path, task_id):
     """Every solution, every failure and the untouched workspace of each task: not one result differs."""
@@ -105,6 +106,7 @@ async def test_a_dry_run_records_nothing(tmp_path):
     assert read_snapshot(store.root).segments == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -122,6 +124,7 @@ async def test_other_trials_are_not_graded(tmp_path, fields, reason):
     assert regrading.ledger.has_refused == (row["benchmark"] == "desk")
 
 
+@pytest.mark.thorough
 async def test_a_changed_task_is_not_graded(tmp_path):
     """Its checks are about other parameters than those of the trial."""
     written = Written()

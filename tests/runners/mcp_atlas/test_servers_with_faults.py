@@ -24,7 +24,7 @@ FAKE = str(Path(__file__).with_name("fake_server.py"))
 def plan_of(tmp_path):
     """Make the plan of a fake server; time limits are short only where a test waits for one."""
 
-    def plan(fault, connect_seconds=30.0, call_seconds=30.0):
+    def plan(fault, connect_seconds=600.0, call_seconds=600.0):
         process = unconfined([sys.executable, FAKE, fault], {}, tmp_path)
         return ServerPlan(name=fault, process=process, connect_seconds=connect_seconds, call_seconds=call_seconds)
 

@@ -85,6 +85,7 @@ def test_prices_are_per_million_tokens_or_unknown():
     assert price_of("no-such-model") is None
 
 
+@pytest.mark.thorough
 def test_loading_is_late_and_needs_no_network():
     """Our import does not import litellm; using its tables resolves no host and prints nothing."""
     program = (

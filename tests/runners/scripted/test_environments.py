@@ -22,6 +22,7 @@ async def played(task, variant, archetype, seed=0, *, may_ask=True):
     return await run_trial(task, archetype, variant=variant, seed=seed, reply=reply if may_ask else None)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("archetype", ["over_clarifier", "balanced"])
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
 async def test_who_asks_recovers(task, variant, archetype):
@@ -31,6 +32,7 @@ async def test_who_asks_recovers(task, variant, archetype):
     assert trial.questions
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
 async def test_who_never_asks_does_not_always_succeed(task, variant):
     """Without the user's word at least one of three trials goes wrong: the variant is no benign one."""

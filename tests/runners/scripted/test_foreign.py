@@ -70,6 +70,7 @@ def _stripped(arguments):
     return {name: text.strip() + "\n" if name == "code" else text for name, text in arguments.items()}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("task_id", "agent_kind", "archetype"),
     [
@@ -106,6 +107,7 @@ async def test_questions_are_asked_and_answers_understood(agent_kind, ask_name):
     assert done == work_of(native)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("agent_kind", AGENTS)
 async def test_what_the_user_says_later_is_understood(agent_kind):
     """A message after some action undoes the steps that it concerns, as in our agent."""

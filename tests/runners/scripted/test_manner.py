@@ -152,6 +152,7 @@ async def test_reflexion_asks_late_about_what_it_assumed():
     assert checked.grade.is_success
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("archetype", ["over_clarifier", "balanced"])
 async def test_personas_order_the_number_of_questions(archetype):
     """Supervisor draws more questions than executive, standard lies between."""

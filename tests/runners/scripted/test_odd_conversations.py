@@ -10,6 +10,7 @@ from runners.benchmarks.desk.registry import desk_tasks
 from runners.conversation import Message, ToolCall, ToolDefinition, action_count_of
 from runners.models.protocol import ModelRequest
 from runners.models.scripted import ARCHETYPES, ScriptedModel
+from tests.support.depth import at_depth
 
 TASKS = desk_tasks()
 
@@ -82,7 +83,7 @@ _MESSAGES = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=at_depth(150, 750))
 @given(messages=st.lists(_MESSAGES, max_size=8), archetype=st.sampled_from(sorted(ARCHETYPES)), seed=st.integers(0, 9))
 async def test_any_conversation_gets_a_reply(messages, archetype, seed):
     """No order of messages, no broken arguments and no lost results raise an exception."""

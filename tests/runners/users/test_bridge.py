@@ -65,7 +65,7 @@ class Talk:
 @contextlib.asynccontextmanager
 async def talking(url, token="", **options):
     """Start a bridge; it is killed at the end if it still runs."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(600):
         async with await anyio.open_process([*ALONE, url, token], stderr=subprocess.DEVNULL, **options) as process:
             try:
                 yield Talk(process)
@@ -84,7 +84,7 @@ async def test_a_real_client_asks_over_stdio(mode):
         heard.append(progress)
         simulator.may_answer.set()
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(600):
         async with (
             trial_with(simulator, progress_every_s=0.05) as trial,
             Client(parameters(trial), mode=mode) as client,

@@ -48,6 +48,7 @@ async def test_a_real_client_of_the_current_version(mode):
     assert len(trial.asked) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("accept", [BOTH, JSON, "*/*"])
 @pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
 async def test_a_session_from_its_opening_to_its_end(version, accept):
@@ -69,6 +70,7 @@ async def test_a_session_from_its_opening_to_its_end(version, accept):
     assert len(trial.asked) == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("accept", [BOTH, JSON, "*/*"])
 @pytest.mark.parametrize("version", [None, *HANDSHAKE_PROTOCOL_VERSIONS])
 async def test_no_session_is_needed(version, accept):

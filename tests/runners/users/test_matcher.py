@@ -22,6 +22,7 @@ def test_precision_and_recall_keep_their_floors(split):
     assert result.recall >= 0.85
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_no_dimension_is_left_behind(dimension):
     """The floors hold for each dimension by itself."""

@@ -44,7 +44,7 @@ async def test_trials_cannot_reach_each_other():
     async with listening() as (base, server):
         first = await Trial(base, server, key="first", token="one").open()
         second = await Trial(base, server, key="second", token="two").open()
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(timeout=None) as http:
             wrong = [{}, *({"Authorization": each} for each in ("Bearer two", "Basic one", "one"))]
             refused = [
                 await http.post(url, json=call(NAME_QUESTION), headers=headers)
@@ -71,7 +71,7 @@ async def test_a_session_of_another_trial_is_unknown():
 
 async def test_a_trial_may_ask_for_no_token():
     """Some clients cannot send one; the key alone is the secret then."""
-    async with trial_with(token=None) as trial, httpx2.AsyncClient() as http:
+    async with trial_with(token=None) as trial, httpx2.AsyncClient(timeout=None) as http:
         assert text_of(await http.post(trial.url, json=call(NAME_QUESTION))) == ANSWER
 
 
@@ -98,7 +98,7 @@ async def test_the_gateway_is_reached_beside_it_and_knows_the_call():
     async with server, serving(Starlette(routes=[*server.routes, *rig.gateway.routes])) as base:
         trial = Trial(base, server, key="key-of-the-trial")
         await server.open(trial.key, trial.token, trial.handler, rig.session.pending_calls)
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(timeout=None) as http:
             await http.post(f"{base}/t/{trial.key}/v1/chat/completions", json=chat(user("Work."), tools=("bash",)))
         async with trial.client() as client:
             await client.call_tool("ask_user", arguments)
@@ -124,7 +124,7 @@ async def test_a_question_of_an_agent_that_acts_in_texts_has_the_number_of_its_t
     async with server, serving(Starlette(routes=[*server.routes, *rig.gateway.routes])) as base:
         trial = Trial(base, server)
         await server.open(trial.key, trial.token, trial.handler, rig.session.pending_calls)
-        async with httpx2.AsyncClient() as http, trial.client() as client:
+        async with httpx2.AsyncClient(timeout=None) as http, trial.client() as client:
 
             async def call_model(body):
                 assert (await http.post(f"{base}/t/{trial.key}/{path}", json=body)).status_code == 200
@@ -255,7 +255,7 @@ async def test_the_end_of_the_server_ends_what_waits():
     simulator = SlowSimulator()
     answers = []
     async with (
-        httpx2.AsyncClient(timeout=20) as http,
+        httpx2.AsyncClient(timeout=None) as http,
         anyio.create_task_group() as group,
         listening() as (base, server),
     ):

@@ -71,7 +71,7 @@ class Trial:
 
     def http(self, **headers):
         """A raw client with the trial's token."""
-        return httpx2.AsyncClient(headers={"Authorization": f"Bearer {self.token}", **headers}, timeout=20)
+        return httpx2.AsyncClient(headers={"Authorization": f"Bearer {self.token}", **headers}, timeout=None)
 
     @contextlib.asynccontextmanager
     async def client(self, mode="auto"):
