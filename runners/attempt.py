@@ -27,7 +27,7 @@ from runners.benchmarks.protocol import (
 from runners.errors import BoundaryError, GraderError, SandboxBoundaryError
 from runners.external.program import ProgramSpec
 from runners.gateway.session import SessionLimits
-from runners.grading import scored
+from runners.grading import checked, scored
 from runners.injection import injection_action
 from runners.plan import PlannedTrial
 from runners.toolbox import TrialToolbox, open_toolbox
@@ -93,7 +93,7 @@ class Attempt:
                 ending = await self._run_program(trial.agent.external, environment)
             grade = await self._grade(environment, ending.final_answer)
         return TrialFinished(
-            ended_by=ending.ended_by,
+            ended_by="resource_abuse" if grade.resource_abuse else ending.ended_by,
             is_success=grade.is_success,
             final_answer=ending.final_answer,
             action_count=self.action_count,
@@ -212,19 +212,12 @@ class Attempt:
             raise GraderError(f"grading took over {GRADING_SECONDS:.0f} s", kind="timeout") from None
         except Exception as error:
             raise GraderError(f"the grader crashed: {type(error).__name__}: {error}", kind="crash") from error
-        await self._record(grade)
-        return grade
-
-    async def _record(self, grade: Grade) -> None:
         checkpoints = self._trial.task.checkpoints
-        wanted = {checkpoint.checkpoint_id for checkpoint in checkpoints}
-        found = {result.checkpoint_id for result in grade.results}
-        if found != wanted or len(grade.results) != len(wanted):
-            missing = ", ".join(sorted(wanted ^ found))
-            raise GraderError(f"the grader did not score every checkpoint once: {missing}", kind="incomplete")
+        grade = checked(grade, checkpoints)
         for artifact in grade.artifacts:
             await self._store(artifact)
         await self._stream.append(*scored(grade.results, checkpoints, self._runner.benchmark.grader))
+        return grade
 
     async def _store(self, artifact: Artifact) -> None:
         sha256 = await anyio.to_thread.run_sync(store_blob, self._runner.recorder.store, artifact.content)

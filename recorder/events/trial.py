@@ -5,7 +5,7 @@ from typing import Literal
 from recorder.events._base import Event
 
 Boundary = Literal["model", "tool", "sandbox", "user_simulator", "grader", "recorder"]
-EndedBy = Literal["submitted", "turn_limit", "action_limit", "cost_limit", "time_limit", "gave_up"]
+EndedBy = Literal["submitted", "turn_limit", "action_limit", "cost_limit", "time_limit", "gave_up", "resource_abuse"]
 
 
 class TrialStarted(Event, frozen=True, tag="trial_started"):

@@ -46,13 +46,18 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):
-    """One result for every checkpoint, success as the benchmark defines it, and its own final score if it has one."""
+    """One result for every checkpoint, success as the benchmark defines it, and its own final score if it has one.
+
+    ``resource_abuse`` says what the agent left behind that cannot be read within the limits of grading; the trial then
+    ends by ``resource_abuse``, whatever ended the agent's part.
+    """
 
     results: tuple[CheckpointResult, ...]
     is_success: bool
     final_score: float | None = None
     final_total: float | None = None
     artifacts: tuple[Artifact, ...] = ()
+    resource_abuse: str | None = None
 
 
 class Environment(Protocol):

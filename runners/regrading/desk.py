@@ -8,42 +8,56 @@ missing: the trial cannot be graded again.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from recorder.events import AnyEvent, ArtifactStored
 from recorder.values import Task
 from runners.benchmarks.desk.delivered import Delivered, Unmet
-from runners.benchmarks.desk.template import DeskTask
+from runners.benchmarks.desk.template import DeskTask, modules_of
 from runners.benchmarks.protocol import Grade
-from runners.grading import scored
+from runners.errors import GraderError
+from runners.grading import failed_grade, read_apart, scored
 from runners.judging.stored import StoredTrial
 from runners.regrading.protocol import NotGradable, ReadEvents, Regraded, differing
 
 
 class StoredDelivery(Delivered):
-    """What a trial left behind, as far as it is stored.
+    """What a trial left behind, as far as it is stored; a file that was not kept raises NotGradable.
 
     Args:
         files: Name -> bytes of the stored files.
         final_answer: What the agent submitted.
-        is_absent: Whether a name that is not stored is known not to have been there.
+        said: What the grader of the trial said, in which it names what was absent; None if it was this grader, which
+            looked for the same files.
     """
 
-    def __init__(self, files: Mapping[str, bytes], final_answer: str, is_absent: Callable[[str], bool]) -> None:
-        super().__init__(Path(), final_answer)
+    def __init__(self, files: Mapping[str, bytes], final_answer: str, said: Sequence[str] | None) -> None:
+        super().__init__(Path("/"), final_answer)
         self._files = files
-        self._is_absent = is_absent
+        self._said = said
 
-    def content(self, name: str) -> bytes:
-        """Return the bytes of a stored file.
-
-        Raises:
-            Unmet: It was not there.
-            NotGradable: It was not kept, so nobody knows.
-        """
+    def _bytes(self, name: str) -> bytes:
         if name in self._files:
             return self._files[name]
-        if self._is_absent(name):
+        if self._said is None or _was_absent(name, self._said):
             raise Unmet(f"{name} is missing")
         raise NotGradable(f"{name} was not kept: the grader of the trial did not look at it")
+
+
+class StoredGrade(msgspec.Struct, frozen=True):
+    """What came of grading stored files: a grade, or the reason why there is none."""
+
+    grade: Grade | None = None
+    not_gradable: str = ""
+
+
+def grade_stored(left: StoredDelivery, task: DeskTask) -> StoredGrade:
+    """Grade what is stored of a trial: what a child is called with."""
+    try:
+        grade = task.grade(left)
+    except NotGradable as problem:
+        return StoredGrade(not_gradable=str(problem))
+    return StoredGrade(msgspec.structs.replace(grade, artifacts=()))
 
 
 class DeskChecks:
@@ -86,19 +100,10 @@ class DeskChecks:
         if answer is None:
             raise NotGradable("its final answer is unknown")
         own = self._tasks[trial.started.task_digest]
+        said = [result.details for result in trial.results.values()]
         is_same = trial.started.grader == self.grader
-        left = StoredDelivery(
-            self._files(read()),
-            answer,
-            lambda name: is_same or _was_absent(name, trial),
-        )
-        try:
-            grade = own.grade_delivered(left)
-        except NotGradable:
-            raise
-        except Exception as error:
-            raise NotGradable(f"a check crashed: {type(error).__name__}: {error}") from error
-        return self._regraded(trial, own, grade)
+        left = StoredDelivery(self._files(read()), answer, None if is_same else said)
+        return self._regraded(trial, own, _graded(left, own))
 
     def _files(self, stream: Sequence[AnyEvent]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -126,7 +131,19 @@ class DeskChecks:
         )
 
 
-def _was_absent(name: str, trial: StoredTrial) -> bool:
+def _graded(left: StoredDelivery, task: DeskTask) -> Grade:
+    """Grade in a child with limits, as at the end of a trial."""
+    try:
+        found, _ = read_apart(grade_stored, left, task, returns=StoredGrade, modules=modules_of(task))
+    except Unmet as unmet:
+        return failed_grade(task.recorded_checkpoints(), str(unmet))
+    except GraderError as error:
+        raise NotGradable(str(error)) from error
+    if found.grade is None:
+        raise NotGradable(found.not_gradable)
+    return found.grade
+
+
+def _was_absent(name: str, said: Sequence[str]) -> bool:
     """Whether the grader of a trial said of a file that it was not there, or too large to be read."""
-    said = [result.details for result in trial.results.values()]
     return any(details == f"{name} is missing" or details.startswith(f"{name} is larger than") for details in said)

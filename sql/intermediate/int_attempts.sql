@@ -9,8 +9,8 @@
 --   attempt_state varchar: valid, ungraded, failed, running or interrupted
 --   duration_ms double: milliseconds; null if unknown
 --   began_at_us bigint: UTC, microseconds since the epoch; null unless it finished
---   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit or
---       gave_up
+--   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit,
+--       gave_up or resource_abuse
 --   is_success boolean: success as the benchmark defines it
 --   final_progress double: share of the points as the benchmark gives it
 --   recorded_action_count bigint: actions as the runner counted them; null if unknown

@@ -33,8 +33,8 @@
 --   trials_per_cell bigint: planned trials per cell; null if unknown
 --   inject_percent bigint: p of inject_p
 --   budget_actions bigint: oracle budget B, actions
---   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit or
---       gave_up
+--   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit,
+--       gave_up or resource_abuse
 --   is_success boolean: success as the benchmark defines it
 --   terminal_state double[]: checkpoint results in order
 --   scores double[]: raw points in order

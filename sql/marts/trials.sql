@@ -37,8 +37,8 @@
 --   inject_percent bigint: p of inject_p
 --   budget_actions bigint: oracle budget B, actions
 --   inject_after_action bigint: target action as planned
---   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit or
---       gave_up
+--   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit,
+--       gave_up or resource_abuse
 --   is_success boolean: success as the benchmark defines it
 --   terminal_state double[]: checkpoint results in order
 --   scores double[]: raw points in order

@@ -8,8 +8,8 @@
 --   elapsed_ns bigint: since the stream began, nanoseconds
 --   trial_id varchar: the trial
 --   attempt integer: number of the attempt, from 1
---   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit or
---       gave_up
+--   ended_by varchar: submitted, turn_limit, action_limit, cost_limit, time_limit,
+--       gave_up or resource_abuse
 --   is_success boolean: success as the benchmark defines it
 --   final_answer varchar: final answer of the agent; null if unknown
 --   action_count bigint: actions as the runner counted them; null if unknown

@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from recorder.events import (
@@ -78,9 +79,10 @@ class BrittleEnvironment:
         self.benchmark.fail("grader")
         results = (CheckpointResult(checkpoint_id="c1", score=1.0, details="it is done"),)
         artifact = Artifact(name="out.txt", role="deliverable", media_type="text/plain", content=b"done")
-        return Grade(
+        grade = Grade(
             results=() if "results" in self.benchmark.failures else results, is_success=True, artifacts=(artifact,)
         )
+        return msgspec.structs.replace(grade, **self.benchmark.failures.get("grade", {}))
 
 
 class CannedServices(Services):
@@ -278,3 +280,44 @@ async def test_the_condition_decides_prompt_and_tools(tmp_path):
     events, _ = await attempt(tmp_path / "other", [SUBMIT], condition="full_ask_user")
     assert "Do it by 0 today." in events[1].new_messages_json
     assert "ask_user" in events[1].tools_json
+
+
+def result(score, *, checkpoint_id="c1", details=""):
+    """What a grader says of a checkpoint."""
+    return CheckpointResult(checkpoint_id=checkpoint_id, score=score, details=details)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"results": (result(float("nan")),)}, "impossible_score"),
+        ({"results": (result(float("inf")),)}, "impossible_score"),
+        ({"results": (result(1.5),)}, "impossible_score"),
+        ({"results": (result(-0.5),)}, "impossible_score"),
+        ({"final_score": float("nan")}, "impossible_score"),
+        ({"results": (result(1.0, checkpoint_id="c9"),)}, "incomplete"),
+        ({"results": (result(1.0), result(0.0))}, "incomplete"),
+    ],
+)
+async def test_a_grader_that_talks_nonsense_is_missing_data(tmp_path, said, kind):
+    """No number, more points than there are, fewer than none, an unknown checkpoint, one twice: nothing is recorded."""
+    events, _ = await attempt(tmp_path, [SUBMIT], grade=said)
+    assert (events[-1].boundary, events[-1].error_kind) == ("grader", kind)
+    assert not [event for event in events if isinstance(event, CheckpointScored)]
+
+
+async def test_what_a_grader_quotes_is_bounded(tmp_path):
+    """A sentence with a file in it is cut, and half a character of an agent's does not stop the recorder."""
+    events, _ = await attempt(tmp_path, [SUBMIT], grade={"results": (result(0.0, details="\ud800" + "x" * 9_000_000),)})
+    (event,) = [event for event in events if isinstance(event, CheckpointScored)]
+    assert event.details.startswith("?xxx")
+    assert len(event.details) < 2100
+
+
+async def test_abuse_of_resources_ends_a_trial_that_counts(tmp_path):
+    """What cannot be graded within the limits is a graded failure with an ending of its own, not missing data."""
+    events, outcome = await attempt(
+        tmp_path, [SUBMIT], grade={"results": (result(0.0),), "is_success": False, "resource_abuse": "too much"}
+    )
+    assert outcome.is_valid
+    assert (events[-1].ended_by, events[-1].is_success) == ("resource_abuse", False)

@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from my_benchmark.tasks import NAME, TASKS, VERSION, CountingTask
+from my_benchmark.tasks import CHECKPOINTS, NAME, TASKS, VERSION, CountingTask
 from recorder.values import Task, Variant
 from runners.benchmarks.protocol import AskJudge, CheckpointResult, EnvironmentSettings, Grade, ToolResult
+from runners.deliverables import Deliverables, Unmet
+from runners.grading import grade_apart
 from runners.models.replay import Reference
 from runners.sandboxes.protocol import Sandbox
 from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
@@ -68,21 +70,27 @@ class CountingEnvironment:
         return await call_workspace_tool(self._sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Grade what the agent left behind: one result for every checkpoint, whatever it did."""
-        del final_answer, ask_judge
-        found = await self._count()
-        scores = (float(found is not None), float(found == self._task.right_count))
-        details = f"count.txt holds {'no number' if found is None else found}"
-        return Grade(
-            results=tuple(
-                CheckpointResult(checkpoint_id=f"c{at}", score=score, details=details)
-                for at, score in enumerate(scores, start=1)
-            ),
-            is_success=all(scores),
-        )
+        """Grade what the agent left behind, in a child process with limits: no file of an agent is read here."""
+        del ask_judge
+        with tempfile.TemporaryDirectory() as folder:
+            await self._sandbox.export(Path(folder))
+            left = Deliverables(Path(folder), final_answer)
+            return await grade_apart(grade_count, left, self._task, checkpoints=CHECKPOINTS)
 
-    async def _count(self) -> int | None:
-        try:
-            return int((await self._sandbox.read_file("count.txt")).decode())
-        except (OSError, ValueError):
-            return None
+
+def grade_count(left: Deliverables, task: CountingTask) -> Grade:
+    """Grade what an agent left behind of a task: one result for every checkpoint, whatever it did."""
+    try:
+        found = int(left.text("count.txt"))
+    except (Unmet, ValueError):
+        found = None
+    scores = (float(found is not None), float(found == task.right_count))
+    details = f"count.txt holds {'no number' if found is None else found}"
+    return Grade(
+        results=tuple(
+            CheckpointResult(checkpoint_id=f"c{at}", score=score, details=details)
+            for at, score in enumerate(scores, start=1)
+        ),
+        is_success=all(scores),
+        artifacts=left.artifacts(),
+    )

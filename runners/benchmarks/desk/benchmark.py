@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio.to_thread
 import msgspec
@@ -11,13 +11,15 @@ import msgspec
 from recorder.resources import data_path
 from recorder.values import Task, Variant
 from runners.benchmarks.desk.changes import changed
+from runners.benchmarks.desk.delivered import Delivered
 from runners.benchmarks.desk.files import write_files
 from runners.benchmarks.desk.registry import desk_tasks
-from runners.benchmarks.desk.template import DeskTask
+from runners.benchmarks.desk.template import DeskTask, grade_desk, modules_of
 from runners.benchmarks.desk.variants import read_variants, variant_of
 from runners.benchmarks.protocol import AskJudge, EnvironmentSettings, Grade, ToolResult
-from runners.errors import ExperimentError, GraderError
+from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
+from runners.grading import grade_apart
 from runners.sandboxes.protocol import Sandbox
 from runners.scratch import scratch_folder
 from runners.tools import WORKSPACE_TOOLS, call_workspace_tool
@@ -108,6 +110,7 @@ class DeskEnvironment:
     """One open workspace of one trial."""
 
     tools = WORKSPACE_TOOLS
+    bounds_its_grading: Literal[True] = True
 
     def __init__(self, task: DeskTask, sandbox: Sandbox) -> None:
         self._task = task
@@ -122,7 +125,7 @@ class DeskEnvironment:
         return await call_workspace_tool(self.sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Export the work directory and run the task's checks on it.
+        """Export the work directory and run the task's checks on it, in a child with limits.
 
         Raises:
             GraderError: A check crashed: a fault of ours, not of the agent.
@@ -130,8 +133,10 @@ class DeskEnvironment:
         """
         with scratch_folder() as folder:
             await self.sandbox.export(folder)
-            try:
-                return await anyio.to_thread.run_sync(self._task.grade, folder, final_answer)
-            except Exception as error:
-                message = f"the checks of desk task {self._task.task_id} crashed: {type(error).__name__}: {error}"
-                raise GraderError(message, kind="check_crashed", is_retry_owed=False) from error
+            return await grade_apart(
+                grade_desk,
+                Delivered(folder, final_answer),
+                self._task,
+                checkpoints=self._task.recorded_checkpoints(),
+                modules=modules_of(self._task),
+            )

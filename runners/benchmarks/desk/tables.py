@@ -81,6 +81,8 @@ def _workbook_rows(content: bytes, sheet: str | None) -> list[list[str]]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unpacked_bytes = sum(member.file_size for member in archive.infolist())
         book = openpyxl.load_workbook(io.BytesIO(content), data_only=True) if unpacked_bytes < _MOST_BYTES else None
+    except MemoryError:
+        raise  # not a workbook that is none: one that takes more than grading may
     except Exception as error:  # openpyxl raises whatever a broken part of the archive causes
         raise UnreadableTableError("it is not an XLSX workbook") from error
     if book is None:

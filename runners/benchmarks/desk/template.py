@@ -1,7 +1,6 @@
 """What a desk task is: a template whose parameters fill the prompt, the workspace and the grader alike."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -59,25 +58,16 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
             for item in self.checkpoints
         )
 
-    def grade(self, folder: Path, final_answer: str) -> Grade:
-        """Grade an exported work directory; success means that all points are reached.
-
-        Raises:
-            Exception: Whatever a faulty check raises; the caller attributes it to the grader.
-        """
-        left = Delivered(folder, final_answer)
-        graded = self.grade_delivered(left)
-        return msgspec.structs.replace(graded, artifacts=left.artifacts(self.build(self.parameters)))
-
-    def grade_delivered(self, left: Delivered) -> Grade:
-        """Grade what was left behind, wherever it lies; the grade names no artifacts.
+    def grade(self, left: Delivered) -> Grade:
+        """Grade what was left behind; success means that all points are reached.
 
         Raises:
             Exception: Whatever a faulty check raises; the caller attributes it to the grader.
         """
         results = tuple(_result(item, left, self.parameters) for item in self.checkpoints)
         is_success = all(result.score >= item.total for result, item in zip(results, self.checkpoints, strict=True))
-        return Grade(results=results, is_success=is_success)
+        artifacts = left.artifacts(self.build(self.parameters))
+        return Grade(results=results, is_success=is_success, artifacts=artifacts)
 
 
 def _result(checkpoint: DeskCheckpoint, left: Delivered, parameters: msgspec.Struct) -> CheckpointResult:
@@ -86,3 +76,13 @@ def _result(checkpoint: DeskCheckpoint, left: Delivered, parameters: msgspec.Str
     except Unmet as unmet:
         details, score = str(unmet), unmet.score
     return CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=score, details=details)
+
+
+def grade_desk(left: Delivered, task: DeskTask) -> Grade:
+    """Grade what an agent left behind of a task: what a child is called with."""
+    return task.grade(left)
+
+
+def modules_of(task: DeskTask) -> tuple[str, ...]:
+    """Return what the checks of a task import, those of workbooks included."""
+    return (*sorted({item.check.__module__ for item in task.checkpoints}), "openpyxl")

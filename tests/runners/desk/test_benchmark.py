@@ -39,16 +39,16 @@ async def test_what_the_agent_left_is_graded():
 
 async def test_crashing_check_is_the_graders_fault():
     """A check that crashes is missing data at the boundary grader, not a score of zero."""
-
-    def crash(left, parameters):
-        raise ZeroDivisionError("half of nothing")
-
     template = desk_tasks()[0]
     broken = msgspec.structs.replace(
-        template, checkpoints=(DeskCheckpoint(checkpoint_id="c", label="crashes", check=crash),)
+        template, checkpoints=(DeskCheckpoint(checkpoint_id="c", label="crashes", check=_crash),)
     )
     benchmark = DeskBenchmark([broken])
     async with benchmark.open(benchmark.tasks()[0], SETTINGS) as environment:
         with pytest.raises(GraderError, match="half of nothing") as caught:
             await environment.grade("", None)
     assert not caught.value.is_retry_owed
+
+
+def _crash(left, parameters):
+    raise ZeroDivisionError("half of nothing")

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from runners.benchmarks.desk.delivered import Delivered
 from runners.benchmarks.desk.files import write_files
 from runners.benchmarks.desk.registry import desk_tasks
 from tests.runners.desk.solutions import grade_after, solutions_of
@@ -68,7 +69,7 @@ def test_strange_deliverables_are_unmet_not_a_crash(task, kind, tmp_path):
                 path.touch()
             case "text":
                 path.write_text('"unclosed, 1\n2;3\n\n,,,\n# 12\n')
-    grade = task.grade(tmp_path, "")
+    grade = task.grade(Delivered(tmp_path, ""))
     assert not grade.is_success
 
 

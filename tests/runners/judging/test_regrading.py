@@ -169,7 +169,7 @@ async def test_another_grader_may_not_look_where_the_first_did_not(tmp_path):
 
 def test_a_name_is_missing_only_by_itself():
     """What is stored is given, what is known to be absent is unmet, anything else is refused."""
-    left = StoredDelivery({"a.md": b"text"}, "", lambda name: name == "b.md")
+    left = StoredDelivery({"a.md": b"text"}, "", ["b.md is missing"])
     assert left.text("a.md") == "text"
     with pytest.raises(Unmet, match=r"b\.md is missing"):
         left.content("b.md")

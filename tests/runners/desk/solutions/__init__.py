@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from runners.benchmarks.desk.delivered import Delivered
 from runners.benchmarks.desk.files import write_files
 from runners.benchmarks.desk.template import DeskTask
 from runners.benchmarks.protocol import Grade
@@ -32,4 +33,4 @@ def grade_after(task: DeskTask, way: Way | None, folder: Path) -> Grade:
     folder.mkdir(parents=True, exist_ok=True)
     write_files(task.build(task.parameters), folder)
     answer = way(folder, task.parameters) if way else None
-    return task.grade(folder, answer or "")
+    return task.grade(Delivered(folder, answer or ""))

@@ -1,0 +1,115 @@
+"""What an agent left behind, as a grader reads it: each access is told, so that abuse is put down to what was read.
+
+A file that is missing, too large or unreadable is the agent's doing: every reader here raises :class:`Unmet`.
+"""
+
+import mimetypes
+import os
+import stat
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Self
+
+from runners.benchmarks.protocol import Artifact
+from runners.confined import reading
+
+FINAL_ANSWER = "the final answer"
+_MOST_BYTES = 4_000_000  # office deliverables are a few kilobytes; a larger file is not one of ours to read
+
+
+class Unmet(Exception):
+    """A checkpoint is not reached; ``score`` is its partial credit."""
+
+    def __init__(self, reason: str, score: float = 0.0) -> None:
+        super().__init__(reason)
+        self.score = score
+
+
+class Deliverables:
+    """An exported work directory and the final answer; what is read here becomes an artifact of the grade.
+
+    Args:
+        folder: The work directory on this host.
+        final_answer: What the agent submitted.
+        unreadable: What cannot be read within the limits of grading, and why: file name or ``FINAL_ANSWER`` -> reason.
+    """
+
+    def __init__(self, folder: Path, final_answer: str, unreadable: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.unreadable = dict(unreadable or {})
+        self._final_answer = final_answer
+        self._read: dict[str, bytes] = {}
+
+    def without(self, name: str, reason: str) -> Self:
+        """Return the same with one more thing that cannot be read."""
+        other = type(self).__new__(type(self))
+        other.__dict__ |= self.__dict__
+        other.unreadable = {**self.unreadable, name: reason}
+        return other
+
+    @property
+    def final_answer(self) -> str:
+        """What the agent submitted.
+
+        Raises:
+            Unmet: It cannot be read within the limits.
+        """
+        reading(FINAL_ANSWER)
+        self._refuse_unreadable(FINAL_ANSWER)
+        return self._final_answer
+
+    def content(self, name: str) -> bytes:
+        """Return the bytes of a file that the prompt asks for.
+
+        Raises:
+            Unmet: It is missing, no regular file, too large, or cannot be read within the limits.
+        """
+        reading(name)
+        self._read[name] = self._bytes(name)
+        self._refuse_unreadable(name)
+        return self._read[name]
+
+    def text(self, name: str) -> str:
+        """Return the text of a UTF-8 file, without a byte order mark and with Unix line ends.
+
+        Raises:
+            Unmet: As ``content``, or it is not UTF-8.
+        """
+        try:
+            text = self.content(name).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise Unmet(f"{name} is not UTF-8 text") from error
+        return text.replace("\r\n", "\n")
+
+    def artifacts(self, given: Collection[str] = ()) -> tuple[Artifact, ...]:
+        """Return every file that was read and is not an input, in the order of reading."""
+        return tuple(
+            Artifact(
+                name=name,
+                role="deliverable",
+                media_type=mimetypes.guess_type(name)[0] or "application/octet-stream",
+                content=content,
+            )
+            for name, content in self._read.items()
+            if name not in given
+        )
+
+    def _bytes(self, name: str) -> bytes:
+        """Read a regular file that is not behind a link; a pipe or a device in its place is not opened for long."""
+        try:
+            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            raise Unmet(f"{name} is missing") from None
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise Unmet(f"{name} is missing")
+            if status.st_size > _MOST_BYTES:
+                raise Unmet(f"{name} is larger than {_MOST_BYTES} bytes")
+            return os.read(descriptor, _MOST_BYTES)
+        finally:
+            os.close(descriptor)
+
+    def _refuse_unreadable(self, name: str) -> None:
+        if name in self.unreadable:
+            raise Unmet(f"{name} {self.unreadable[name]}")
