@@ -12,12 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from recorder.redaction import MARK, secrets_of
+from runners.models.in_band import RETRYABLE, kind_of_status
 from runners.models.litellm_library import litellm_library
 from runners.models.protocol import ModelError
 
-RETRYABLE = frozenset({"rate_limit", "timeout", "server_error", "malformed_reply", "connection"})
-
-_KIND_OF_STATUS = {401: "authentication", 402: "other", 403: "authentication", 408: "timeout", 429: "rate_limit"}
 _WORDS = {
     "rate_limit": "rate limit",
     "timeout": "no reply in time",
@@ -31,6 +29,7 @@ _WORDS = {
 }
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?\s*(?::|-)\s*)+")
 _LONGEST_MESSAGE = 400
+_WITHOUT_CODE = 422
 
 
 def to_model_error(error: Exception, *, model: str, secrets: Iterable[str] = ()) -> ModelError:
@@ -71,7 +70,10 @@ def _kind(chain: list[BaseException], status: int | None) -> str:
         if isinstance(first, classes):
             return kind
     if status is not None and status >= 400:
-        return _KIND_OF_STATUS.get(status, "server_error" if status >= 500 else "bad_request")
+        return kind_of_status(status)
+    in_band = _in_band_status(chain)
+    if in_band is not None:
+        return kind_of_status(in_band)
     if any(isinstance(cause, httpx.TransportError | ConnectionError) for cause in chain):
         return "connection"
     if isinstance(first, (litellm.BadRequestError, litellm.NotFoundError)):
@@ -97,6 +99,21 @@ def _provider_status(chain: list[BaseException]) -> int | None:
         if isinstance(status, int) and not type(cause).__module__.startswith("litellm"):
             return status
     return None
+
+
+def _in_band_status(chain: list[BaseException]) -> int | None:
+    """Return the code of an error in the body of a reply, which litellm raises as a bare exception; 500 if it has none.
+
+    litellm writes 422 where the error has no code, and knows nothing of the words that some providers use instead.
+    """
+    cause = chain[-1]
+    if type(cause) is not Exception or not hasattr(cause, "status_code"):
+        return None
+    try:
+        status = int(cause.status_code)
+    except (TypeError, ValueError):
+        return 500
+    return status if 400 <= status < 600 and status != _WITHOUT_CODE else 500
 
 
 def _is_out_of_credit(chain: list[BaseException]) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from recorder.values import Usage
 from runners.conversation import Message, ToolCall
+from runners.models.in_band import check_choice
 from runners.models.prices import Price, cost_usd, price_of
 from runners.models.protocol import ModelError, ModelReply, reported_usage, token_count
 
@@ -33,11 +34,14 @@ def to_reply(
         api_base: The address of the server, where the user gave one.
 
     Raises:
-        ModelError: The response has no choice, no message or a tool call without a name (malformed_reply).
+        ModelError: The response has no choice, no message or a tool call without a name (malformed_reply), or it is an
+            error that came as a reply.
     """
     if not response.choices:
         raise _malformed(model, "the response has no choices")
     choice = response.choices[0]
+    extra = getattr(choice, "provider_specific_fields", None)
+    check_choice({"finish_reason": choice.finish_reason, "provider_specific_fields": extra}, model)
     message = choice.message
     if message is None:
         raise _malformed(model, "the first choice has no message")

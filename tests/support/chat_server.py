@@ -86,7 +86,7 @@ class ChatServer:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if not request_line.startswith("POST ") or "/chat/completions" not in request_line:
-            _write(writer, 200 if "/models" in request_line else 404, {"object": "list", "data": []})
+            writer.write(_written(200 if "/models" in request_line else 404, {"object": "list", "data": []}))
             return True
         wire = json.loads(body)
         self.requests.append(wire)
@@ -99,9 +99,14 @@ class ChatServer:
         if fault is not None and fault.kind == "hang":
             await reader.read(1)  # returns when the client gives up
             return False
+        if fault is not None and fault.kind == "not_http":
+            writer.write(b"\x15\x03\x01\x00\x02\x02\x28")
+            return False
         status, answer = await self._answer(wire, fault)
         extra = {"retry-after": fault.retry_after} if fault is not None and fault.retry_after is not None else {}
-        _write(writer, status, answer, extra)
+        if fault is not None and fault.kind in ("cut", "stall", "trickle"):
+            return await _write_badly(reader, writer, fault, _written(status, answer, extra))
+        writer.write(_written(status, answer, extra))
         return True
 
     def _next_fault(self) -> Fault | None:
@@ -176,11 +181,27 @@ def _spoiled_body(fault: Fault | None, body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _write(writer: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+def _written(status: int, body: Any, headers: dict[str, str] | None = None) -> bytes:
     payload = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     fields = {**JSON_HEADERS, **(headers or {}), "content-length": str(len(payload))}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode() + payload)
+    return f"HTTP/1.1 {status} -\r\n{head}\r\n".encode() + payload
+
+
+async def _write_badly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, fault: Fault, answer: bytes) -> bool:
+    """Write half an answer and cut the connection or fall silent, or write all of it slowly."""
+    middle = (answer.index(b"\r\n\r\n") + 4 + len(answer)) // 2
+    writer.write(answer[:middle])
+    await writer.drain()
+    if fault.kind == "trickle":
+        for piece in range(middle, len(answer), 64):
+            await asyncio.sleep(fault.seconds * 64 / (len(answer) - middle))
+            writer.write(answer[piece : piece + 64])
+        return True
+    if fault.kind == "stall":
+        await reader.read(1)  # returns when the client gives up
+    writer.transport.abort()
+    return False
 
 
 @contextlib.asynccontextmanager

@@ -18,6 +18,11 @@ FaultKind = Literal[
     "hang",  # no byte until the client goes away
     "slow",  # the right reply after ``seconds``
     "drop",  # the connection is cut instead of an answer
+    "cut",  # the connection is cut in the middle of the body
+    "stall",  # the same, but the connection stays open, without another byte
+    "trickle",  # the right reply, byte by byte, over ``seconds``
+    "not_http",  # bytes that are no HTTP, such as a TLS alert
+    "answer",  # ``status`` with ``body``, whatever they are
     "not_json",  # 200 with a body of prose
     "no_choices",  # 200 with an empty list of choices
     "null_message",  # 200 with a choice without a message
@@ -40,10 +45,12 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     times: int | None = 1
     retry_after: str | None = None
     seconds: float = 0.0
+    status: int = 200
+    body: Any = None
 
 
-def http_error(fault: Fault) -> tuple[int, dict[str, Any]] | None:
-    """Return the status and the body of a fault that is an HTTP error, else None."""
+def http_error(fault: Fault) -> tuple[int, Any] | None:
+    """Return the status and the body of a fault that is an answer of its own, else None."""
     errors: dict[str, tuple[int, str, str | None]] = {
         "rate_limit": (429, "too many requests, wait a little", None),
         "out_of_credit": (429, "the account is empty", "insufficient_quota"),
@@ -53,6 +60,8 @@ def http_error(fault: Fault) -> tuple[int, dict[str, Any]] | None:
         "bad_request": (400, "a field is not allowed", None),
         "context_window": (400, "This model's maximum context length is 10 tokens", "context_length_exceeded"),
     }
+    if fault.kind == "answer":
+        return fault.status, fault.body
     if fault.kind not in errors:
         return None
     status, message, code = errors[fault.kind]
@@ -98,3 +107,31 @@ def _first_tool(request: ModelRequest) -> str:
 
 def _with_message(reply: ModelReply, message: Message, finish_reason: str) -> ModelReply:
     return msgspec.structs.replace(reply, message=message, finish_reason=finish_reason)
+
+
+def in_band(**choice: Any) -> dict[str, Any]:
+    """Return the body of a chat completion whose first choice is no reply, with these fields in it."""
+    empty = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ""}}
+    head = {"id": "gen-1", "object": "chat.completion", "created": 0, "model": "m"}
+    return {**head, "choices": [{**empty, **choice}], "usage": {"prompt_tokens": 1, "completion_tokens": 0}}
+
+
+IN_BAND = {
+    # openrouter.ai/docs/api/reference/errors-and-debugging: what fails after the model has begun comes with status 200
+    "choice_error": (
+        in_band(finish_reason="error", error={"code": 502, "message": "Upstream idle timeout exceeded"}),
+        "server_error",
+    ),
+    "choice_rate_limit": (in_band(error={"code": 429, "message": "rate-limited upstream"}), "rate_limit"),
+    # github.com/maximhq/bifrost/issues/5425: a half reply, and nothing but the finish reason tells it
+    "finish_error": (in_band(finish_reason="error", message={"role": "assistant", "content": "half"}), "server_error"),
+    "finish_error_native": (in_band(finish_reason="error", native_finish_reason="MALFORMED_CALL"), "server_error"),
+    # github.com/nodetool-ai/nodetool/pull/5755, github.com/UKGovernmentBEIS/inspect_ai/pull/1536
+    "top_error": ({"error": {"code": 429, "message": "Rate limit exceeded"}}, "rate_limit"),
+    "top_error_beside_choices": ({**in_band(), "error": {"code": 503, "message": "no provider"}}, "server_error"),
+    "top_error_words": ({"error": {"code": "rate_limit_exceeded", "message": "slow down"}}, "server_error"),
+    "top_error_text": ({"error": "model is loading"}, "server_error"),
+    # docs.anthropic.com/en/api/errors, behind a proxy that speaks chat completions
+    "top_error_anthropic": ({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "server_error"),
+}
+"""Errors that come as a reply: bodies of HTTP 200, and the kind of failure that each one is."""

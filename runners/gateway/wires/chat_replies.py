@@ -7,6 +7,7 @@ from runners.conversation import Message, ToolCall
 from runners.gateway.wires.chat_requests import read_call
 from runners.gateway.wires.common import event, fields, input_of, malformed, object_in, openai_error, text_of
 from runners.gateway.wires.protocol import Body, WireRequest
+from runners.models.in_band import check_choice, in_band_error
 from runners.models.protocol import ModelReply, reported_usage, token_count
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
@@ -17,12 +18,15 @@ def read(body: Body) -> ModelReply:
     """Read a provider's reply; the first choice is the one that counts.
 
     Raises:
-        ModelError: It has no choice, no message or a call without a name.
+        ModelError: It has no choice, no message or a call without a name, or it is an error.
     """
+    if body.get("error"):
+        raise in_band_error(body["error"])
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise malformed("it has no choices")
     choice = object_in(choices[0], "the first choice")
+    check_choice(choice)
     wire = object_in(choice.get("message"), "the message of the first choice")
     calls = tuple(read_call(object_in(call, "a tool call")) for call in wire.get("tool_calls") or ())
     if not all(call.name for call in calls):

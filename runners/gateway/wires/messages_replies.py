@@ -8,6 +8,7 @@ import msgspec
 from runners.gateway.wires.common import event, malformed, object_in, object_of
 from runners.gateway.wires.messages_requests import said_message
 from runners.gateway.wires.protocol import Body, WireRequest
+from runners.models.in_band import in_band_error
 from runners.models.protocol import ModelReply, reported_usage, token_count
 
 _FINISH_REASONS = {
@@ -33,8 +34,10 @@ def read(body: Body) -> ModelReply:
     """Read a provider's reply; tokens read from a cache and written into one are input tokens too.
 
     Raises:
-        ModelError: It has no content, or a call without a name.
+        ModelError: It has no content, or a call without a name, or it is an error.
     """
+    if body.get("type") == "error" or body.get("error"):
+        raise in_band_error(body.get("error"))
     content = body.get("content")
     if not isinstance(content, list):
         raise malformed("it has no content")

@@ -7,7 +7,8 @@ from runners.conversation import ToolCall
 from runners.gateway.wires.common import event, input_of, malformed, object_in, openai_error
 from runners.gateway.wires.protocol import Body, OfferedTool, WireRequest
 from runners.gateway.wires.responses_requests import said_message
-from runners.models.protocol import ModelError, ModelReply, reported_usage, token_count
+from runners.models.in_band import in_band_error
+from runners.models.protocol import ModelReply, reported_usage, token_count
 
 _ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")
 _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -20,8 +21,7 @@ def read(body: Body) -> ModelReply:
         ModelError: It failed, or has no output, or a call without a name.
     """
     if body.get("status") == "failed" or body.get("error"):
-        reason = (body.get("error") or {}).get("message") or "the provider gave no reason"
-        raise ModelError(f"the response failed: {reason}", kind="server_error", is_retryable=True)
+        raise in_band_error(body.get("error") or {})
     output = body.get("output")
     if not isinstance(output, list):
         raise malformed("it has no output")

@@ -21,7 +21,7 @@ from tests.runners.gateway.shapes import TASK, block, chat, item, messages, resp
 from tests.runners.gateway.tiny_agents import AGENTS
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.chat_server import ChatServer
-from tests.support.faults import Fault
+from tests.support.faults import IN_BAND, Fault
 
 pytestmark = pytest.mark.usefixtures("closed_clients")
 
@@ -226,6 +226,47 @@ async def test_a_provider_that_repeats_its_ids_is_told_apart():
         second = (await post(rig, PATHS["chat"], chat(*history))).json()["choices"][0]["message"]
     assert first["tool_calls"][0]["id"] == "same" != second["tool_calls"][0]["id"]
     assert rig.of(ModelResponded)[1].tool_calls[0].call_id == second["tool_calls"][0]["id"]
+
+
+FAILED_REPLIES = {
+    **{form: ("chat", body, kind) for form, (body, kind) in IN_BAND.items()},
+    # docs.anthropic.com/en/api/errors: the same object as with a status of 529
+    "messages": ("messages", {"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "server_error"),
+    "messages_limit": ("messages", {"type": "error", "error": {"type": "rate_limit_error"}}, "rate_limit"),
+    # platform.openai.com/docs/api-reference/responses/object: status failed, error.code rate_limit_exceeded
+    "responses": (
+        "responses",
+        {
+            "id": "r",
+            "object": "response",
+            "created_at": 0,
+            "status": "failed",
+            "model": "own",
+            "output": [],
+            "error": {"code": "rate_limit_exceeded", "message": "x"},
+            "parallel_tool_calls": True,
+            "tools": [],
+            "tool_choice": "auto",
+            "metadata": {},
+            "incomplete_details": None,
+            "instructions": None,
+        },
+        "rate_limit",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FAILED_REPLIES)
+async def test_an_error_that_comes_as_a_reply_is_told_with_a_status(form):
+    """HTTP 200 with an error in its body reaches no agent as a reply: it is recorded as failed, and repeatable."""
+    wire, body, kind = FAILED_REPLIES[form]
+    make = {"chat": chat(user(TASK)), "responses": responses(user(TASK)), "messages": messages(user(TASK))}
+    async with behind(*NATIVE[wire], Provider(body)) as rig:
+        response = await post(rig, PATHS[wire], make[wire])
+        assert response.status_code == (429 if kind == "rate_limit" else 502)
+    (failed,) = rig.of(ModelFailed)
+    assert failed.error_kind == kind
+    assert not rig.of(ModelResponded)
 
 
 @pytest.mark.parametrize("number", [10**30, 2**63, -5])

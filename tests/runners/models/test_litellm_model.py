@@ -11,7 +11,7 @@ from runners.models.prices import Price
 from runners.models.protocol import ModelError, ModelRequest
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.chat_server import ChatServer, chat_server
-from tests.support.faults import Fault
+from tests.support.faults import IN_BAND, Fault, in_band
 
 pytestmark = pytest.mark.usefixtures("closed_clients")
 
@@ -173,6 +173,30 @@ async def test_each_failure_has_its_kind(fault, kind, is_retryable, http_status)
     assert "\n" not in str(error)
     assert "Traceback" not in str(error)
     assert "litellm" not in str(error).lower()
+
+
+@pytest.mark.parametrize("form", sorted(IN_BAND))
+async def test_an_error_that_comes_as_a_reply_is_a_failure(form):
+    """HTTP 200 with an error in its body is no reply, whatever litellm makes of its finish reason; it is retried."""
+    body, kind = IN_BAND[form]
+    error = await failure_of(Fault(kind="answer", body=body))
+    assert (error.kind, error.is_retryable, error.http_status) == (kind, True, None)
+    assert "local-model" in str(error)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(400, "bad_request"), (401, "authentication"), (402, "other")])
+async def test_a_refusal_that_comes_as_a_reply_is_not_repeated(code, kind):
+    """Its code says that waiting changes nothing."""
+    for body in ({"error": {"code": code, "message": "no"}}, in_band(error={"code": str(code), "message": "no"})):
+        error = await failure_of(Fault(kind="answer", body=body))
+        assert (error.kind, error.is_retryable) == (kind, False)
+
+
+@pytest.mark.parametrize(("fault", "kind"), [("cut", "connection"), ("not_http", "malformed_reply")])
+async def test_a_broken_answer_is_retried(fault, kind):
+    """The connection breaks in the middle of the body, or speaks another protocol."""
+    error = await failure_of(Fault(kind=fault))
+    assert (error.kind, error.is_retryable) == (kind, True)
 
 
 async def test_server_that_is_not_there_is_a_connection_failure():
