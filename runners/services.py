@@ -101,6 +101,7 @@ class Services:
             full_prompt=trial.task.prompt,
             sent_prompt=variant.prompt if variant else trial.task.prompt,
             removed=variant.segments if variant else (),
+            expected=variant.expected_questions if variant else (),
         )
 
     def _agent_model(self, trial: PlannedTrial) -> Model:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from recorder.values import Task, Variant
+from runners.benchmarks.answers import answer_problems
 from runners.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings, Grade
 from runners.models.replay import Reference
 from runners.sandboxes.process import ProcessSandboxProvider
@@ -63,6 +64,8 @@ def _variants(benchmark: Benchmark) -> Iterator[str]:
 
 
 def _variant(variant: Variant, task: Task) -> Iterator[str]:
+    if not variant.is_control:
+        yield from answer_problems(variant, task)
     if variant.severity == "environment":
         if variant.environment_change is None or variant.prompt != task.prompt:
             yield "with severity environment the prompt stays and environment_change says what is different"

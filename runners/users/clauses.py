@@ -44,8 +44,8 @@ def asking_clauses(question: str, context: str) -> list[Clause]:
         context: What the agent says around the question; it explains clauses and asks for nothing itself.
     """
     clauses: list[Clause] = []
-    before = [sentence for sentence in _sentences(context) if sentence]
-    for sentence in _sentences(question):
+    before = [sentence for sentence in sentences(context) if sentence]
+    for sentence in sentences(question):
         for part in _JOIN.split(sentence) if _is_asking(sentence) else ():
             text = part.rstrip("?.!;, ").strip()
             if _CHECK.search(text) and before:
@@ -58,7 +58,8 @@ def asking_clauses(question: str, context: str) -> list[Clause]:
     return clauses
 
 
-def _sentences(text: str) -> list[str]:
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text in lower case, each with its mark; a line and a numbered point are sentences."""
     return [part.strip() for part in _SENTENCE_END.split(text.lower().replace("\u2019", "'")) if part and part.strip()]
 
 

@@ -1,7 +1,7 @@
 """The dump simulator: it gives everything that was left out, whatever is asked, as the user of Ask Early does."""
 
 from recorder.events import RevealedSegment
-from runners.users.matcher import matching_segments
+from runners.users.expected import asked_segments
 from runners.users.protocol import Answer, UserKnowledge
 from runners.users.replies import answer_with
 
@@ -17,7 +17,7 @@ class DumpSimulator:
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
         """Give the values of all removed segments, or defer if nothing was removed."""
-        asked = matching_segments(question, context, knowledge.removed)
+        asked = asked_segments(question, context, knowledge)
         return Answer(
             text=answer_with(knowledge.removed),
             revealed=tuple(

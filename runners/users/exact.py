@@ -1,7 +1,7 @@
-"""The exact simulator: the matcher decides what a question is about, and the answer gives that and nothing else."""
+"""The exact simulator: what a question asks for is decided without a model; the answer gives that and nothing else."""
 
 from recorder.events import RevealedSegment
-from runners.users.matcher import matching_segments
+from runners.users.expected import asked_segments
 from runners.users.protocol import Answer, UserKnowledge
 from runners.users.replies import answer_with
 
@@ -16,7 +16,7 @@ class ExactSimulator:
 
         A chained segment is kept back until its parent is known: what it specifies was never spoken of.
         """
-        asked = matching_segments(question, context, knowledge.removed)
+        asked = asked_segments(question, context, knowledge)
         given = [
             segment
             for segment in knowledge.removed

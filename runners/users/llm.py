@@ -10,7 +10,7 @@ from recorder.events import RevealedSegment
 from recorder.resources import data_path
 from recorder.values import Segment
 from runners.errors import ExperimentError, UserSimulatorError
-from runners.users.matcher import matching_segments
+from runners.users.expected import asked_segments
 from runners.users.protocol import Answer, AskModel, UserKnowledge
 from runners.users.reveals import reveals
 
@@ -47,7 +47,7 @@ class LlmSimulator:
         Raises:
             UserSimulatorError: The model could not be reached or said nothing.
         """
-        asked = matching_segments(question, context, knowledge.removed)
+        asked = asked_segments(question, context, knowledge)
         known = tuple(segment for segment in knowledge.removed if knowledge.is_open(segment, asked))
         key = (question.strip(), context.strip(), known)
         if key not in self._given:

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from recorder.events import RevealedSegment
-from recorder.values import Segment
+from recorder.values import ExpectedQuestions, Segment
 
 AskModel = Callable[[str, str], Awaitable[str]]
 """Send (system prompt, user prompt) to the simulator's model, recorded, and return its text.
@@ -18,12 +18,14 @@ Raises UserSimulatorError when the model cannot be reached.
 class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the user had in mind, what they wrote, and the segments they left out (none under ``full_ask_user``).
 
-    ``revealed`` are the ids of the segments that earlier answers gave away.
+    ``expected`` are the questions that the variant's author wrote for its segments. ``revealed`` are the ids of the
+    segments that earlier answers gave away.
     """
 
     full_prompt: str
     sent_prompt: str
     removed: tuple[Segment, ...]
+    expected: tuple[ExpectedQuestions, ...] = ()
     revealed: frozenset[str] = frozenset()
 
     def is_open(self, segment: Segment, asked: Collection[str]) -> bool:

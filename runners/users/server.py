@@ -91,7 +91,12 @@ async def serve(
         transport: ``stdio``, or ``http`` on the loopback interface behind a new bearer token, shown on standard error.
         port: TCP port for ``http``; 0 takes a free one.
     """
-    knowledge = UserKnowledge(full_prompt=full_prompt, sent_prompt=variant.prompt, removed=variant.segments)
+    knowledge = UserKnowledge(
+        full_prompt=full_prompt,
+        sent_prompt=variant.prompt,
+        removed=variant.segments,
+        expected=variant.expected_questions,
+    )
 
     async def handler(asked: Asked) -> str:
         return (await simulator.answer(asked.question, asked.context, knowledge)).text

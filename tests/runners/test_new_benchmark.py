@@ -11,7 +11,7 @@ import pytest
 
 from lhaw_record import main
 from recorder.no_pandas import allow_pandas, refuse_pandas
-from recorder.values import Checkpoint
+from recorder.values import Checkpoint, ExpectedQuestions
 from runners.benchmarks import known_benchmarks, open_benchmark
 from runners.benchmarks.contract import problems_of
 from runners.benchmarks.desk import DeskBenchmark
@@ -177,6 +177,22 @@ def keeping_the_value(variants):
     return changing(prompt=f"x {variants[0].segments[0].value}")(variants)
 
 
+def with_value(value, prompt=None):
+    """Give the first segment of the first variant another value, which stands in the task's prompt."""
+
+    def change(variants):
+        segment = msgspec.structs.replace(variants[0].segments[0], value=value)
+        return changing(segments=(segment, *variants[0].segments[1:]))(variants)
+
+    return {"variants": change, "tasks": changing(prompt=prompt or f"Take {value} for it.")}
+
+
+def with_questions(*expected):
+    """Give the first variant other expected questions, by segment."""
+    questions = tuple(ExpectedQuestions(segment_id=name, questions=texts) for name, texts in expected)
+    return {"variants": changing(expected_questions=questions)}
+
+
 def first_result(**fields):
     """Replace fields of a grade's first result."""
 
@@ -200,6 +216,14 @@ def first_result(**fields):
         ({"variants": changing(segments=())}, "it removes nothing"),
         ({"variants": keeping_the_value}, "still in the prompt"),
         ({"variants": changing(severity="environment")}, "with severity environment"),
+        (with_questions(("S9", ("Which one?",))), "it has expected questions for S9, which is no segment of it"),
+        (with_questions(("S1", ("Is it raining?",))), "of segment S1 would not be found in other words"),
+        (with_value(" a.csv"), "segment S1 begins or ends with a space"),
+        (with_value("from Monday to"), "segment S1 begins or ends in the middle of a phrase"),
+        (with_value("and on Monday"), "segment S1 begins or ends in the middle of a phrase"),
+        (with_value('"a.csv'), "segment S1 has half of a pair of quotes"),
+        (with_value("(see below"), "segment S1 has half of a pair of quotes or brackets"),
+        (with_value("ledger", "Take the ledger.csv for it."), "segment S1 is cut out of the middle of a word"),
         ({"tools": ()}, "needs tools"),
         ({"call": ToolResult(text="fine")}, "is no error result"),
         ({"grade": lambda grade: Grade(results=(), is_success=False)}, "does not have one result"),

@@ -54,9 +54,17 @@ class CountingTask(msgspec.Struct, frozen=True):
             variant_id=f"{self.task_id}/length",
             prompt="Count the words in notes.txt and write the number into count.txt.",
             segments=(
-                Segment(segment_id="S1", value=self.phrase, dimension="constraint", subdimension="numeric_bound"),
+                Segment(
+                    segment_id="S1",
+                    value=self.phrase,
+                    dimension="constraint",
+                    subdimension="numeric_bound",
+                    synonyms=("length of the words", "how many letters", "which words count"),
+                ),
             ),
-            expected_questions=(ExpectedQuestions(segment_id="S1", questions=("Which words count?",)),),
+            expected_questions=(
+                ExpectedQuestions(segment_id="S1", questions=("Which words count?", "How long must a word be?")),
+            ),
             origin="hand_written",
             severity="delete",
         )

@@ -1,0 +1,71 @@
+"""What the simulated user says about a variant, checked: its own questions are answered, and the answers are clean."""
+
+import re
+from collections.abc import Iterator
+
+from recorder.values import Segment, Task, Variant
+from runners.users.expected import asked_segments
+from runners.users.matcher import matching_segments
+from runners.users.protocol import UserKnowledge
+
+_DANGLING_END = re.compile(r"[,;:(\[{-]$|\b(?:a|an|and|as|at|by|for|from|in|of|on|or|than|that|the|to|with)$")
+_DANGLING_START = re.compile(r"^(?:[,;:.!?)\]}]|(?:and|or|but|than)\b)")
+_PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("\u201c", "\u201d"))
+_QUOTES = ('"', "`")
+
+
+def answer_problems(variant: Variant, task: Task) -> Iterator[str]:
+    """Yield what is wrong with the expected questions of a variant and with the values that answer them.
+
+    Args:
+        variant: One with segments.
+        task: Its task, in whose prompt the values stand.
+    """
+    segments = {segment.segment_id: segment for segment in variant.segments}
+    for segment in variant.segments:
+        yield from (f"segment {segment.segment_id} {each}" for each in _unclean(segment, task.prompt))
+    for expected in variant.expected_questions:
+        if expected.segment_id not in segments:
+            yield f"it has expected questions for {expected.segment_id}, which is no segment of it"
+            continue
+        for question in expected.questions:
+            yield from _unanswered(question, segments[expected.segment_id], variant)
+
+
+def _unanswered(question: str, segment: Segment, variant: Variant) -> Iterator[str]:
+    """Ask as an agent would; whoever asks in other words has the matcher alone, so that must know the question too."""
+    knowledge = UserKnowledge(
+        full_prompt="", sent_prompt=variant.prompt, removed=variant.segments, expected=variant.expected_questions
+    )
+    asked = asked_segments(question, "", knowledge)
+    listed = {each.segment_id for each in variant.expected_questions if question in each.questions}
+    name = f"expected question {question!r} of segment {segment.segment_id}"
+    if segment.segment_id not in asked:
+        yield f"{name} is not answered; write it as one question, without others around it"
+    for other in sorted(set(asked) - listed):
+        yield f"{name} is answered with segment {other} too; word it so that it holds no question of {other}"
+    if segment.segment_id not in matching_segments(question, "", variant.segments):
+        yield (
+            f"{name} would not be found in other words: the matcher does not see what it asks for; give the segment "
+            "'synonyms' or 'text' with the words that people use for it (docs/matcher.md)"
+        )
+
+
+def _unclean(segment: Segment, prompt: str) -> Iterator[str]:
+    """What keeps a value from being said as an answer; none of it can be judged but by its form."""
+    value = segment.value
+    if value != value.strip():
+        yield f"begins or ends with a space: {value!r}"
+    if _DANGLING_START.search(value) or _DANGLING_END.search(value):
+        yield f"begins or ends in the middle of a phrase: {value!r}"
+    if any(value.count(mark) % 2 for mark in _QUOTES) or any(value.count(a) != value.count(b) for a, b in _PAIRS):
+        yield f"has half of a pair of quotes or brackets: {value!r}"
+    if value.strip() and value in prompt and not _stands_whole(value, prompt):
+        yield f"is cut out of the middle of a word: {value!r}"
+
+
+def _stands_whole(value: str, prompt: str) -> bool:
+    """Return whether the value stands somewhere between the ends of words; a file name is one word."""
+    before = r"(?<!\w)(?<!\w[./@-])" if value[0].isalnum() else ""
+    after = r"(?!\w)(?![./@-]\w)" if value[-1].isalnum() else ""
+    return re.search(before + re.escape(value) + after, prompt) is not None

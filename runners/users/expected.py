@@ -1,0 +1,58 @@
+"""Which segments does a question ask for? The questions that a variant's author expects come first, then the matcher.
+
+An expected question names its segment because a person wrote that it does; so nothing is guessed where an agent asks it
+as written, or as good as. All other wordings are the matcher's.
+"""
+
+import re
+
+from runners.users.clauses import sentences
+from runners.users.matcher import matching_segments
+from runners.users.protocol import UserKnowledge
+from runners.users.wording import words
+
+_FEWEST_WORDS = 3
+_POLITE = re.compile(
+    r"^(?:(?:and|so|also|ok|okay|hi|hello|thanks|sorry|just|please|kindly|quick question|one question)\b[\s,:-]*"
+    r"|(?:could|can|would|will) you (?:please |kindly )?(?:tell me|clarify|confirm|specify|let me know|say)\b[\s,:-]*"
+    r"|(?:please )?(?:tell me|clarify|let me know)\b[\s,:-]*"
+    r"|i (?:need|want|would like) to know\b[\s,:-]*)+"
+)
+_UNSAID = frozenset({"a", "an", "the", "please", "exactly"})
+
+
+def asked_segments(question: str, context: str, knowledge: UserKnowledge) -> tuple[str, ...]:
+    """Return the ids of the removed segments that a question asks for, in the order of ``knowledge.removed``.
+
+    Args:
+        question: The question as the agent wrote it; it may hold several.
+        context: What the agent says around it.
+        knowledge: What was removed, and the questions that are expected for it.
+    """
+    asked = sentences(question)
+    normal = [_normal(sentence) for sentence in asked]
+    found: set[str] = set()
+    is_known = [False] * len(asked)
+    for expected in knowledge.expected:
+        for wanted in expected.questions:
+            for place in _places(tuple(_normal(sentence) for sentence in sentences(wanted)), normal):
+                found.add(expected.segment_id)
+                is_known[place] = [True] * (place.stop - place.start)
+    rest = [sentence for sentence, known in zip(asked, is_known, strict=True) if not known]
+    if rest:
+        around = " ".join((context, *(sentence for sentence, known in zip(asked, is_known, strict=True) if known)))
+        found.update(matching_segments(" ".join(rest) if found else question, around, knowledge.removed))
+    return tuple(segment.segment_id for segment in knowledge.removed if segment.segment_id in found)
+
+
+def _places(wanted: tuple[tuple[str, ...], ...], asked: list[tuple[str, ...]]) -> list[slice]:
+    """Return where the sentences of an expected question stand, in a row; a short one must be all there is."""
+    length = len(wanted)
+    if sum(map(len, wanted)) < _FEWEST_WORDS and length != len(asked):
+        return []
+    return [slice(at, at + length) for at in range(len(asked) - length + 1) if tuple(asked[at : at + length]) == wanted]
+
+
+def _normal(sentence: str) -> tuple[str, ...]:
+    """Return the words of a sentence, without case, punctuation, articles and what is only polite."""
+    return tuple(word for word in words(_POLITE.sub("", sentence.lower())) if word not in _UNSAID)
