@@ -68,13 +68,24 @@ def _sealed_query(snapshot: Snapshot) -> str:
     if not snapshot.segments:
         return "from open_rows limit 0"
     files = ", ".join(_file_literal(path) for path in snapshot.segments)
-    return f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+    sealed = f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+    if not snapshot.separations:
+        return sealed
+    cases = " ".join(
+        f"when (experiment_id, stream_id, writer_id) = ({', '.join(map(_literal, key))}) then {_literal(own_id)}"
+        for key, own_id in snapshot.separations.items()
+    )
+    return f"select * replace (case {cases} else stream_id end as stream_id) {sealed}"
 
 
 def _file_literal(path: Path) -> str:
     """A path as a quoted string in which no character is a wildcard."""
     escaped = re.sub(r"([\[*?])", r"[\1]", str(path))
-    return "'" + escaped.replace("'", "''") + "'"
+    return _literal(escaped)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _live_streams(snapshot: Snapshot) -> pa.Table:

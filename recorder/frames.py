@@ -83,6 +83,12 @@ def scan(data: bytes) -> tuple[list[Commit], Tail]:
     return found, Tail(good_end=end, torn_bytes=len(data) - end, is_corrupt=is_corrupt)
 
 
+def first_commit(data: bytes) -> bytes:
+    """Return the beginning of a journal up to the end of its first commit, if that is whole; else nothing."""
+    found = _commit_at(data, len(MAGIC), 0) if data.startswith(MAGIC) else None
+    return data[: found.end] if found else b""
+
+
 def seed_of(found: Sequence[Commit]) -> int:
     """Return the value with which the CRC of the next commit begins."""
     return found[0].crc if found else 0

@@ -9,7 +9,7 @@ import msgspec
 
 from recorder.errors import DamagedStore, RecordingFailed
 from recorder.events import Envelope
-from recorder.frames import MAGIC, Tail, commit, payloads, record, scan, seed_of
+from recorder.frames import MAGIC, Tail, commit, first_commit, payloads, record, scan, seed_of
 from recorder.store import JournalName, Store, try_lock
 
 
@@ -50,6 +50,7 @@ class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)
 _edge_decoder = msgspec.msgpack.Decoder(JournalHeader | JournalFooter)
 _encoder = msgspec.msgpack.Encoder()
+_HEADER_BYTES = 4096
 _FOOTER_START = _encoder.encode(JournalFooter(records=0))[:16]
 
 
@@ -179,6 +180,18 @@ def read_journal(path: Path, data: bytes) -> JournalContent | None:
     if not isinstance(header, JournalHeader) or (footer is not None and not isinstance(footer, JournalFooter)):
         raise DamagedStore(f"{path} does not begin with a journal header")
     return JournalContent(header=header, payloads=tuple(found[1:]), footer=footer, tail=tail, seed=seed_of(whole))
+
+
+def read_header(path: Path) -> JournalHeader | None:
+    """Return whose journal it is, from its first bytes; None when the header was not finished.
+
+    Raises:
+        FileNotFoundError: The journal is gone: it was sealed meanwhile.
+        DamagedStore: The header does not decode.
+    """
+    with path.open("rb") as file:
+        content = read_journal(path, first_commit(file.read(_HEADER_BYTES)))
+    return content.header if content else None
 
 
 def is_live(path: Path) -> bool:

@@ -19,6 +19,7 @@ from recorder.events import Envelope
 from recorder.journal import is_live, read_journal
 from recorder.schema import from_row, to_table
 from recorder.segments import Segment, list_segments
+from recorder.separation import Separations, named, read_separations, shared_names
 from recorder.sharing.pull import pull
 from recorder.store import Store
 from recorder.stream_index import find_stream, load_index
@@ -34,6 +35,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``open_rows`` has the full schema, also when it is empty. ``live_streams`` are those that a living writer has
     begun and not closed; other open streams were interrupted. ``warnings`` name torn tails that were skipped.
+    ``separations`` are the rows of segments that have another name than the stored one.
     """
 
     store: Path
@@ -41,6 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     open_rows: pa.Table
     live_streams: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
+    separations: Separations = {}
 
 
 def at_rest(store: Store, look: Callable[[], T]) -> T:
@@ -95,6 +98,7 @@ def _look(store: Store) -> Snapshot:
         open_rows=to_table(envelopes),
         live_streams=_open_streams(store, envelopes, segments.chosen, live_writers),
         warnings=tuple(warnings),
+        separations=read_separations(store),
     )
 
 
@@ -139,7 +143,7 @@ def read_envelopes(root: Path, stream_id: str | None = None) -> list[Envelope]:
 
 def _tables(store: Store, snapshot: Snapshot, stream_id: str | None) -> Iterator[pa.Table]:
     if stream_id is None:
-        yield from (pq.read_table(path, partitioning=None) for path in snapshot.segments)
+        yield from (named(pq.read_table(path, partitioning=None), snapshot.separations) for path in snapshot.segments)
         yield snapshot.open_rows
         return
     for path in snapshot.segments:
@@ -154,6 +158,17 @@ def stream_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
         FileNotFoundError: The segment is gone.
         pyarrow.ArrowException: The segment is damaged.
     """
+    separations = read_separations(store)
+    if not separations:
+        return _stored_rows(store, segment, stream_id)
+    stored = (_stored_rows(store, segment, name) for name in sorted(shared_names(separations, stream_id)))
+    tables = [named(table, separations) for table in stored if table.num_rows]
+    if not tables:
+        return pa.table({})
+    return pa.concat_tables(tables, promote_options="default").filter(pc.field("stream_id") == stream_id)
+
+
+def _stored_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
     place = find_stream(store, segment, stream_id)
     if place is None:
         return pa.table({})

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from recorder.errors import RecordingFailed
+from recorder.errors import RecordingFailed, StoreError
 from recorder.events import Envelope
 from recorder.journal import JournalFile, new_header
 from recorder.packing import packed
@@ -27,6 +27,7 @@ from recorder.seal_child import Sealing, start_child
 from recorder.sharing.publisher import Publisher
 from recorder.store import JournalName, Store, check_experiment_id
 from recorder.stream import Stream
+from recorder.stream_names import names_in_use
 
 ROTATE_BYTES = 64 << 20
 ROTATE_SECONDS = 3600.0
@@ -81,23 +82,56 @@ class Recorder:
         self._start_sealing = start_sealing if self.publisher is None else self.publisher.start
         self._sealings: list[tuple[JournalName, Sealing]] = []
         self._unsealed: set[JournalName] = set()
+        self._open_streams: dict[str, Stream] = {}
+        self._names_in_use: set[str] = set()
         self._journal = self._open_journal(1)
         self._opened_at = time.monotonic()
         self._thread = threading.Thread(target=self._commit_forever, name="recorder", daemon=True)
 
     async def __aenter__(self) -> Self:
+        """Learn which streams there are, and begin to record.
+
+        Raises:
+            DamagedStore: A file of the experiment cannot be read.
+            RecordingFailed: The disk refuses to be read.
+        """
         self._loop = asyncio.get_running_loop()
+        try:
+            with anyio.CancelScope(shield=True):
+                found = await anyio.to_thread.run_sync(names_in_use, self.store, self.experiment_id)
+        except BaseException as error:
+            self._journal.close()
+            if isinstance(error, OSError):
+                raise RecordingFailed(f"cannot read the streams of {self.store.name}: {error}") from error
+            raise
+        self._names_in_use |= found
         self._thread.start()
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Make everything durable, close the journal in order and seal it."""
+        """Make everything durable, close every stream and the journal in order, and seal it."""
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._shut_down)
 
     def stream(self, stream_id: str, *, trial_id: str | None = None, attempt: int | None = None) -> Stream:
-        """Begin a new stream."""
-        return Stream(self, stream_id, trial_id, attempt)
+        """Begin a new stream.
+
+        Raises:
+            StoreError: There is one of this name: two recordings in one stream could not be told apart.
+        """
+        if stream_id in self._names_in_use:
+            raise StoreError(
+                f"{self.store.name} has a stream {stream_id!r} of experiment {self.experiment_id!r} already, and none "
+                "is begun twice. 'lhaw-record log recover' closes what a dead run left open, 'lhaw-record log repair' "
+                "separates streams that were begun twice; then run the same command again"
+            )
+        self._names_in_use.add(stream_id)
+        stream = self._open_streams[stream_id] = Stream(self, stream_id, trial_id, attempt)
+        return stream
+
+    def forget(self, stream_id: str) -> None:
+        """Take note that a stream has its closing event."""
+        self._open_streams.pop(stream_id, None)
 
     def attempt(self, trial_id: str, number: int) -> Stream:
         """Begin the stream of a trial's attempt."""
@@ -199,11 +233,18 @@ class Recorder:
             self._sealings.append((self._journal.name, self._start_sealing(self.store, self._journal)))
         self._journal.close()
 
+    def _close_streams(self) -> None:
+        """Close what its tasks left open, by an error or because they were cancelled: a sealed journal has no owner."""
+        records = [each for stream in tuple(self._open_streams.values()) for each in stream.last_records()]
+        if records:
+            self._journal.append(records)
+
     def _shut_down(self) -> None:
         with self._wake:
             self._is_closing = True
             self._wake.notify()
         self._thread.join()
+        self._attempt_to(self._close_streams)
         self._attempt_to(self._close_journal)
         if self._failure is not None:
             self._journal.close()

@@ -3,22 +3,25 @@
 A journal whose lock can be taken has no living writer. Its torn tail is cut, the streams that its writer left open get
 their closing event (``trial_failed`` at boundary ``recorder``: a new attempt is owed; ``run_finished`` with outcome
 ``interrupted``), the footer is written, and the journal is sealed. A death in the middle of this leaves a journal that
-the next recovery finishes the same way.
+the next recovery finishes the same way. Streams that lie open in segments and have no living writer are closed from a
+journal of the recovery's own.
 """
 
-import hashlib
 import os
 import re
 import time
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
 
-from recorder.digest import CLOSING, covered, with_digest
-from recorder.events import AnyEvent, Envelope, RunFinished, RunStarted, TrialFailed
+from recorder.closing import closing_record
+from recorder.digest import CLOSING
+from recorder.events import Envelope
 from recorder.frames import record
 from recorder.journal import JournalContent, JournalFile, JournalHeader, read_journal
+from recorder.orphans import find_orphans, write_records
 from recorder.reader import at_rest, stream_rows
 from recorder.schema import from_row
 from recorder.seal import seal
@@ -54,11 +57,38 @@ def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None
         OSError: The disk refuses.
     """
     if is_dry_run:
-        return list(_recovered(store, experiment_id, is_dry_run=True))
+        planned = list(_recovered(store, experiment_id, is_dry_run=True))
+        return planned + close_orphans(store, experiment_id, is_dry_run=True)
     with store.hold_recovery():  # what a stream lacks is seen only where all journals of its writer hold still
-        done = list(_recovered(store, experiment_id, is_dry_run=False))
+        done = [*_recovered(store, experiment_id, is_dry_run=False)]
+        done += close_orphans(store, experiment_id, is_dry_run=False)
         _remove_temporaries(store)
     return done
+
+
+def close_orphans(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> list[Recovered]:
+    """Close the streams that lie open in segments or whole journals, though their writers ended in order.
+
+    A store that hosts share is left out: their writers may live on another one.
+    """
+    if store.address is not None:
+        return []
+    reports = []
+    orphans = sorted(at_rest(store, lambda: find_orphans(store, experiment_id)), key=lambda each: each[0].experiment_id)
+    now_us = time.time_ns() // 1000
+    for experiment, streams in groupby(orphans, key=lambda each: each[0].experiment_id):
+        closings = [closing_record(records, now_us) for records in streams]
+        name = "(a new one)" if is_dry_run else write_records(store, experiment, closings)
+        reports.append(
+            Recovered(
+                journal=name,
+                records=len(closings),
+                torn_bytes=0,
+                closed_streams=tuple(closing.stream_id for closing in closings),
+                action="to close" if is_dry_run else "closed streams",
+            )
+        )
+    return reports
 
 
 def _recovered(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> Iterator[Recovered]:
@@ -127,7 +157,7 @@ def _closing_records(store: Store, name: JournalName, content: JournalContent) -
         streams.setdefault(envelope.stream_id, []).append(envelope)
     in_order = [sorted(records, key=lambda each: each.sequence) for records in streams.values()]
     now_us = time.time_ns() // 1000
-    return [_closing_record(records, now_us) for records in in_order if not isinstance(records[-1].event, CLOSING)]
+    return [closing_record(records, now_us) for records in in_order if not isinstance(records[-1].event, CLOSING)]
 
 
 def _has_later(store: Store, name: JournalName) -> bool:
@@ -166,36 +196,6 @@ def _earlier_envelopes(store: Store, header: JournalHeader) -> list[Envelope]:
 def _stream(store: Store, segments: list[Path], stream_id: str) -> list[Envelope]:
     rows = [row for path in segments for row in stream_rows(store, path, stream_id).to_pylist()]
     return sorted(map(from_row, rows), key=lambda envelope: envelope.sequence)
-
-
-def _closing_record(records: list[Envelope], now_us: int) -> Envelope:
-    last = records[-1]
-    closing = msgspec.structs.replace(
-        last,
-        sequence=last.sequence + 1,
-        recorded_at_us=max(now_us, last.recorded_at_us),
-        event=_closing_event(records[0].event),
-        version=1,
-    )
-    chain = hashlib.sha256()
-    for each in (*records, closing):
-        chain.update(covered(each))
-    return with_digest(closing, chain.hexdigest())
-
-
-def _closing_event(first: AnyEvent) -> AnyEvent:
-    message = "the process that recorded this stream ended before it was finished"
-    if isinstance(first, RunStarted):
-        return RunFinished(
-            run_id=first.run_id,
-            outcome="interrupted",
-            trials_finished=0,
-            trials_failed=0,
-            trials_blocked=0,
-            trials_left=0,
-            message=message,
-        )
-    return TrialFailed(boundary="recorder", error_kind="interrupted", message=message, is_retry_owed=True)
 
 
 def _remove_temporaries(store: Store) -> None:

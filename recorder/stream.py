@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recorder.closing import RECORDER_ENDED, closing_event
 from recorder.digest import CLOSING, with_digest
 from recorder.errors import RecordingFailed
 from recorder.events import AnyEvent, Envelope
@@ -27,6 +28,8 @@ class Stream:
         self._sequence = 0
         self._chain = hashlib.sha256()
         self._began_ns = recorder.clock.monotonic_ns()
+        self._first: AnyEvent | None = None
+        self._is_closed = False
 
     @property
     def elapsed_ms(self) -> float:
@@ -53,12 +56,18 @@ class Stream:
         Raises:
             RecordingFailed: One of them could never be sealed; the stream is as before.
         """
-        before = self._sequence, self._chain.copy()
+        before = self._sequence, self._chain.copy(), self._first, self._is_closed
         try:
             return [record(self._encoded(event)) for event in events]
         except RecordingFailed:
-            self._sequence, self._chain = before
+            self._sequence, self._chain, self._first, self._is_closed = before
             raise
+
+    def last_records(self) -> list[bytes]:
+        """Return what closes the stream if it was begun and nobody did: its recorder ends."""
+        if self._first is None or self._is_closed:
+            return []
+        return self.records([closing_event(self._first, RECORDER_ENDED)])
 
     def _encoded(self, event: AnyEvent) -> bytes:
         recorder = self._recorder
@@ -78,5 +87,8 @@ class Stream:
         if isinstance(event, CLOSING):
             stored = msgspec.msgpack.decode(payload, type=Envelope)  # without secrets
             payload = recorder.encode(with_digest(stored, self._chain.hexdigest()))
+            self._is_closed = True
+            recorder.forget(self.stream_id)
+        self._first = self._first or event
         self._sequence += 1
         return payload

@@ -1,4 +1,4 @@
-"""The ``log`` commands that keep a store in order: close what a dead process left open, merge small segments."""
+"""The ``log`` commands that keep a store in order: close what was left open, separate streams, merge segments."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from recorder.store import Store
 
 RECOVER_COLUMNS = ("journal", "action", "records", "torn_bytes", "closed_streams")
+REPAIR_COLUMNS = ("action", "experiment_id", "stream_id", "writer_id", "events", "own_id")
 COMPACT_COLUMNS = ("action", "experiment_id", "segments", "records", "path")
 
 
 def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add ``recover`` and ``compact`` to ``log``."""
+    """Add ``recover``, ``repair`` and ``compact`` to ``log``."""
     recover = verbs.add_parser(
         "recover",
         help="close and seal the journals of dead processes",
@@ -27,6 +28,18 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     recover.add_argument("--dry-run", action="store_true", help="only say what would be done")
     recover.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
     recover.set_defaults(function=recover_command)
+
+    repair = verbs.add_parser(
+        "repair",
+        help="separate streams that an earlier version began twice",
+        description="Separate the recordings that an earlier version gave one name, after an error had left the first "
+        "one open. Appends events and changes no stored byte; recovers the store first.",
+        epilog="example: lhaw-record log repair stores/demo --dry-run",
+    )
+    repair.add_argument("store", type=store_address, help="the store's directory or shared address")
+    repair.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    repair.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
+    repair.set_defaults(function=repair_command)
 
     compact = verbs.add_parser(
         "compact",
@@ -54,6 +67,19 @@ def recover_command(options: argparse.Namespace) -> int:
         reports = recover(store, is_dry_run=options.dry_run)
     rows = [{**msgspec.to_builtins(report), "closed_streams": len(report.closed_streams)} for report in reports]
     print_rows(rows, RECOVER_COLUMNS, options.format)
+    return 0
+
+
+def repair_command(options: argparse.Namespace) -> int:
+    """Separate what was given one name."""
+    import msgspec
+
+    from recorder.repair import repair
+    from recorder.store import Store
+
+    with clear_errors("repair", options.store):
+        reports = repair(Store(options.store) if options.dry_run else _for_writing(options), is_dry_run=options.dry_run)
+    print_rows([msgspec.to_builtins(report) for report in reports], REPAIR_COLUMNS, options.format)
     return 0
 
 

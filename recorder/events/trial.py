@@ -77,7 +77,8 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     """Last event of an attempt that infrastructure ended: missing data, never a score of zero.
 
     ``boundary`` is None where a source does not tell at which one it failed. ``charged_ms`` and ``waited_ms`` as in
-    ``trial_finished``.
+    ``trial_finished``. ``separated_from`` is the name under which the earlier events of the stream are stored, where
+    two recordings had been given one name.
     """
 
     boundary: Boundary | None
@@ -89,3 +90,4 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     stream_digest: str = ""
     charged_ms: float | None = None
     waited_ms: float | None = None
+    separated_from: str | None = None

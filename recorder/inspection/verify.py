@@ -14,6 +14,7 @@ from recorder.journal import is_live, read_journal
 from recorder.reader import at_rest
 from recorder.schema import from_row
 from recorder.segments import Segment, list_segments
+from recorder.separation import Separations, read_separations
 from recorder.store import Store
 from recorder.transfer.whole_streams import unknown_columns
 
@@ -45,10 +46,11 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
     store = Store(root)
     findings: list[Finding] = []
     checks = StreamChecks(store)
+    separations = read_separations(store)
     journals, segments = at_rest(store, lambda: (store.journals(), list_segments(store)))
     unsealed = [path for name, path in journals.items() if name not in segments.covered]
     total = sum(segment.records for segment in segments.chosen)
-    sources = [*(_segment_records(store, segment, findings) for segment in segments.chosen)]
+    sources = [*(_segment_records(store, segment, separations, findings) for segment in segments.chosen)]
     sources += [_journal_records(path, findings) for path in unsealed]
     for source in sources:
         for record in source:
@@ -66,16 +68,20 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
     )
 
 
-def _segment_records(store: Store, segment: Segment, findings: list[Finding]) -> Iterator[Record]:
+def _segment_records(
+    store: Store, segment: Segment, separations: Separations, findings: list[Finding]
+) -> Iterator[Record]:
     """Every record of a segment, with the checksums of its pages; at the end its index is compared."""
     row = 0
-    index = IndexCheck(store, segment)
+    index = IndexCheck(store, segment, frozenset(stream_id for _, stream_id, _ in separations))
     try:
         with pq.ParquetFile(segment.path, page_checksum_verification=True) as file:
             _refuse_unknown(file.schema_arrow)
             for batch in file.iter_batches(_ROWS_AT_ONCE):
                 for item in batch.to_pylist():
                     index.add(item["stream_id"], item["sequence"], item["type"])
+                    key = item["experiment_id"], item["stream_id"], item["writer_id"]
+                    item["stream_id"] = separations.get(key, item["stream_id"])
                     yield Record(segment.path, row, from_row(item), segment.experiment_id)
                     row += 1
     except (OSError, ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException) as error:

@@ -16,10 +16,17 @@ _CRC_BYTES = 8
 
 
 class IndexCheck:
-    """Builds the index of a segment from its rows, which come one by one, and compares."""
+    """Builds the index of a segment from its rows, which come one by one, and compares.
 
-    def __init__(self, store: Store, segment: Segment) -> None:
+    Args:
+        store: The store.
+        segment: The segment.
+        shared_names: Streams of which two recordings may stand between each other.
+    """
+
+    def __init__(self, store: Store, segment: Segment, shared_names: frozenset[str] = frozenset()) -> None:
         self._segment = segment
+        self._shared_names = shared_names
         self._path = store.index_dir / f"{segment.path.stem}.arrow"
         self._expected: list[tuple[str, int, int, bool]] = []
         self._rows = 0
@@ -28,7 +35,9 @@ class IndexCheck:
 
     def add(self, stream_id: str, sequence: int, type_: str) -> None:
         """Take the next row."""
-        if (stream_id, sequence) <= self._last and self._rows and self._unsorted_row is None:
+        is_after = (stream_id, sequence) > self._last
+        is_after |= stream_id in self._shared_names and (stream_id, sequence) == self._last  # two recordings, one name
+        if not is_after and self._rows and self._unsorted_row is None:
             self._unsorted_row = self._rows
         is_new = stream_id != self._last[0] or not self._rows
         first_row, is_closed = (self._rows, False) if is_new else self._expected.pop()[1::2]

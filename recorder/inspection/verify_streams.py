@@ -92,10 +92,9 @@ class StreamChecks:
             yield f"its event is of experiment {envelope.experiment_id}, the file is for {record.experiment_id}"
         if not state.is_disordered and (state.chain is None or envelope.sequence != state.following):
             state.is_disordered = True
-            if state.chain is None:
-                yield f"event {envelope.sequence} follows the closing event"
-            else:
-                yield f"event {envelope.sequence} stands where {state.following} belongs"
+            where = "follows the closing event" if state.chain is None else f"stands where {state.following} belongs"
+            advice = "" if envelope.sequence else "; it was begun twice, and 'lhaw-record log repair' separates the two"
+            yield f"event {envelope.sequence} {where}{advice}"
         if state.chain is not None:
             state.chain.update(covered(envelope))
         if isinstance(envelope.event, CLOSING):

@@ -21,6 +21,7 @@ from recorder.journal import read_journal
 from recorder.reader import at_rest, stream_rows
 from recorder.schema import event_schema, from_row
 from recorder.segments import Segment, list_segments
+from recorder.separation import Separations, read_separations
 from recorder.store import Store
 from recorder.stream_index import load_index
 
@@ -108,7 +109,8 @@ def _of_experiment(
     store: Store, segments: Iterable[Segment], unsealed: Iterable[Envelope], selection: Selection
 ) -> Iterator[list[Envelope]]:
     """The streams of one experiment, each when the last of the files that hold a part of it was read."""
-    wanted = {segment: _selected(store, segment, selection) for segment in segments}
+    separations = read_separations(store)
+    wanted = {segment: _selected(store, segment, selection, separations) for segment in segments}
     journaled: dict[str, list[Envelope]] = defaultdict(list)
     for envelope in unsealed:
         journaled[envelope.stream_id].append(envelope)
@@ -124,7 +126,7 @@ def _of_experiment(
     yield from held.values()
 
 
-def _selected(store: Store, segment: Segment, selection: Selection) -> frozenset[str]:
+def _selected(store: Store, segment: Segment, selection: Selection, separations: Separations) -> frozenset[str]:
     """The streams of a segment that are meant."""
     with _readable(store, segment.path):
         if selection.trial_id is not None:
@@ -135,12 +137,24 @@ def _selected(store: Store, segment: Segment, selection: Selection) -> frozenset
             stream_ids = frozenset(rows.filter(begins)["stream_id"].to_pylist())
         else:
             stream_ids = frozenset(load_index(store, segment.path)["stream_id"].to_pylist())
+        stream_ids = _with_own_names(store, segment, stream_ids, separations)
     return stream_ids if selection.stream_id is None else stream_ids & {selection.stream_id}
+
+
+def _with_own_names(store: Store, segment: Segment, stored: frozenset[str], separations: Separations) -> frozenset[str]:
+    """The streams of a segment by the names that they have; some rows may have another one than the stored one."""
+    names = set(stored)
+    for (experiment_id, stream_id, _), own_id in separations.items():
+        if experiment_id == segment.experiment_id and stream_id in stored:
+            for name in (stream_id, own_id):
+                (names.add if stream_rows(store, segment.path, name).num_rows else names.discard)(name)
+    return frozenset(names)
 
 
 def _parts(store: Store, segment: Segment, wanted: frozenset[str]) -> Iterator[list[Envelope]]:
     """What a segment holds of each wanted stream."""
-    rows = _some_rows if len(wanted) < _FEW_STREAMS else _all_rows
+    is_by_stream = len(wanted) < _FEW_STREAMS or bool(read_separations(store))
+    rows = _some_rows if is_by_stream else _all_rows
     with _readable(store, segment.path):
         for stream_id, part in groupby(rows(store, segment, wanted), key=lambda row: str(row["stream_id"])):
             if stream_id in wanted:

@@ -7,6 +7,7 @@ from unittest import mock
 import recorder.compaction
 import recorder.frames
 import recorder.journal
+import recorder.recorder
 import recorder.seal
 from tests.crash.tracing import TracingDisk
 
@@ -79,6 +80,23 @@ def replaced_removed_before_the_merge() -> Iterator[None]:
     with mock.patch.object(recorder.compaction, "write_segment", wrong):
         yield
 
+
+@contextmanager
+def streams_left_open() -> Iterator[None]:
+    """A recorder that ends leaves the streams of failed tasks as they are, and closes its journal in order."""
+    with mock.patch.object(recorder.recorder.Recorder, "_close_streams"):
+        yield
+
+
+@contextmanager
+def names_given_twice() -> Iterator[None]:
+    """A recorder does not look which streams there are."""
+    with mock.patch.object(recorder.recorder, "names_in_use", return_value=frozenset()):
+        yield
+
+
+ARTIFACT_MUTATIONS: tuple[Callable, ...] = (streams_left_open, names_given_twice)
+"""Faults that show where an artifact cannot be kept."""
 
 MUTATIONS: tuple[Callable, ...] = (
     no_sync_of_directories,

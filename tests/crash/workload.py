@@ -1,13 +1,16 @@
 """A small recording of which every event is known beforehand: streams of appends, rotations, seals and a compaction."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
+from recorder.blobs import store_blob
 from recorder.compaction import compact
 from recorder.disk import Disk
-from recorder.events import ActionFinished, TrialFailed
+from recorder.events import ActionFinished, ArtifactStored, TrialFailed
 from recorder.journal import JournalFile
 from recorder.recorder import Clock, Recorder
 from recorder.seal import seal
@@ -17,6 +20,7 @@ from recorder.store import Store
 EXPERIMENT = "exp"
 STREAMS = 4
 APPENDS = 9
+ARTIFACT_APPEND = 2
 ROTATE_BYTES = 3000
 
 
@@ -30,8 +34,19 @@ def stream_number(stream_id: str) -> int:
     return int(stream_id.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
+def artifact_of(stream: int) -> bytes:
+    """The bytes that every second stream leaves behind."""
+    return b"left behind by %d\n" % stream * 40
+
+
 def append_of(stream: int, number: int, appends: int = APPENDS):
     """The events of one append: one to three, the last append closes the stream."""
+    if number == ARTIFACT_APPEND and stream % 2 == 0:
+        content = artifact_of(stream)
+        sha256 = hashlib.sha256(content).hexdigest()
+        return (
+            ArtifactStored(sha256=sha256, media_type="text/plain", size_bytes=len(content), role="patch", name="a"),
+        )
     if number == appends - 1:
         return (TrialFailed(boundary="model", error_kind="timeout", message="no reply", is_retry_owed=False),)
     count = 1 + (stream + number) % 3
@@ -74,6 +89,8 @@ async def record(
         async def one(number: int) -> None:
             stream = recorder.stream(stream_name(number, prefix), trial_id=f"t{number}", attempt=1)
             for each in range(appends):
+                if isinstance(append_of(number, each, appends)[0], ArtifactStored):
+                    await anyio.to_thread.run_sync(store_blob, store, artifact_of(number))
                 await stream.append(*append_of(number, each, appends))
                 acknowledged(stream.stream_id)
 
