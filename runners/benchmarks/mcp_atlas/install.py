@@ -7,6 +7,7 @@ step looks at what is there first, so that a second call does nothing and a call
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from recorder.output import say
@@ -26,36 +27,56 @@ from runners.packages import install_npm, install_python
 Say = Callable[[str], None]
 
 
-def install_servers(names: Sequence[str], directory: Path, say: Say) -> None:
+def install_servers(names: Sequence[str], directory: Path, say: Say) -> dict[str, str]:
     """Install the named servers into ``directory``, skipping what is there in its pinned version.
 
+    Packages go in together; where that fails, one by one, so that one that a registry lacks costs no other.
+
+    Returns:
+        What failed, and why, by the server's name.
+
     Raises:
-        ExperimentError: A name is unknown, a program is missing, or an installer failed.
+        ExperimentError: A name is unknown.
     """
     known = catalog().servers
     for name in names:
         if name not in known:
             raise ExperimentError(f"unknown MCP server {name!r}; known: {', '.join(known)}")
-    specs = [known[name] for name in names]
+    specs = [known[name] for name in dict.fromkeys(names)]
     missing = [spec for spec in specs if installed_version(spec, directory) != spec.version]
     for spec in specs:
         if spec not in missing:
             say(f"{spec.name}: {spec.package} {spec.version} is installed")
     directory.mkdir(parents=True, exist_ok=True)
+    failed: dict[str, str] = {}
     for environment in dict.fromkeys(spec.environment for spec in missing if spec.environment):
-        _install_python(environment, [spec for spec in missing if spec.environment == environment], directory, say)
-    packages = [spec for spec in missing if spec.kind == "npm"]
-    if packages:
-        _install_npm(packages, directory, say)
+        own = [spec for spec in missing if spec.environment == environment]
+        failed |= _separately(own, partial(_install_python, environment, directory, say))
+    failed |= _separately([spec for spec in missing if spec.kind == "npm"], partial(_install_npm, directory, say))
     for spec in missing:
         found = installed_version(spec, directory)
-        if found != spec.version:
-            raise ExperimentError(f"{spec.package}: wanted {spec.version}, found {found} in {directory}")
+        if found != spec.version and spec.name not in failed:
+            failed[spec.name] = f"{spec.package}: wanted {spec.version}, found {found} in {directory}"
+    return failed
 
 
-def _install_python(environment: str, specs: list[ServerSpec], directory: Path, say: Say) -> None:
+def _separately(specs: list[ServerSpec], install: Callable[[list[ServerSpec]], None]) -> dict[str, str]:
+    """Install servers together, and each for itself where that fails; returns what failed then."""
+    if not specs:
+        return {}
+    try:
+        install(specs)
+    except ExperimentError as error:
+        if len(specs) == 1:
+            return {specs[0].name: str(error)}
+        return {name: why for spec in specs for name, why in _separately([spec], install).items()}
+    return {}
+
+
+def _install_python(environment: str, directory: Path, say: Say, specs: list[ServerSpec]) -> None:
     python = environment_python(specs[0], directory)
     root = python.parent.parent
+    was_complete = (root / COMPLETE_MARK).is_file()
     (root / COMPLETE_MARK).unlink(missing_ok=True)
     requirements = [
         *catalog().environments[environment].requirements,
@@ -63,11 +84,16 @@ def _install_python(environment: str, specs: list[ServerSpec], directory: Path, 
     ]
     say(f"{root.name}: {' '.join(requirements)}")
     # An interrupted creation leaves a folder without a working pip; starting over is cheaper than judging it.
-    install_python(root, requirements, is_new=distribution_version(python, "mcp") is None)
+    try:
+        install_python(root, requirements, is_new=distribution_version(python, "mcp") is None)
+    except ExperimentError:
+        if was_complete:  # a package that cannot be had changes nothing of what is there
+            (root / COMPLETE_MARK).touch()
+        raise
     (root / COMPLETE_MARK).touch()
 
 
-def _install_npm(specs: list[ServerSpec], directory: Path, say: Say) -> None:
+def _install_npm(directory: Path, say: Say, specs: list[ServerSpec]) -> None:
     prefix = directory / "npm"
     # npm names every package of the prefix, or it would prune the ones installed before.
     present = [
@@ -79,7 +105,7 @@ def _install_npm(specs: list[ServerSpec], directory: Path, say: Say) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Install the servers that the command line names; return the exit code."""
+    """Install the servers that the command line names; 1 when a named one, or one of the default, failed."""
     parser = argparse.ArgumentParser(prog="mcp-servers", description="Install MCP servers for the mcp_atlas benchmark.")
     parser.add_argument("servers", nargs="*", help="server names; default: the ones that the live tasks need")
     parser.add_argument("--all", action="store_true", help="every server of the catalog that needs no network")
@@ -91,12 +117,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [*(offline if parsed.all else ()), *parsed.servers] or core
     directory = (parsed.directory or servers_directory()).expanduser().resolve()
     try:
-        install_servers(names, directory, say)
+        failed = install_servers(names, directory, say)
     except ExperimentError as error:
         say(f"error: {error}")
         return 1
+    for name, why in failed.items():
+        say(f"not installed: {name}: {why}")
     print(directory)  # noqa: T201
-    return 0
+    return 1 if failed.keys() & {*core, *parsed.servers} else 0
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def test_only_named_servers_are_installed_that_need_the_network(world, monkeypat
     """``--all`` is about those that can run anywhere."""
     asked = []
     monkeypatch.setattr(
-        "runners.benchmarks.mcp_atlas.install.install_servers", lambda names, *_: asked.append(set(names))
+        "runners.benchmarks.mcp_atlas.install.install_servers", lambda names, *_: asked.append(set(names)) or {}
     )
     for arguments in (["--all"], ["--all", "fetch"], ["fetch"], []):
         assert main([*arguments, "--directory", str(world)]) == 0

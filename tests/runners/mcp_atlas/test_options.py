@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 
 import pytest
 
@@ -225,11 +226,71 @@ def test_what_is_installed_is_not_installed_again(world, monkeypatch, capsys):
     assert "unknown MCP server 'no-such-server'" in capsys.readouterr().err
 
 
-def test_a_failed_installer_is_explained(world, monkeypatch):
-    """The message says which command failed and that a second call goes on."""
-    monkeypatch.setattr("runners.packages.shutil.which", lambda name: f"/nowhere/{name}")
-    with pytest.raises((ExperimentError, FileNotFoundError)):
-        install_servers(["memory"], world / "servers", lambda _: None)
+def test_a_missing_installer_is_explained(world, monkeypatch):
+    """Without npm every npm server fails for that reason, which says what to install."""
     monkeypatch.setattr("runners.packages.shutil.which", lambda _: None)
-    with pytest.raises(ExperimentError, match="npm is not on PATH"):
-        install_servers(["memory"], world / "servers", lambda _: None)
+    failed = install_servers(["memory", "everything"], world / "servers", lambda _: None)
+    assert list(failed) == ["memory", "everything"]
+    assert all(why.startswith("npm is not on PATH; install Node.js") for why in failed.values())
+
+
+@pytest.fixture
+def installer(monkeypatch):
+    """Stand-ins for pip and npm that have every package but some, and take a request as a whole or not at all."""
+    lacking = set()
+
+    def refuse(packages):
+        if any(name in package for name in lacking for package in packages):
+            raise ExperimentError("ended with exit code 1")
+
+    def npm(prefix, packages):
+        refuse(packages)
+        shutil.rmtree(prefix, ignore_errors=True)  # npm removes what is not named
+        for package in packages:
+            name, _, version = package.rpartition("@")
+            folder = prefix / "node_modules" / name
+            folder.mkdir(parents=True)
+            (folder / "package.json").write_text(json.dumps({"version": version}))
+
+    def pip(root, requirements, *, is_new):
+        refuse(requirements)
+        for requirement in requirements:
+            name, _, version = requirement.partition("==")
+            folder = root / "lib" / "python3.11" / "site-packages" / f"{name.replace('-', '_')}-{version}.dist-info"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "METADATA").touch()
+
+    monkeypatch.setattr("runners.benchmarks.mcp_atlas.install.install_npm", npm)
+    monkeypatch.setattr("runners.benchmarks.mcp_atlas.install.install_python", pip)
+    return lacking
+
+
+def test_a_package_that_a_registry_lacks_costs_no_other(tmp_path, installer, capsys):
+    """What can be had is installed, what cannot is told by name, and the exit code is that of the named servers."""
+    installer |= {"whois-mcp", "mcp-server-sqlite"}
+    names = ["airtable", "whois", "alchemy", "e2b-server", "git", "sqlite"]
+    assert main([*names, "--directory", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert [name for name in names if f"not installed: {name}: ended with exit code 1" in said] == ["whois", "sqlite"]
+    there = {name for name in names if installed_version(catalog().servers[name], tmp_path) is not None}
+    assert there == {"airtable", "alchemy", "e2b-server", "git"}
+    installer.clear()
+    assert main([*names, "--directory", str(tmp_path)]) == 0
+    assert all(installed_version(catalog().servers[name], tmp_path) for name in names)
+
+
+def test_only_what_was_asked_for_by_name_fails_an_installation(tmp_path, installer):
+    """With --all a server beside the core may be missing; one of the core, or a named one, may not."""
+    installer.add("server-everything")
+    assert main(["--all", "--directory", str(tmp_path)]) == 0
+    assert main(["--all", "everything", "--directory", str(tmp_path)]) == 1
+    installer.add("server-filesystem")
+    assert main(["--directory", str(tmp_path / "other")]) == 1
+
+
+def test_wikipedia_is_installed_from_its_package():
+    """The benchmark pins wikipedia-mcp, which is in the registry of Python packages."""
+    spec = catalog().servers["wikipedia"]
+    assert (spec.kind, spec.package, spec.version, spec.needs_network) == ("pip", "wikipedia-mcp", "2.0.1", True)
+    assert "wikipedia" not in catalog().unavailable
+    assert catalog().split("wikipedia_search_wikipedia") == ("wikipedia", "search_wikipedia")
