@@ -18,6 +18,7 @@ from runners.experiment import Experiment
 from runners.external.planning import check_versions
 from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
+from runners.sandboxes.room import check_room
 from runners.sandboxes.select import bubblewrap_problem, provider
 from runners.services import SCRIPTED, Services, keys_of, missing_keys, unpriced_models
 from runners.trial import TrialRunner
@@ -49,6 +50,7 @@ class LocalExecutor:
             raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
         check_prices(experiment)
         check_sandbox(prepared)
+        check_room(experiment.concurrency)
         self._sandbox = await _sandbox(experiment, reporter.sandbox)
         await anyio.to_thread.run_sync(check_versions, experiment)
 

@@ -75,7 +75,7 @@ class BubblewrapSandboxProvider:
             options = _supported_options(self._executable)
             arguments = _arguments(home, limits, options, copies, way, is_root=is_root)
             command = [self._executable, *arguments, "--", *driver_command(home.executable)]
-            driver = await start_driver(command, tuple(copies.values()), config, cgroup.add)
+            driver = await start_driver(command, tuple(copies.values()), config, cgroup)
             try:
                 weak_limits = _weak_limits(cgroup, options, is_counted_by_user=is_counted_by_user)
                 sandbox = DrivenSandbox(self.kind, WORK_DIR, weak_limits, limits, driver.channel)
@@ -115,7 +115,9 @@ def _arguments(
 ) -> list[str]:
     """Return bubblewrap's options; later mounts lie on top of earlier ones."""
     arguments = [*_user_arguments(options, is_root=is_root), "--hostname", "sandbox"]
-    arguments += ["--die-with-parent", "--new-session", "--as-pid-1", "--info-fd", INFO_DESCRIPTOR]
+    # Not --die-with-parent: when this bubblewrap is killed before it has let its child go on, the child waits for ever.
+    # The driver ends by itself when the host has closed the control socket, as a killed one does too.
+    arguments += ["--new-session", "--as-pid-1", "--info-fd", INFO_DESCRIPTOR]
     arguments += _own_folders(limits.memory_mb << 20, options, way, is_root=is_root)
     if is_root:
         packages = [f"{_PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]

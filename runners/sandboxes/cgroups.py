@@ -13,6 +13,7 @@ from runners.sandboxes.protocol import SandboxLimits
 
 _numbers = count(1)
 _PREFIX = "lhaw-record"
+_KILL_COUNTS = ("memory.oom_control", "memory.events")  # of version 1 and of version 2
 
 
 class Hierarchies(msgspec.Struct, frozen=True):
@@ -34,6 +35,7 @@ class Cgroup:
         self._folders = [parent / name for parent in sorted(parents)]
         for folder in self._folders:
             folder.mkdir()
+        self._kill_counts = [hierarchies.memory / name / file for file in _KILL_COUNTS] if hierarchies.memory else []
         if hierarchies.memory is not None:
             names = ("memory.max", "memory.swap.max") if hierarchies.is_version_2 else ("memory.limit_in_bytes", "")
             (hierarchies.memory / name / names[0]).write_text(str(limits.memory_mb << 20))
@@ -46,6 +48,12 @@ class Cgroup:
     def members_path(self) -> str:
         """The file that lists the processes of the group, empty if there is no group."""
         return str(self._folders[0] / "cgroup.procs") if self._folders else ""
+
+    def has_run_out_of_memory(self) -> bool:
+        """Return whether the system has ended a process of the group because all together had used up its memory."""
+        counts = [path.read_text() for path in self._kill_counts if path.exists()]
+        words = [line.split() for text in counts for line in text.splitlines()]
+        return any(int(count) > 0 for name, count in words if name == "oom_kill")
 
     def add(self, process_id: int) -> None:
         """Move a process, and so all its future children, into the group."""

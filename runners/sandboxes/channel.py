@@ -15,10 +15,10 @@ class ControlChannel(asyncio.Protocol):
     the next request takes that reply out of the way first, so the work directory can still be read and graded.
 
     Args:
-        describe_end: Says why the sandbox has ended, once the socket has closed.
+        describe_end: Says why the sandbox has ended, once the socket has closed, and the short word for it.
     """
 
-    def __init__(self, describe_end: Callable[[], str]) -> None:
+    def __init__(self, describe_end: Callable[[], tuple[str, str]]) -> None:
         self._describe_end = describe_end
         self._buffer = bytearray()
         self._replies: deque[list[bytes]] = deque()
@@ -54,7 +54,7 @@ class ControlChannel(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake whoever waits: the driver has gone."""
-        self.break_off(self._describe_end(), "sandbox_died")
+        self.break_off(*self._describe_end())
 
     def close(self) -> None:
         """Close the socket, which ends the driver and everything under it."""

@@ -6,7 +6,6 @@ import marshal
 import os
 import socket
 import subprocess
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,12 @@ import anyio
 
 from recorder import own_session
 from runners.errors import SandboxBoundaryError
+from runners.sandboxes.cgroups import Cgroup
 from runners.sandboxes.channel import ControlChannel
 from runners.sandboxes.inside.worker import REQUEST_DESCRIPTOR, STATUS_DESCRIPTOR
 
 _OPEN_S = 30.0
-_CLOSE_S = 5.0
+_CLOSE_S = 30.0
 INFO_DESCRIPTOR = "INFO_DESCRIPTOR"
 INSIDE = "runners.sandboxes.inside"
 INSIDE_MODULES = ("wire", "output", "memory", "survivors", "worker", "files", "forwarder", "program", "driver")
@@ -65,8 +65,9 @@ def driver_command(python: str) -> list[str]:
 class DriverProcess:
     """A running driver and the channel to it."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", cgroup: Cgroup) -> None:
         self._process = process
+        self._cgroup = cgroup
         self.process_id = process.pid
         self.channel = ControlChannel(self._describe_end)
 
@@ -74,7 +75,7 @@ class DriverProcess:
         """Close the channel, which ends the driver, and wait until nothing of it is left.
 
         Raises:
-            SandboxBoundaryError: It survived SIGKILL for five seconds.
+            SandboxBoundaryError: It survived SIGKILL for half a minute.
         """
         self.channel.close()
         if not await self._has_ended():
@@ -89,7 +90,7 @@ class DriverProcess:
     async def last_words(self) -> str:
         """Return what it said when it failed to start."""
         await self._has_ended()
-        return self._describe_end()
+        return self._describe_end()[0]
 
     async def _has_ended(self) -> bool:
         """Return whether the process ended in time."""
@@ -103,18 +104,20 @@ class DriverProcess:
             os.close(descriptor)
         return self._process.poll() is not None
 
-    def _describe_end(self) -> str:
-        """Return the last words of the process on standard error."""
+    def _describe_end(self) -> tuple[str, str]:
+        """Return the last words of the process on standard error, and the short word for how it ended."""
         assert self._process.stderr is not None
         try:
             words = os.read(self._process.stderr.fileno(), 4096).decode("utf-8", "replace").strip()
         except (BlockingIOError, ValueError):
             words = ""
-        return words or "its driver ended"
+        if not words and self._cgroup.has_run_out_of_memory():
+            return "the driver itself was ended for want of memory", "sandbox_out_of_memory"
+        return words or "its driver ended", "sandbox_died"
 
 
 async def start_driver(
-    command: list[str], descriptors: tuple[int, ...], config: dict[str, Any], confine: Callable[[int], None]
+    command: list[str], descriptors: tuple[int, ...], config: dict[str, Any], cgroup: Cgroup
 ) -> DriverProcess:
     """Start a driver and hand it its program.
 
@@ -123,7 +126,7 @@ async def start_driver(
             descriptor to which bubblewrap writes the driver's process id. Without it the command is the driver.
         descriptors: Open descriptors that the command refers to.
         config: See :class:`runners.sandboxes.inside.driver.Driver`.
-        confine: Called with the driver's process id, as this host sees it, before anything of the agent runs.
+        cgroup: The group that the driver is moved to before anything of the agent runs.
 
     Raises:
         SandboxBoundaryError: It does not start; the message has its last words.
@@ -136,8 +139,9 @@ async def start_driver(
         try:
             if has_report:
                 command = [str(info_write) if word == INFO_DESCRIPTOR else word for word in command]
-                descriptors = (*descriptors, info_write)
-            driver = DriverProcess(_spawn(command, theirs, descriptors))
+                # The end to read from too: a report that nobody reads any more must not kill bubblewrap half-way.
+                descriptors = (*descriptors, info_write, info_read)
+            driver = DriverProcess(_spawn(command, theirs, descriptors), cgroup)
         finally:
             theirs.close()
             os.close(info_write)
@@ -145,7 +149,7 @@ async def start_driver(
         driver.channel.send_program(marshal.dumps((_inside_programs(), config, _cell_program())))
         process_id = await _reported_process_id(info_read, driver) if has_report else driver.process_id
         # In a thread: moving a process into a group takes the kernel up to 10 ms, in which the driver starts.
-        await anyio.to_thread.run_sync(confine, process_id)
+        await anyio.to_thread.run_sync(cgroup.add, process_id)
     except BaseException as error:
         ours.close()
         if driver is not None:
@@ -160,10 +164,7 @@ async def start_driver(
 
 
 def _spawn(command: list[str], control: socket.socket, descriptors: tuple[int, ...]) -> "subprocess.Popen[bytes]":
-    """Start the command in its own session: an interrupt typed at the terminal is for the host, which ends it in order.
-
-    It must belong to the thread that lives as long as the host: bubblewrap ends with the thread that started it.
-    """
+    """Start the command in its own session: an interrupt typed at the terminal is for the host."""
     process = own_session.start(
         command,
         stdin=control.fileno(),

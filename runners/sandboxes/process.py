@@ -45,7 +45,7 @@ class ProcessSandboxProvider:
                     own_processes=None,  # it would count every process of this user
                     user_id=None,
                 )
-                driver = await start_driver(driver_command(home.executable), (), config, cgroup.add)
+                driver = await start_driver(driver_command(home.executable), (), config, cgroup)
                 try:
                     sandbox = DrivenSandbox(
                         self.kind, str(folder / "work"), _weak_limits(cgroup), limits, driver.channel

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -623,6 +624,25 @@ class IsolatedContract(SandboxContract):
                 await sandbox.export(tmp_path / "out")
 
 
+_KILLED_HOST = """
+import asyncio, os, signal, sys
+from runners.sandboxes import launch
+from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
+from runners.sandboxes.protocol import SandboxLimits
+
+async def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+launch._reported_process_id = killed
+
+async def main():
+    async with BubblewrapSandboxProvider(sys.argv[1]).open(None, SandboxLimits()):
+        pass
+
+asyncio.run(main())
+"""
+
+
 @needs("bubblewrap")
 class TestBubblewrap(IsolatedContract):
     """bubblewrap."""
@@ -638,6 +658,38 @@ class TestBubblewrap(IsolatedContract):
             for folder in (Path.home(), Path("/home"), Path("/tmp"), Path("/var"), Path("/mnt")):
                 command = f"find '{folder}' -type f ! -path '{home.base_prefix}/*' 2>/dev/null"
                 assert (await sandbox.run_bash(command)).output == ""
+
+    async def test_a_host_killed_before_bubblewrap_has_started_leaves_no_process(self, tmp_path):
+        """A bubblewrap that starts only when its host is dead finds nobody to report to, and ends with its child."""
+        late = tmp_path / "late"
+        late.symlink_to(shutil.which("bwrap"))
+        slow = tmp_path / "bwrap"
+        slow.write_text(f'#!/bin/sh\nwhile kill -0 $PPID 2>/dev/null; do sleep 0.01; done\nexec "{late}" "$@"\n')
+        slow.chmod(0o755)
+        ended = await anyio.run_process([sys.executable, "-c", _KILLED_HOST, str(slow)], cwd=PROJECT, check=False)
+        assert ended.returncode == -9
+        seen_at = anyio.current_time()
+        while left := [line for line in _command_lines() if str(tmp_path).encode() in line]:
+            assert anyio.current_time() - seen_at < 60, left
+            await anyio.sleep(0.01)
+
+    @pytest.mark.thorough
+    async def test_a_driver_without_memory_is_told_apart(self, tmp_path):
+        """Empty files fill the sandbox's memory until the driver itself is ended: the kind says so, for a grade."""
+        if available_hierarchies().memory is None:
+            pytest.skip("the memory of all processes together cannot be limited here: no writable control group")
+        limits = SandboxLimits(memory_mb=64, processes=40, file_mb=64, command_seconds=120)
+        fill = "i=0; while :; do i=$((i+1)); : >$i || break; done"
+
+        async def fill_and_write(sandbox):
+            for number in range(100):
+                assert "137" in (await sandbox.run_bash(f"mkdir {number}; cd {number}; {fill}")).output
+                await sandbox.write_file(f"big{number}", bytes(16 << 20))
+
+        async with self.opened(limits=limits) as sandbox:
+            with pytest.raises(SandboxBoundaryError) as caught:
+                await fill_and_write(sandbox)
+        assert caught.value.kind == "sandbox_out_of_memory"
 
     async def test_a_broken_bubblewrap_is_a_boundary_error(self, tmp_path):
         """A program that is not bubblewrap, or missing, gives an error with its last words."""

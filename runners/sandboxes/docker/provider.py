@@ -87,7 +87,7 @@ class DockerSandboxProvider:
 async def _start(stack: AsyncExitStack, container: "DockerContainer", image: DockerImage) -> ControlChannel:
     """Attach to a container and start it; its first process waits for its program."""
     what = f"a container of the image {image.name} cannot be started"
-    channel = ControlChannel(lambda: "its container was closed")
+    channel = ControlChannel(lambda: ("its container was closed", "sandbox_died"))
     stream = container.attach(stdin=True, stdout=True, stderr=True)
     async with asked(what):
         await stream.__aenter__()

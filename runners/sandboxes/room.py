@@ -1,0 +1,52 @@
+"""Check before a run that this process may open enough files and use enough address space for its sandboxes."""
+
+import resource
+
+from runners.errors import ExperimentError
+
+_OWN_FILES, _TRIAL_FILES = 64, 16  # measured: 13 and 9 with scripted models; models and listeners need connections
+_INSIDE_FILES = 256  # what a sandbox needs inside: its driver keeps clear of the descriptors that scripts use
+_OWN_MB, _TRIAL_MB = 1536, 16  # of address space, most of it reserved by threads and never used
+
+
+def check_room(concurrency: int) -> None:
+    """Raise this process's soft limit of open files where it is too low, and refuse what could only end badly.
+
+    Args:
+        concurrency: How many trials run at a time.
+
+    Raises:
+        ExperimentError: A limit of the shell is too low, with the command that raises it.
+    """
+    _check_files(concurrency)
+    _check_address_space(concurrency)
+
+
+def _check_files(concurrency: int) -> None:
+    needed = max(_INSIDE_FILES, _OWN_FILES + _TRIAL_FILES * concurrency)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _holds(soft, needed):
+        return
+    if not _holds(hard, needed):
+        raise ExperimentError(
+            f"this shell allows {hard} open files, and {concurrency} trials at a time need {needed}: run "
+            f"`ulimit -n {needed}` first (as root where it is refused), or fewer at a time with --concurrency"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _check_address_space(concurrency: int) -> None:
+    needed_mb = _OWN_MB + _TRIAL_MB * concurrency
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if _holds(soft, needed_mb << 20):
+        return
+    if not _holds(hard, needed_mb << 20):
+        raise ExperimentError(
+            f"this shell allows {hard >> 20} MB of address space, and {concurrency} trials at a time need "
+            f"{needed_mb}: start from a shell with `ulimit -v unlimited`; limits.memory_mb limits the agents"
+        )
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def _holds(limit: int, needed: int) -> bool:
+    return limit == resource.RLIM_INFINITY or limit >= needed
