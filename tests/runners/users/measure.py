@@ -2,15 +2,18 @@
 
 import json
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import msgspec
 
 from recorder.values import Segment
+from runners.benchmarks.desk import DeskBenchmark
 from runners.users.matcher import matching_segments
 
 PAIRS = Path(__file__).parent / "pairs.jsonl"
+DESK_QUESTIONS = Path(__file__).parent / "desk_questions.toml"
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +72,33 @@ def score(pairs):
     return Score(**counts)
 
 
+class DeskQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question on a variant of desk, and the segments that a person says it asks for."""
+
+    variant: str
+    text: str
+    about: tuple[str, ...]
+
+
+def load_desk_questions():
+    """Return the questions on variants of desk, each with the segments of its variant."""
+    segments = {variant.variant_id: variant.segments for variant in DeskBenchmark().variants()}
+    raw = tomllib.loads(DESK_QUESTIONS.read_text(encoding="utf-8"))["questions"]
+    return [(question, segments[question.variant]) for question in msgspec.convert(raw, list[DeskQuestion])]
+
+
+def desk_score(questions):
+    """Return the counts over every segment that each question could be about."""
+    counts = defaultdict(int)
+    for question, segments in questions:
+        found = matching_segments(question.text, "", segments)
+        for segment in segments:
+            is_right = (segment.segment_id in found) == (segment.segment_id in question.about)
+            sign = "positives" if segment.segment_id in found else "negatives"
+            counts[f"{'true' if is_right else 'false'}_{sign}"] += 1
+    return Score(**counts)
+
+
 def table(pairs, key):
     """Return the rows of one table, with the whole first."""
     groups = {"all": pairs}
@@ -95,7 +125,9 @@ def main():
     ]
     by_split = table(pairs, lambda pair: pair.split)
     by_dimension = table(pairs, lambda pair: pair.segment.dimension)
-    sys.stdout.write("\n".join([*by_split, "", *by_dimension, "", *wrong, ""]))
+    desk = desk_score(load_desk_questions())
+    on_desk = f"questions on desk: {desk.pair_count} pairs, precision {desk.precision:.3f}, recall {desk.recall:.3f}"
+    sys.stdout.write("\n".join([*by_split, "", *by_dimension, "", *wrong, "", on_desk, ""]))
 
 
 if __name__ == "__main__":
