@@ -17,6 +17,7 @@ from recorder.events.action import ActionKind
 from recorder.events.trial import EndedBy
 from runners.benchmarks.protocol import ToolResult
 from runners.conversation import Message, ToolCall, ToolDefinition, insert_user_turn
+from runners.errors import SandboxBoundaryError
 from runners.models.calls import ModelCaller
 from runners.recording import Recording
 from runners.trial_clock import TrialClock
@@ -54,10 +55,11 @@ class PlannedInjection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How the agent's part of a trial ended."""
+    """How the agent's part of a trial ended; ``abuse`` says how it lost its sandbox, of which nothing can be graded."""
 
     ended_by: EndedBy
     final_answer: str
+    abuse: str | None = None
 
 
 class NativeAgent:
@@ -209,10 +211,17 @@ class NativeAgent:
         try:
             return await self._toolbox.call(call.name, arguments, call.call_id)
         except anyio.get_cancelled_exc_class():
-            cut_off = ToolResult(text="Not finished: the trial ended first.", is_error=True)
-            with anyio.CancelScope(shield=True):
-                await self._recording.append(_finished(index, cut_off, self._took_ms(began_ns)))
+            await self._cut_off("the trial ended first", index, began_ns)
             raise
+        except SandboxBoundaryError as error:
+            if error.is_abuse:  # the trial is graded, so its last action has an end
+                await self._cut_off(str(error), index, began_ns)
+            raise
+
+    async def _cut_off(self, why: str, index: int, began_ns: int) -> None:
+        result = ToolResult(text=f"Not finished: {why}.", is_error=True)
+        with anyio.CancelScope(shield=True):
+            await self._recording.append(_finished(index, result, self._took_ms(began_ns)))
 
     def _took_ms(self, began_ns: int) -> float:
         return round((self._clock_ns() - began_ns) / 1e6, 3)

@@ -24,10 +24,10 @@ from runners.benchmarks.protocol import (
     HasFacts,
     HasSandbox,
 )
-from runners.errors import BoundaryError, GraderError, SandboxBoundaryError
+from runners.errors import BoundaryError, GraderError, SandboxBoundaryError, ungrouped
 from runners.external.program import ProgramSpec
 from runners.gateway.session import SessionLimits
-from runners.grading import checked, scored
+from runners.grading import checked, failed_grade, scored
 from runners.injection import injection_action
 from runners.plan import PlannedTrial
 from runners.toolbox import TrialToolbox, open_toolbox
@@ -87,11 +87,8 @@ class Attempt:
             environment = await _opened(stack, runner.benchmark, trial, self._settings())
             for artifact in environment.facts if isinstance(environment, HasFacts) else ():
                 await self._store(artifact)
-            if trial.agent.external is None:
-                ending = await self._run_native(environment)
-            else:
-                ending = await self._run_program(trial.agent.external, environment)
-            grade = await self._grade(environment, ending.final_answer)
+            ending = await self._run_agent(environment)
+            grade = await self._grade(environment, ending)
         return TrialFinished(
             ended_by="resource_abuse" if grade.resource_abuse else ending.ended_by,
             is_success=grade.is_success,
@@ -102,6 +99,21 @@ class Attempt:
             final_score=grade.final_score,
             final_total=grade.final_total,
         )
+
+    async def _run_agent(self, environment: Environment) -> Ending:
+        """Run the native agent or the program to its ending; one that loses its sandbox by abuse has ended, too."""
+        program = self._trial.agent.external
+        try:
+            with ungrouped():
+                if program is None:
+                    return await self._run_native(environment)
+                return await self._run_program(program, environment)
+        except SandboxBoundaryError as error:
+            if not error.is_abuse:
+                raise
+            if isinstance(self._agent, NativeAgent):
+                await self._agent.skip_injection("the trial ended first (resource_abuse)")
+            return Ending(ended_by="resource_abuse", final_answer="", abuse=str(error))
 
     def _settings(self) -> EnvironmentSettings:
         """How the environment is opened: for a program, with a way to the run's listener."""
@@ -198,26 +210,36 @@ class Attempt:
             segment_ids=tuple(segment.segment_id for segment in trial.variant.segments),
         )
 
-    async def _grade(self, environment: Environment, final_answer: str) -> Grade:
+    async def _grade(self, environment: Environment, ending: Ending) -> Grade:
+        checkpoints = self._trial.task.checkpoints
+        try:
+            if ending.abuse is None:
+                grade = checked(await self._graded(environment, ending.final_answer), checkpoints)
+            else:
+                grade = failed_grade(checkpoints, ending.abuse, abuse=ending.abuse)
+        except SandboxBoundaryError as error:
+            if not error.is_abuse:
+                raise
+            grade = failed_grade(checkpoints, str(error), abuse=str(error))
+        for artifact in grade.artifacts:
+            await self._store(artifact)
+        await self._stream.append(*scored(grade.results, checkpoints, self._runner.benchmark.grader))
+        return grade
+
+    async def _graded(self, environment: Environment, final_answer: str) -> Grade:
         ask_judge, caller = self._runner.services.judge(self._trial, self._stream)
         if caller is not None:
             self._spenders.append(caller)
         limit_s = None if isinstance(environment, BoundsItsGrading) else GRADING_SECONDS
         try:
             with anyio.fail_after(limit_s):
-                grade = await environment.grade(final_answer, ask_judge)
+                return await environment.grade(final_answer, ask_judge)
         except (BoundaryError, RecorderError):
             raise
         except TimeoutError:
             raise GraderError(f"grading took over {GRADING_SECONDS:.0f} s", kind="timeout") from None
         except Exception as error:
             raise GraderError(f"the grader crashed: {type(error).__name__}: {error}", kind="crash") from error
-        checkpoints = self._trial.task.checkpoints
-        grade = checked(grade, checkpoints)
-        for artifact in grade.artifacts:
-            await self._store(artifact)
-        await self._stream.append(*scored(grade.results, checkpoints, self._runner.benchmark.grader))
-        return grade
 
     async def _store(self, artifact: Artifact) -> None:
         sha256 = await anyio.to_thread.run_sync(store_blob, self._runner.recorder.store, artifact.content)

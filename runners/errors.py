@@ -74,9 +74,22 @@ class ToolBoundaryError(BoundaryError):
 
 
 class SandboxBoundaryError(BoundaryError):
-    """The sandbox could not be made, or died."""
+    """The sandbox could not be made, or died.
+
+    Args:
+        message: What happened, to which thing.
+        kind: A short stable word for tables.
+        is_retry_owed: Whether a new attempt could end differently.
+        is_abuse: The agent has used up what its sandbox may use, and the sandbox is lost or cannot be read for it: the
+            trial is graded and ends by ``resource_abuse``. Where it can go on, the agent sees an error result instead;
+            what the host lacks (memory or disk outside of the sandbox's own limits) is never the agent's.
+    """
 
     boundary = "sandbox"
+
+    def __init__(self, message: str, *, kind: str, is_retry_owed: bool = True, is_abuse: bool = False) -> None:
+        super().__init__(message, kind=kind, is_retry_owed=is_retry_owed)
+        self.is_abuse = is_abuse
 
 
 class UserSimulatorError(BoundaryError):

@@ -120,6 +120,9 @@ class ExternalAgent:
             self._raise_ours()
             ending = await self._ending(ended_by, end)
             reason = ending.ended_by
+        except SandboxBoundaryError as error:
+            reason = "resource_abuse" if error.is_abuse else reason
+            raise
         finally:
             with anyio.CancelScope(shield=True):  # nothing may be recorded after the trial's last event
                 await self._session.close(reason)

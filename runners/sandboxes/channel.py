@@ -7,6 +7,9 @@ from collections.abc import Callable
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.inside.wire import FRAME_LIMIT_BYTES, pack, unpack
 
+OUT_OF_MEMORY = "sandbox_out_of_memory"
+"""The kind of an end for which the agent has used up the memory of its sandbox, so that the driver itself was ended."""
+
 
 class ControlChannel(asyncio.Protocol):
     """Asks the driver and waits for its answers.
@@ -117,6 +120,7 @@ class ControlChannel(asyncio.Protocol):
             kind: The short word for it.
         """
         if self._broken is None:
-            self._broken = SandboxBoundaryError(f"the sandbox is gone: {reason}", kind=kind)
+            is_abuse = kind == OUT_OF_MEMORY
+            self._broken = SandboxBoundaryError(f"the sandbox is gone: {reason}", kind=kind, is_abuse=is_abuse)
         self._arrival.set()
         self.close()

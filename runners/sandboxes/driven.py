@@ -1,5 +1,6 @@
 """A sandbox whose work is done by a driver inside it: the host's half of every method, the same for all kinds."""
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from runners.sandboxes.protocol import CommandResult, Launch, ProgramEnd, Sandbo
 from runners.sandboxes.text import command_result, program_end
 
 _ANSWER_S = 30.0
+_LACKING = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.EIO)
 _COMMAND_LIMIT_BYTES = 4 << 20
 
 
@@ -79,6 +81,7 @@ class DrivenSandbox:
                 f"the work directory cannot be exported: it has {reply[1].decode()}",
                 kind="export_too_large",
                 is_retry_owed=False,
+                is_abuse=True,
             )
         _raise_os_error(reply, str(destination))
         destination.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  a local folder
@@ -126,9 +129,7 @@ class DrivenSandbox:
         timeout_s = self._limits.command_seconds + _ANSWER_S
         reply = await self._channel.ask(operation, request, timeout_s=timeout_s)
         if reply[0] == b"error":
-            raise SandboxBoundaryError(
-                f"the sandbox cannot start a process: {os.strerror(int(reply[1]))}", kind="sandbox_exhausted"
-            )
+            return _not_started(int(reply[1]), self.work_dir)
         return command_result(reply, self._limits)
 
     async def _export_file(self, path: bytes, size: int, is_executable: bool, root: Path, left_bytes: int) -> int:
@@ -152,6 +153,7 @@ class DrivenSandbox:
                     "the work directory grew beyond its limit while it was exported",
                     kind="export_too_large",
                     is_retry_owed=False,
+                    is_abuse=True,
                 )
             if not chunk:
                 break
@@ -163,6 +165,19 @@ class DrivenSandbox:
         reply = await self._channel.ask(operation, name, b"%d" % offset, timeout_s=_ANSWER_S)
         _raise_os_error(reply, path)
         return int(reply[1]), reply[2]
+
+
+def _not_started(number: int, work_dir: str) -> CommandResult:
+    """Return what the agent sees if its shell cannot start in what it has made of the work directory.
+
+    Raises:
+        SandboxBoundaryError: The system has no process or memory left, though every other of the sandbox was ended.
+    """
+    if number in _LACKING:
+        raise SandboxBoundaryError(
+            f"the sandbox cannot start a process: {os.strerror(number)}", kind="sandbox_exhausted"
+        )
+    return CommandResult(output=f"nothing can be started in {work_dir}: {os.strerror(number)}", exit_code=126)
 
 
 def _raise_os_error(reply: list[bytes], path: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from recorder.events import (
     ActionFinished,
+    ActionStarted,
     CheckpointScored,
     QuestionAnswered,
     QuestionAsked,
@@ -321,3 +322,28 @@ async def test_abuse_of_resources_ends_a_trial_that_counts(tmp_path):
     )
     assert outcome.is_valid
     assert (events[-1].ended_by, events[-1].is_success) == ("resource_abuse", False)
+
+
+TOO_MUCH = SandboxBoundaryError("the sandbox is gone: no memory", kind="sandbox_out_of_memory", is_abuse=True)
+
+
+@pytest.mark.parametrize("place", ["tool", "grader"])
+async def test_an_agent_that_loses_its_sandbox_stays_in_the_denominator(tmp_path, place):
+    """Lost while it works, or when it is read for grading: every checkpoint fails with the reason, and counts."""
+    events, outcome = await attempt(tmp_path, [WORK, SUBMIT], **{place: TOO_MUCH})
+    assert outcome.is_valid
+    assert (events[-1].ended_by, events[-1].is_success) == ("resource_abuse", False)
+    results = [event for event in events if isinstance(event, CheckpointScored)]
+    assert [(event.score, event.details) for event in results] == [(0.0, str(TOO_MUCH))]
+    started = [event.action_index for event in events if isinstance(event, ActionStarted)]
+    finished = {event.action_index: event for event in events if isinstance(event, ActionFinished)}
+    assert list(finished) == started
+    assert finished[1].is_error == (place == "tool")
+
+
+async def test_a_sandbox_that_the_host_loses_is_missing_data(tmp_path):
+    """The same end without the agent's doing is infrastructure: nothing is scored and an attempt is owed."""
+    lost = SandboxBoundaryError("the sandbox is gone: its driver ended", kind="sandbox_died")
+    events, _ = await attempt(tmp_path, [WORK, SUBMIT], tool=lost)
+    assert (events[-1].boundary, events[-1].is_retry_owed) == ("sandbox", True)
+    assert not [event for event in events if isinstance(event, CheckpointScored)]

@@ -117,7 +117,10 @@ class AgentRepository:
             return await self._sandbox.read_file(path)
         except OSError as error:
             raise SandboxBoundaryError(
-                f"the agent's patch cannot be read: {error}", kind="export_too_large", is_retry_owed=False
+                f"the agent's patch cannot be read: {error}",
+                kind="export_too_large",
+                is_retry_owed=False,
+                is_abuse=True,
             ) from error
 
     async def _run(self, script: str, *arguments: str) -> CommandResult:

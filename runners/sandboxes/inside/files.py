@@ -1,7 +1,7 @@
 """Put files into the work directory and read them back, without being led astray by links or special files."""
 
 # pathlib would cost milliseconds of every start.
-# ruff: noqa: PTH103, PTH116, PTH118, PTH120, PTH208, PTH211
+# ruff: noqa: PTH103, PTH116, PTH118, PTH120, PTH211
 import errno
 import os
 import stat
@@ -115,7 +115,7 @@ def _entries(work_dir: str, folder: bytes) -> list[tuple[bytes, os.stat_result]]
     except OSError:
         return []  # unreadable, or replaced by something else a moment ago
     try:
-        names = sorted(os.fsencode(name) for name in os.listdir(descriptor))
+        names = _names(descriptor)
         found = []
         for name in names:
             try:
@@ -125,6 +125,17 @@ def _entries(work_dir: str, folder: bytes) -> list[tuple[bytes, os.stat_result]]
         return found
     finally:
         os.close(descriptor)
+
+
+def _names(descriptor: int) -> list[bytes]:
+    """Return the sorted names in a folder; a folder of millions is not read to its end."""
+    names = []
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            names.append(os.fsencode(entry.name))
+            if len(names) > LISTED_FILES_LIMIT:
+                raise ExportTooLargeError(f"a folder of more than {LISTED_FILES_LIMIT} entries")
+    return sorted(names)
 
 
 def _open_below(work_dir: str, path: bytes, flags: int) -> int:
