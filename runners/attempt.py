@@ -129,7 +129,13 @@ class Attempt:
         from runners.external.agent import ExternalAgent
 
         runner, trial = self._runner, self._trial
-        assert isinstance(environment, HasSandbox), "a plan has programs only where they can work"
+        if not isinstance(environment, HasSandbox) or not environment.sandbox.listener_url:
+            raise SandboxBoundaryError(
+                f"{runner.benchmark.name} says takes_programs, but its environment has no 'sandbox' that was opened "
+                "with settings.way; docs/own-benchmarks.md shows both",
+                kind="no_sandbox_for_programs",
+                is_retry_owed=False,
+            )
         assert runner.listener is not None, "a run with programs listens for them"
         limits = runner.experiment.limits
         asking = self._asking()

@@ -1,16 +1,23 @@
 """What every benchmark promises, checked on one: for the tests of a benchmark of your own, and of ours."""
 
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+import anyio
+import msgspec
+
 from recorder.values import Task, Variant
 from runners.benchmarks.answers import answer_problems
-from runners.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings, Grade
+from runners.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings, Grade, HasSandbox
 from runners.models.replay import Reference
 from runners.sandboxes.process import ProcessSandboxProvider
-from runners.sandboxes.protocol import SandboxLimits
+from runners.sandboxes.protocol import Launch, SandboxLimits, Way
+from runners.scratch import scratch_folder
 
 NO_TOOL = "lhaw_record_no_such_tool"
+_UNUSED_PORT = 9  # nothing listens there, and the program that is tried calls nobody
+_PROGRAM_SECONDS = 60.0
 
 
 async def problems_of(benchmark: Benchmark, settings: EnvironmentSettings | None = None) -> list[str]:
@@ -26,6 +33,8 @@ async def problems_of(benchmark: Benchmark, settings: EnvironmentSettings | None
         problems.append("tasks() gives other tasks when it is called again")
     for task in benchmark.tasks():
         problems += [f"task {task.task_id}: {each}" async for each in _environment(benchmark, task, settings)]
+    if benchmark.tasks() and getattr(benchmark, "takes_programs", False):
+        problems += [each async for each in _programs(benchmark, benchmark.tasks()[0], settings)]
     return problems
 
 
@@ -101,6 +110,23 @@ async def _environment(benchmark: Benchmark, task: Task, settings: EnvironmentSe
         yield each
     if not grade.is_success:
         yield f"its reference does not succeed: {'; '.join(result.details for result in grade.results)}"
+
+
+async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSettings) -> AsyncIterator[str]:
+    """Start a program as a trial of one would, and grade what it left behind."""
+    with scratch_folder() as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "listener"))
+        way = Way(socket=str(folder / "listener"), port=_UNUSED_PORT)
+        async with benchmark.open(task, msgspec.structs.replace(settings, way=way)) as environment:
+            if not isinstance(environment, HasSandbox) or not environment.sandbox.listener_url:
+                yield "takes_programs is true, but the environment has no 'sandbox' that was opened with settings.way"
+                return
+            launch = Launch(argv=("sh", "-c", "pwd"), environment={}, stdin=b"", max_seconds=_PROGRAM_SECONDS)
+            end = await environment.sandbox.run_program(launch, anyio.Event())
+            if end.stdout.strip() != environment.sandbox.work_dir:
+                yield f"takes_programs is true, but a program does not run in the work directory: {end}"
+            for each in _grade(await environment.grade("", None), task):
+                yield f"after a program, {each}"
 
 
 async def _tools(environment: Environment) -> AsyncIterator[str]:

@@ -84,9 +84,9 @@ class Environment(Protocol):
 
 @runtime_checkable
 class HasSandbox(Protocol):
-    """An environment whose tools are a sandbox, so that a program can work there in place of the native agent.
+    """An environment that is a sandbox, so that a program can work there in place of the native agent.
 
-    A benchmark of such environments says so with ``takes_programs = True``.
+    It is opened with the ``way`` of its settings, and a benchmark of such environments says ``takes_programs = True``.
     """
 
     sandbox: Sandbox

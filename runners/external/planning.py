@@ -31,8 +31,8 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
     """Refuse programs where they cannot work.
 
     Raises:
-        ExperimentError: The benchmark's tasks need its own tools, an arm asks and a program cannot, or the sandbox
-            cannot show what a program needs.
+        ExperimentError: The benchmark's tasks are done with its own tools, an arm asks and a program cannot, or the
+            sandbox cannot show what a program needs.
     """
     for index, agent in enumerate(experiment.agents):
         if agent.external is None:
@@ -40,7 +40,9 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
         key = f"key 'agents[{index}].program'"
         if not getattr(benchmark, "takes_programs", False):
             raise ExperimentError(
-                f"{key}: the tasks of {benchmark.name} need its own tools, and a program cannot have them; remove it"
+                f"{key}: agents of {benchmark.name} work with the benchmark's own tools, which a program cannot have; "
+                f"remove 'program' from {agent.name}, or take another benchmark. One of your own whose tasks are done "
+                "in a sandbox can take programs: docs/own-benchmarks.md says how (takes_programs)"
             )
         conditions = agent.conditions or experiment.conditions
         asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]

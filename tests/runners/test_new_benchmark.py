@@ -138,6 +138,8 @@ class _Environment:
         self._real = real
         self._changes = changes
         self.tools = changes.get("tools", real.tools)
+        if "hides" not in changes:
+            self.sandbox = real.sandbox
 
     async def call(self, name, arguments):
         return self._changes.get("call") or await self._real.call(name, arguments)
@@ -163,6 +165,7 @@ class _Benchmark(DeskBenchmark):
 
     @asynccontextmanager
     async def open(self, task, settings, variant=None):
+        settings = msgspec.structs.replace(settings, way=self._changes.get("way", settings.way))
         async with super().open(DeskBenchmark.tasks(self)[0], settings, variant) as environment:
             yield _Environment(environment, self._changes)
 
@@ -224,6 +227,8 @@ def first_result(**fields):
         (with_value('"a.csv'), "segment S1 has half of a pair of quotes"),
         (with_value("(see below"), "segment S1 has half of a pair of quotes or brackets"),
         (with_value("ledger", "Take the ledger.csv for it."), "segment S1 is cut out of the middle of a word"),
+        ({"hides": "sandbox"}, "the environment has no 'sandbox' that was opened with settings.way"),
+        ({"way": None}, "the environment has no 'sandbox' that was opened with settings.way"),
         ({"tools": ()}, "needs tools"),
         ({"call": ToolResult(text="fine")}, "is no error result"),
         ({"grade": lambda grade: Grade(results=(), is_success=False)}, "does not have one result"),

@@ -23,6 +23,9 @@ class MyBenchmark:
     version = VERSION
     grader = "count-1"
     ends_on_text = True  # a reply without tool calls ends the trial; with False the agent must call `submit`
+    takes_programs = (
+        True  # its environments are sandboxes, so that any program can work in them (`program` in [[agents]])
+    )
 
     def __init__(self) -> None:
         self._tasks = {task.task_id: task for task in TASKS}
@@ -52,7 +55,7 @@ class MyBenchmark:
         own = self._tasks[task.task_id]
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "notes.txt").write_text(own.text + "\n", encoding="utf-8")
-            async with settings.sandbox.open(Path(folder), settings.limits) as sandbox:
+            async with settings.sandbox.open(Path(folder), settings.limits, settings.way) as sandbox:
                 yield CountingEnvironment(own, sandbox)
 
 
@@ -63,17 +66,17 @@ class CountingEnvironment:
 
     def __init__(self, task: CountingTask, sandbox: Sandbox) -> None:
         self._task = task
-        self._sandbox = sandbox
+        self.sandbox = sandbox  # public: here programs are started
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a tool; what the agent does wrong is an error result, never an exception."""
-        return await call_workspace_tool(self._sandbox, name, arguments)
+        return await call_workspace_tool(self.sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
         """Grade what the agent left behind, in a child process with limits: no file of an agent is read here."""
         del ask_judge
         with tempfile.TemporaryDirectory() as folder:
-            await self._sandbox.export(Path(folder))
+            await self.sandbox.export(Path(folder))
             left = Deliverables(Path(folder), final_answer)
             return await grade_apart(grade_count, left, self._task, checkpoints=CHECKPOINTS)
 
