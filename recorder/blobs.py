@@ -1,12 +1,18 @@
 """Artifacts by content: the bytes lie under their SHA-256 and are durable before the event that names them."""
 
 import hashlib
+import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 from recorder.disk import publish
-from recorder.errors import RecordingFailed
+from recorder.errors import DamagedStore, RecordingFailed
+from recorder.identifiers import is_sha256
 from recorder.store import Store
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO would wait for its writer
 
 
 def store_blob(store: Store, content: bytes) -> str:
@@ -30,13 +36,17 @@ def store_blob(store: Store, content: bytes) -> str:
 def load_blob(store: Store, sha256: str) -> bytes:
     """Return the bytes of an artifact; on a shared store they are fetched once and kept.
 
+    Whoever wrote the event that names it may be anybody, and so may whoever made the store's folder: nothing outside of
+    the folder of blobs is read, and nothing that is no regular file.
+
     Raises:
         FileNotFoundError: It is not in this store.
+        DamagedStore: Its name is no SHA-256, or what lies there is no file of the store's own.
         StoreError: The place of a shared store cannot be reached.
     """
     path = _path(store, sha256)
     try:
-        return path.read_bytes()
+        return _read(store, path)
     except FileNotFoundError:
         if store.remote is None:
             raise
@@ -49,11 +59,40 @@ def publish_blob(store: Store, sha256: str) -> None:
     """Put an artifact of this host where all hosts see it. One that is missing here stays missing, and is a finding.
 
     Raises:
+        DamagedStore: As for :func:`load_blob`.
         StoreError: The place of the shared store cannot be reached or written.
     """
     assert store.remote is not None
     with suppress(FileNotFoundError):
-        store.remote.put(_remote_name(sha256), _path(store, sha256).read_bytes())
+        store.remote.put(_remote_name(sha256), _read(store, _path(store, sha256)))
+
+
+def _read(store: Store, path: Path) -> bytes:
+    """The bytes of a regular file that is reached from the folder of blobs through no symbolic link."""
+    root = os.open(store.blobs_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        folder = os.open(path.parent.name, _FOLDER, dir_fd=root)
+        try:
+            descriptor = os.open(path.name, _FILE, dir_fd=folder)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # a symbolic link, or a file in the place of a folder
+        raise _foreign(path) from error
+    finally:
+        os.close(root)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _foreign(path)
+        return file.read()
+
+
+def _foreign(path: Path) -> DamagedStore:
+    return DamagedStore(
+        f"{path} is no regular file below the folder of artifacts (a symbolic link or a device), so it is not read; "
+        "replace it by a copy of the file"
+    )
 
 
 def _keep(store: Store, path: Path, content: bytes) -> None:
@@ -63,6 +102,8 @@ def _keep(store: Store, path: Path, content: bytes) -> None:
 
 
 def _path(store: Store, sha256: str) -> Path:
+    if not is_sha256(sha256):
+        raise DamagedStore(f"{sha256[:100]!r} names no artifact: 64 hexadecimal digits are expected, its SHA-256")
     return store.blobs_dir / sha256[:2] / sha256
 
 

@@ -10,15 +10,16 @@ import msgspec
 from recorder.errors import DamagedStore, RecordingFailed
 from recorder.events import Envelope
 from recorder.frames import MAGIC, Tail, commit, first_commit, payloads, record, scan, seed_of
+from recorder.identifiers import ExperimentId, Name
 from recorder.store import JournalName, Store, try_lock
 
 
 class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="header"):
     """Whose journal it is; one journal holds one experiment."""
 
-    writer_id: str
+    writer_id: Name
     number: int
-    experiment_id: str
+    experiment_id: ExperimentId
     created_at_us: int
     host: str
     pid: int

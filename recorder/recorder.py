@@ -20,6 +20,7 @@ import msgspec
 
 from recorder.errors import RecordingFailed, StoreError
 from recorder.events import Envelope
+from recorder.identifiers import is_name
 from recorder.journal import JournalFile, new_header
 from recorder.packing import packed
 from recorder.redaction import Redactor, map_text
@@ -117,8 +118,12 @@ class Recorder:
         """Begin a new stream.
 
         Raises:
+            RecordingFailed: No reader would take such an id.
             StoreError: There is one of this name: two recordings in one stream could not be told apart.
         """
+        for name in (stream_id, trial_id):
+            if name is not None and not is_name(name):
+                raise RecordingFailed(f"{name[:100]!r} cannot name a stream or a trial: letters, digits and '._-:' do")
         if stream_id in self._names_in_use:
             raise StoreError(
                 f"{self.store.name} has a stream {stream_id!r} of experiment {self.experiment_id!r} already, and none "

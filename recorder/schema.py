@@ -7,7 +7,7 @@ thing: ``from_row(to_row(e)) == e``.
 import types
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pyarrow as pa
@@ -95,26 +95,58 @@ def from_row(row: Mapping[str, Any]) -> Envelope:
         KeyError: The row's struct column is missing.
     """
     envelope = {field.name: row[field.name] for field in ENVELOPE_FIELDS if field.name != "type"}
-    unknown = _unknown_fields().get(row["type"], frozenset())
-    fields = row[row["type"]].items()
-    event = {name: _without_nulls(item) for name, item in fields if item is not None or name in unknown}
+    event = _known(row[row["type"]], _shapes().get(row["type"], _Shape(frozenset(), {})))
     return msgspec.convert({**envelope, "event": {"type": row["type"], **event}}, Envelope)
 
 
-@cache
-def _unknown_fields() -> dict[str, frozenset[str]]:
-    """The fields of each event that are null because a value is unknown, and whose default says another thing.
+class _Shape(NamedTuple):
+    """Where nulls mean something in a struct, and in the structs inside it.
 
-    Any other null reads as the default: that of a field that was added after the row was written.
+    ``unknown`` are the fields that are null because a value is unknown, and whose default says another thing. Any other
+    null reads as the default: that of a field that was added after the row was written.
     """
+
+    unknown: frozenset[str]
+    inner: Mapping[str, "_Shape"]
+
+
+@cache
+def _shapes() -> dict[str, _Shape]:
+    return {type_name(cls): _shape(cls) for cls in EVENT_TYPES}
+
+
+@cache
+def _shape(cls: type[msgspec.Struct]) -> _Shape:
+    hints = get_type_hints(cls)
+    unknown = frozenset(
+        field.name
+        for field in msgspec.structs.fields(cls)
+        if type(None) in get_args(hints[field.name]) and field.default is not None
+    )
+    inner = {name: _shape(struct) for name, hint in hints.items() if (struct := _struct_in(hint)) is not None}
+    return _Shape(unknown, inner)
+
+
+def _struct_in(hint: Any) -> type[msgspec.Struct] | None:
+    """The struct that a field holds, or holds many of."""
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return hint
+    return next((found for part in get_args(hint) if (found := _struct_in(part)) is not None), None)
+
+
+def _known(fields: Mapping[str, Any], shape: _Shape) -> dict[str, Any]:
+    """The fields without the nulls that stand for a default."""
     return {
-        type_name(cls): frozenset(
-            field.name
-            for field in msgspec.structs.fields(cls)
-            if type(None) in get_args(get_type_hints(cls)[field.name]) and field.default is not None
-        )
-        for cls in EVENT_TYPES
+        name: _known_inside(item, shape.inner[name]) if name in shape.inner else item
+        for name, item in fields.items()
+        if item is not None or name in shape.unknown
     }
+
+
+def _known_inside(value: Any, shape: _Shape) -> Any:
+    if isinstance(value, list):
+        return [_known(item, shape) for item in value]
+    return value if value is None else _known(value, shape)
 
 
 def _plain(value: Any) -> Any:
@@ -123,13 +155,4 @@ def _plain(value: Any) -> Any:
         return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    return value
-
-
-def _without_nulls(value: Any) -> Any:
-    """Null fields left out, so that a field added after the row was written takes its default."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
     return value

@@ -16,6 +16,7 @@ import msgspec
 
 from recorder.disk import Disk, publish
 from recorder.errors import StoreError
+from recorder.identifiers import is_experiment_id
 
 if TYPE_CHECKING:
     from recorder.sharing.shared import Remote
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 MARKER = "store.json"
 FOLDERS = ("journal", "events", "blobs", "locks", "index")
-_EXPERIMENT = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _JOURNAL = re.compile(r"(?P<writer>w[0-9a-f]{12})-(?P<number>\d{6})\.journal")
 _SEGMENT = re.compile(r"[wc][0-9a-f]{12}-\d{6}-\d+\.parquet")
 
@@ -228,7 +228,7 @@ def check_experiment_id(experiment_id: str) -> str:
     Raises:
         StoreError: It cannot.
     """
-    if not _EXPERIMENT.fullmatch(experiment_id):
+    if not is_experiment_id(experiment_id):
         raise StoreError(
             f"experiment name {experiment_id!r} is not usable: take lower-case letters, digits, '.', '_' and '-', "
             "at most 100, the first a letter or digit"

@@ -33,6 +33,7 @@ from recorder.events.question import QuestionAnswered, QuestionAsked, RevealedSe
 from recorder.events.run import OracleBudgetSet, Package, RunFinished, RunStarted
 from recorder.events.task import TaskRegistered, VariantGenerated
 from recorder.events.trial import TrialFailed, TrialFinished, TrialStarted
+from recorder.identifiers import Attempt, ExperimentId, Microseconds, Name, Nanoseconds, Sequence
 
 AnyEvent = (
     RunStarted
@@ -80,19 +81,20 @@ def type_name(event_type: type[Event]) -> str:
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One record: (stream_id, sequence) is its identity; order is defined within a stream only.
 
-    ``recorded_at_us`` is UTC in microseconds since the epoch; ``elapsed_ns`` is monotonic since the stream began.
+    ``recorded_at_us`` is UTC in microseconds since the epoch; ``elapsed_ns`` is monotonic since the stream began. Ids
+    and numbers are checked when a record is decoded, as ``recorder/identifiers.py`` says: its author may be anybody.
     """
 
-    stream_id: str
-    sequence: int
-    recorded_at_us: int
-    elapsed_ns: int
-    writer_id: str
-    experiment_id: str
+    stream_id: Name
+    sequence: Sequence
+    recorded_at_us: Microseconds
+    elapsed_ns: Nanoseconds
+    writer_id: Name
+    experiment_id: ExperimentId
     event: AnyEvent
-    trial_id: str | None = None
-    attempt: int | None = None
-    version: int = 1
+    trial_id: Name | None = None
+    attempt: Attempt | None = None
+    version: Attempt = 1
 
     @property
     def began_at_us(self) -> int:

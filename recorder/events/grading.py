@@ -1,6 +1,7 @@
 """Grading: one result for each checkpoint, and the artifacts that it was read from."""
 
 from recorder.events._base import Event
+from recorder.identifiers import Sha256
 
 
 class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
@@ -23,7 +24,7 @@ class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
 class ArtifactStored(Event, frozen=True, tag="artifact_stored"):
     """A file that a trial left behind: its bytes lie in ``STORE/blobs`` under their SHA-256, durable before this."""
 
-    sha256: str
+    sha256: Sha256
     media_type: str
     size_bytes: int
     role: str

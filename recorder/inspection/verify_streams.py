@@ -9,6 +9,7 @@ import msgspec
 
 from recorder.blobs import load_blob
 from recorder.digest import CLOSING, covered
+from recorder.errors import DamagedStore
 from recorder.events import ArtifactStored, Envelope
 from recorder.store import Store
 
@@ -114,6 +115,9 @@ class StreamChecks:
             content = load_blob(self._store, event.sha256)
         except FileNotFoundError:
             yield f"artifact {event.sha256} is not in {self._store.blobs_dir}"
+            return
+        except DamagedStore as error:
+            yield f"artifact {event.sha256}: {error}"
             return
         if hashlib.sha256(content).hexdigest() == event.sha256:
             self._good_blobs.add(event.sha256)

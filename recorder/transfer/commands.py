@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from recorder.events import Envelope
     from recorder.store import Store
     from recorder.transfer.export import Blob
+    from recorder.transfer.import_file import ImportLimits
 
 IMPORT_COLUMNS = ("experiment_id", "streams", "events", "skipped", "open", "conflicts")
 _STANDARD = Path("-")
+_LIMITS = {
+    "stream_mb": "refuse a line or a stream of more MB (default: 256); both are held in memory",
+    "stream_events": "refuse a stream of more events (default: 200000)",
+    "total_mb": "refuse a file that unpacks to more MB (default: 65536)",
+}
 
 
 def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -50,6 +56,8 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     )
     into.add_argument("source", type=store_address, help="a file of 'log export', - for stdin, or another store")
     into.add_argument("--store", type=store_address, required=True, help="where to; made if it is missing")
+    for name, what in _LIMITS.items():
+        into.add_argument(f"--max-{name.replace('_', '-')}", type=int, metavar="N", help=what)
     into.add_argument("--dry-run", action="store_true", help="only check, and say what would be imported")
     into.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
     into.set_defaults(function=import_command)
@@ -86,7 +94,7 @@ def import_command(options: argparse.Namespace) -> int:
     with (
         clear_errors("import into", options.store),
         Progress("events looked at") as progress,
-        _source(options.source) as source,
+        _source(options.source, _limits(options)) as source,
     ):
         done = import_streams(_target(options), source, is_dry_run=options.dry_run, on_progress=progress)
     if options.format == "json":
@@ -125,8 +133,15 @@ def _target(options: argparse.Namespace) -> "Store | None":
     return Store(options.store) if has_store(options.store) else None
 
 
+def _limits(options: argparse.Namespace) -> "ImportLimits":
+    from recorder.transfer.import_file import ImportLimits
+
+    given = {name: getattr(options, f"max_{name}") for name in _LIMITS}
+    return ImportLimits(**{name: value for name, value in given.items() if value is not None})
+
+
 @contextmanager
-def _source(source: Path) -> "Iterator[Iterable[Blob | list[Envelope]]]":
+def _source(source: Path, limits: "ImportLimits") -> "Iterator[Iterable[Blob | list[Envelope]]]":
     """The streams and artifacts of a file, of standard input or of another store."""
     from recorder.store import Store
     from recorder.transfer.export import contents
@@ -135,8 +150,8 @@ def _source(source: Path) -> "Iterator[Iterable[Blob | list[Envelope]]]":
     if source.is_dir():
         yield contents(Store(source))
     elif source == _STANDARD:
-        with export_lines(sys.stdin.buffer) as lines:
-            yield read_export(lines, "standard input")
+        with export_lines(sys.stdin.buffer, limits) as lines:
+            yield read_export(lines, "standard input", limits)
     else:
-        with export_lines(source) as lines:
-            yield read_export(lines, str(source))
+        with export_lines(source, limits) as lines:
+            yield read_export(lines, str(source), limits)

@@ -19,6 +19,7 @@ import msgspec
 from recorder.blobs import load_blob
 from recorder.errors import DamagedStore, StoreError
 from recorder.events import ArtifactStored, Envelope
+from recorder.identifiers import Sha256
 from recorder.store import Store
 from recorder.transfer.whole_streams import Selection, whole_streams
 
@@ -37,7 +38,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"content": "base64"}):
     """The bytes of an artifact, and their SHA-256."""
 
-    sha256: str
+    sha256: Sha256
     content: bytes
 
 
@@ -47,7 +48,7 @@ class End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: int
     streams: int
     blobs: int
-    sha256: str
+    sha256: Sha256
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -3,12 +3,13 @@
 import gzip
 import hashlib
 import io
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import msgspec
 
@@ -18,24 +19,39 @@ from recorder.transfer.export import FORMAT, Blob, End, Header, Line, event_line
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_MB = 1 << 20
 _EVENT_START = b'{"stream_id":'
 
 _event_decoder = msgspec.json.Decoder(Envelope)
 _line_decoder = msgspec.json.Decoder(Line)
 
 
-def read_export(lines: Iterable[bytes], name: str) -> Iterator[Blob | list[Envelope]]:
+class ImportLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much an export may hold: its author may be anybody, and a file of some KB can unpack to many GB.
+
+    A line and a stream are held in memory, events at some five times their bytes; the whole goes to disk.
+    """
+
+    stream_mb: int = 256
+    stream_events: int = 200_000
+    total_mb: int = 65_536
+
+
+def read_export(
+    lines: Iterable[bytes], name: str, limits: ImportLimits | None = None
+) -> Iterator[Blob | list[Envelope]]:
     """Yield the artifacts and the streams of an export, in its order.
 
     Args:
         lines: Its lines.
         name: What to call it in messages.
+        limits: How much a stream may hold.
 
     Raises:
-        StoreError: It is no export, or one of a newer version.
+        StoreError: It is no export, or one of a newer version, or a stream is too large.
         DamagedStore: It ends early or was changed.
     """
-    for key, found in groupby(_contents(lines, name), key=_stream_of):
+    for key, found in groupby(_contents(lines, name, limits or ImportLimits()), key=_stream_of):
         if key is None:
             yield from (each for each in found if isinstance(each, Blob))
         else:
@@ -46,9 +62,10 @@ def _stream_of(content: Blob | Envelope) -> tuple[str, str] | None:
     return None if isinstance(content, Blob) else (content.experiment_id, content.stream_id)
 
 
-def _contents(lines: Iterable[bytes], name: str) -> Iterator[Blob | Envelope]:
-    """Every artifact and event; the first and the last line are checked on the way."""
+def _contents(lines: Iterable[bytes], name: str, limits: ImportLimits) -> Iterator[Blob | Envelope]:
+    """Every artifact and event; the first and the last line are checked on the way, and how large a stream gets."""
     digest = hashlib.sha256()
+    size = _StreamSize(limits)
     counts = Counter[type]()
     end: End | None = None
     for number, line in enumerate(lines, 1):
@@ -59,6 +76,8 @@ def _contents(lines: Iterable[bytes], name: str) -> Iterator[Blob | Envelope]:
             raise DamagedStore(f"{place} ends early; export it again")
         found = _decoded(line, place, is_first=number == 1)
         counts[type(found)] += 1
+        if isinstance(found, Envelope):
+            size.add(found, line, place)
         if isinstance(found, End):
             end = found
         else:
@@ -71,39 +90,87 @@ def _contents(lines: Iterable[bytes], name: str) -> Iterator[Blob | Envelope]:
         raise DamagedStore(f"{name} is not as it was written: its last line counts or sums otherwise; export it again")
 
 
+class _StreamSize:
+    """How large the stream is that is being read."""
+
+    def __init__(self, limits: ImportLimits) -> None:
+        self._limits = limits
+        self._stream: tuple[str, str] | None = None
+        self._bytes = self._events = 0
+
+    def add(self, envelope: Envelope, line: bytes, place: str) -> None:
+        """Count an event.
+
+        Raises:
+            StoreError: The stream is too large.
+        """
+        if self._stream != (stream := _stream_of(envelope)):
+            self._stream, self._bytes, self._events = stream, 0, 0
+        self._bytes, self._events = self._bytes + len(line), self._events + 1
+        what, limits = f"{place}: stream {envelope.stream_id}", self._limits
+        if self._bytes > limits.stream_mb * _MB:
+            raise _too_large(what, f"{limits.stream_mb} MB", "--max-stream-mb")
+        if self._events > limits.stream_events:
+            raise _too_large(what, f"{limits.stream_events} events", "--max-stream-events")
+
+
+def _too_large(what: str, limit: str, option: str) -> StoreError:
+    return StoreError(f"{what} has more than {limit}; {option} takes more, if you trust whoever wrote the file")
+
+
 @contextmanager
-def export_lines(source: Path | BinaryIO) -> Iterator[Iterable[bytes]]:
+def export_lines(source: Path | BinaryIO, limits: ImportLimits | None = None) -> Iterator[Iterable[bytes]]:
     """Open an export, compressed with zstd or gzip or not at all.
 
+    Args:
+        source: The file, or one that is open.
+        limits: How long a line may be, and all of them.
+
     Raises:
-        StoreError: It cannot be opened.
+        StoreError: It cannot be opened, or it is too large.
         DamagedStore: It cannot be decompressed to its end.
     """
+    limits = limits or ImportLimits()
     if not isinstance(source, Path):
-        yield _decompressed(source, "standard input")
+        yield _decompressed(source, "standard input", limits)
         return
     try:
         file = source.open("rb")
     except OSError as error:
         raise StoreError(f"cannot read {source}: {error.strerror}; name a file that 'log export' wrote") from error
     with file:
-        yield _decompressed(file, str(source))
+        yield _decompressed(file, str(source), limits)
 
 
-def _decompressed(file: BinaryIO, name: str) -> Iterator[bytes]:
+def _decompressed(file: BinaryIO, name: str, limits: ImportLimits) -> Iterator[bytes]:
     start = file.peek(len(_ZSTD)) if isinstance(file, io.BufferedReader) else b""
     try:
         if start.startswith(_ZSTD):
             import pyarrow as pa
 
-            yield from io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
+            unpacked = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+            yield from _bounded(io.BufferedReader(unpacked), name, limits)
         elif start.startswith(_GZIP):
             with gzip.open(file) as lines:
-                yield from lines
+                yield from _bounded(lines, name, limits)
         else:
-            yield from file
-    except (OSError, EOFError) as error:
+            yield from _bounded(file, name, limits)
+    except (OSError, EOFError, zlib.error) as error:
         raise DamagedStore(f"{name} cannot be read to its end ({error}); export it again") from error
+
+
+def _bounded(file: IO[bytes] | gzip.GzipFile, name: str, limits: ImportLimits) -> Iterator[bytes]:
+    """The lines of a file, none of which is read further than the limits go."""
+    longest, left = limits.stream_mb * _MB, limits.total_mb * _MB
+    number = 0
+    while line := file.readline(longest + 1):
+        number += 1
+        left -= len(line)
+        if len(line) > longest:
+            raise _too_large(f"{name}, line {number}", f"{limits.stream_mb} MB", "--max-stream-mb")
+        if left < 0:
+            raise _too_large(f"{name}, up to line {number},", f"{limits.total_mb} MB", "--max-total-mb")
+        yield line
 
 
 def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | End | Header:
@@ -113,7 +180,7 @@ def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | En
         if is_first or not content.startswith(_EVENT_START):
             return _marker(_line_decoder.decode(content), is_first=is_first)
         envelope = _event_decoder.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         what = "the first line of an export" if is_first else "a line of an export that this version knows"
         raise StoreError(f"{place} is not {what} ({error}); 'lhaw-record log export' writes them") from error
     if event_line(envelope) != content:

@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 from runners.imports.facts import ImportFailed, Source
-from runners.imports.sources import with_valid_text
+from runners.imports.sources import most_unpacked_bytes, too_large, with_valid_text
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ZSTD = 93
@@ -29,6 +29,7 @@ class Archive:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self._left = most_unpacked_bytes()
         try:
             with zipfile.ZipFile(io.BytesIO(source.content)) as archive:
                 self._entries = {entry.filename: entry for entry in archive.infolist()}
@@ -62,13 +63,19 @@ class Archive:
         if entry.compress_type == zipfile.ZIP_STORED:
             return packed
         if entry.compress_type == zipfile.ZIP_DEFLATED:
-            return zlib.decompress(packed, -zlib.MAX_WBITS)
+            return self._bounded(zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, self._left + 1))
         if entry.compress_type == _ZSTD:
             import pyarrow as pa
 
-            unpacked: bytes = pa.CompressedInputStream(io.BytesIO(packed), "zstd").read()
-            return unpacked
+            return self._bounded(pa.CompressedInputStream(io.BytesIO(packed), "zstd").read(self._left + 1))
         raise ValueError(f"compression method {entry.compress_type} is unknown")
+
+    def _bounded(self, unpacked: bytes) -> bytes:
+        """What was unpacked, if the whole archive is not more than anybody would have logged: entries may overlap."""
+        self._left -= len(unpacked)
+        if self._left < 0:
+            raise too_large(self._source.name)
+        return unpacked
 
 
 def _checked(content: bytes, crc: int) -> bytes:

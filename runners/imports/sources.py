@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import io
 import json
+import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 import msgspec
 
 from runners.imports.facts import ImportFailed, Source
+
+_VARIABLE = "LHAW_RECORD_MAX_UNPACKED_MB"
 
 
 def read_sources(path: Path, patterns: Sequence[str]) -> list[Source]:
@@ -23,12 +27,47 @@ def read_sources(path: Path, patterns: Sequence[str]) -> list[Source]:
         paths = sorted({found for pattern in patterns for found in path.rglob(pattern) if found.is_file()})
         if not paths:
             raise ImportFailed(f"{path} has no file named {' or '.join(patterns)}; name the file or another folder")
+        inside = path.resolve()
+        for each in paths:
+            if not each.resolve().is_relative_to(inside):
+                raise ImportFailed(f"{each} is a symbolic link out of {path}; name the file that it leads to instead")
         return [_read(each, str(each.relative_to(path))) for each in paths]
     return [_read(path)]
 
 
+def most_unpacked_bytes() -> int:
+    """Return how many bytes one file may unpack to: some KB of an archive can be many GB.
+
+    Raises:
+        ImportFailed: The variable that sets it holds no number.
+    """
+    given = os.environ.get(_VARIABLE, "4096")
+    if not given.isdecimal():
+        raise ImportFailed(f"the environment variable {_VARIABLE} holds {given!r}; it is a whole number of MB")
+    return int(given) << 20
+
+
+def too_large(name: str) -> ImportFailed:
+    """Return the refusal of a file that unpacks to more."""
+    return ImportFailed(
+        f"{name} unpacks to more than {most_unpacked_bytes() >> 20} MB; if you trust whoever made it, set the "
+        f"environment variable {_VARIABLE} to more"
+    )
+
+
+def _gunzipped(name: str, content: bytes) -> bytes:
+    most = most_unpacked_bytes()
+    with gzip.open(io.BytesIO(content)) as file:
+        unpacked = file.read(most + 1)
+    if len(unpacked) > most:
+        raise too_large(name)
+    return unpacked
+
+
 def _read(path: Path, place: str = "") -> Source:
     try:
+        if path.exists() and not path.is_file():
+            raise ImportFailed(f"{path} is no file and no folder with files; name one")
         content = path.read_bytes()
     except OSError as error:
         raise ImportFailed(f"cannot read {path}: {error.strerror or error}; name a file that you may read") from error
@@ -122,7 +161,7 @@ def read_instances(path: Path) -> Mapping[str, Mapping[str, Any]]:
     name = path.name.removesuffix(".gz")
     if path.suffix == ".gz":
         try:
-            source = msgspec.structs.replace(source, name=name, content=gzip.decompress(source.content))
+            source = msgspec.structs.replace(source, name=name, content=_gunzipped(path.name, source.content))
         except (OSError, EOFError, zlib.error) as error:
             raise ImportFailed(f"{path} is no whole gzip file: {error}; get the file again") from error
     rows = decode_json_or_lines(source)

@@ -1,11 +1,14 @@
 """Hypothesis strategies for events and streams, derived from the event union itself."""
 
+import hashlib
+
 from hypothesis import strategies as st
 
-from recorder.events import EVENT_TYPES, Envelope, RunFinished, TrialFailed, TrialFinished
+from recorder.events import EVENT_TYPES, ArtifactStored, Envelope, RunFinished, TrialFailed, TrialFinished
 
 _CLOSING = (RunFinished, TrialFailed, TrialFinished)
 _text = st.text(st.characters(codec="utf-8"), max_size=20)
+_name = st.builds(str.__add__, st.sampled_from("az09"), st.text("az09._-", max_size=20))
 _number = st.integers(-(2**40), 2**40)
 _float = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -24,6 +27,8 @@ def open_events():
 
 
 def _built(cls):
+    if cls is ArtifactStored:
+        return st.builds(cls, sha256=st.binary(max_size=4).map(lambda content: hashlib.sha256(content).hexdigest()))
     return st.from_type(cls)
 
 
@@ -31,13 +36,13 @@ def envelopes():
     """Records with any event."""
     return st.builds(
         Envelope,
-        stream_id=_text,
+        stream_id=_name,
         sequence=st.integers(0, 2**40),
-        recorded_at_us=st.integers(0, 2**60),
+        recorded_at_us=st.integers(0, 2**57),
         elapsed_ns=st.integers(0, 2**60),
-        writer_id=_text,
-        experiment_id=_text,
-        trial_id=st.none() | _text,
+        writer_id=_name,
+        experiment_id=_name,
+        trial_id=st.none() | _name,
         attempt=st.none() | st.integers(1, 1000),
         version=st.integers(1, 3),
         event=events(),
