@@ -17,12 +17,7 @@ help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
 demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print the main tables
-	@"$(BIN)/lhaw-record" run experiments/demo.toml --store "$(STORE)"
-	@"$(BIN)/lhaw-record" tables "$(STORE)" --main
-	@printf '\nThe store is %s. Worth trying next:\n' "$(STORE)"
-	@printf '  %s\n' "$(BIN)/lhaw-record tables $(STORE) wasted natural_ask" \
-	  "$(BIN)/lhaw-record sql $(STORE) -c \"select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions from trials group by all order by all\"" \
-	  "$(BIN)/lhaw-record log tail $(STORE) -n 20"
+	@"$(BIN)/lhaw-record" demo --store "$(STORE)"
 
 PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress --numprocesses auto --maxprocesses 4 --dist loadfile \
   --no-loadscope-reorder

@@ -1,4 +1,4 @@
-"""Where the bundled data files lie: inside the wheel, or at the top of a checkout."""
+"""Where the bundled files lie: inside the wheel, or at the top of a checkout."""
 
 from pathlib import Path
 
@@ -14,8 +14,21 @@ def data_path(*parts: str) -> Path:
     Raises:
         FileNotFoundError: The installation lacks the file.
     """
-    installed = _PACKAGE / "data"
-    root = installed if installed.is_dir() else _PACKAGE.parent / "data"
+    return _bundled("data", *parts)
+
+
+def experiment_path(name: str) -> Path:
+    """Return the path of a bundled experiment file, for example ``demo.toml``.
+
+    Raises:
+        FileNotFoundError: The installation lacks the file.
+    """
+    return _bundled("experiments", name)
+
+
+def _bundled(folder: str, *parts: str) -> Path:
+    installed = _PACKAGE / folder
+    root = installed if installed.is_dir() else _PACKAGE.parent / folder
     path = root.joinpath(*parts)
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing; reinstall lhaw-record")

@@ -1,19 +1,34 @@
-"""The wheel: it carries SQL and data inside the layers, and runs outside the checkout."""
+"""The wheel: it carries SQL, data, the demo and its types inside the layers, and runs outside the checkout."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.cli.experiments import write_experiment
+from tests.cli.program import environment
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("recorder", "runners", "analytics", "generators")
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "lhaw_record.py", "sql", "data", "examples", *LAYERS)
+SOURCES = (
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "lhaw_record.py",
+    "sql",
+    "data",
+    "examples",
+    "experiments",
+    *LAYERS,
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,28 +61,81 @@ def test_the_wheel_carries_sql_and_data_and_no_stray_packages(wheel):
         files = [path for path in (ROOT / source).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
         assert files
         assert {f"{inside}/{path.relative_to(ROOT / source)}" for path in files} <= names
+    assert {"recorder/experiments/demo.toml", *(f"{layer}/py.typed" for layer in LAYERS)} <= names
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"lhaw_record.py", *LAYERS}
 
 
-def test_the_wheel_runs_outside_the_checkout(wheel, tmp_path):
-    """Unpacked elsewhere, the program plans, runs and prints tables from the wheel's own files."""
-    inside = tmp_path / "site"
-    zipfile.ZipFile(wheel).extractall(inside)
-    experiment = write_experiment(tmp_path / "a.toml", conditions=["full"])
-    environment = {**os.environ, "PYTHONPATH": str(inside)}
-    found = "import recorder, runners, analytics; print(recorder.__file__, runners.__file__, analytics.__file__)"
-    steps = (
-        ["-c", found],
-        ["-m", "lhaw_record", "run", str(experiment), "--store", "store"],
-        ["-m", "lhaw_record", "tables", "store", "overall"],
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A new environment, in a path with blanks, with the wheel put there by pip or uv; the dependencies are ours."""
+    root = tmp_path_factory.mktemp("new") / "a new environment"
+    venv.create(root, with_pip=False)
+    python = root / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install"]
+    if find_spec("pip") is None:  # an environment that uv made has none
+        install = ["uv", "pip", "install", "--python", str(python)]
+    subprocess.run([*install, "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    (site,) = root.glob("lib/python*/site-packages")
+    # a plain path: the editable installation of this checkout, which is in .pth files there, is not followed
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return root, site
+
+
+def run(installed, *arguments, cwd):
+    """Run a program of the new environment; PATH has it, PYTHONPATH has nothing."""
+    root, _ = installed
+    inherited = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+    path = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        arguments, cwd=cwd, env={**inherited, "PATH": path}, capture_output=True, text=True, check=False
     )
-    outputs = []
-    for step in steps:
-        done = subprocess.run(
-            [sys.executable, *step], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        outputs.append(done.stdout)
-    assert all(path.startswith(str(inside)) for path in outputs[0].split())
-    assert "pass_at_k" in outputs[2]
+
+
+def test_the_wheel_has_a_demo_of_its_own(installed, tmp_path):
+    """`lhaw-record demo` runs the experiment inside, prints tables and what to try next; again it runs nothing."""
+    _, site = installed
+    bundled = site / "recorder" / "experiments" / "demo.toml"
+    assert bundled.read_bytes() == (ROOT / "experiments" / "demo.toml").read_bytes()
+    write_experiment(bundled, name="demo", conditions=["full", "underspecified"])  # the whole one takes a minute
+    folder = tmp_path / "work here"
+    folder.mkdir()
+    first, again = (run(installed, "lhaw-record", "demo", cwd=folder) for _ in range(2))
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr
+    assert "stores/demo: 2 trials finished now, 0 left" in first.stderr
+    assert "stores/demo: all 2 trials are finished; nothing to run" in again.stderr
+    tables, _, following = first.stdout.partition("\nThe store is stores/demo. Worth trying next:\n")
+    assert [f"{name}: " in tables for name in ("overall", "by_class", "voi")] == [True] * 3
+    assert first.stdout == again.stdout
+    commands = [shlex.split(line) for line in following.splitlines()]
+    assert {words[0] for words in commands} == {"lhaw-record"}
+    last = run(installed, *commands[-1], cwd=folder)
+    assert (last.returncode, "trial_finished" in last.stdout) == (0, True)
+    where = run(installed, "python", "-c", "import runners, analytics; print(runners.__file__)", cwd=folder)
+    assert where.stdout.startswith(str(site))
+
+
+CONSUMER = """\
+from pathlib import Path
+
+import analytics
+from recorder.reader import read_snapshot
+from runners.experiment import Experiment
+
+name: str = analytics.TABLES[0]
+wrong: int = read_snapshot(Path("stores/demo")).segments
+trials: str = Experiment.trials
+"""
+
+
+@pytest.mark.thorough
+def test_programs_of_others_see_our_types(installed, tmp_path):
+    """mypy, outside of the checkout, takes annotations from the wheel: it finds two faults, and only these."""
+    pytest.importorskip("mypy")
+    (tmp_path / "consumer.py").write_text(CONSUMER)
+    root, _ = installed
+    words = ["-m", "mypy", "--strict", "--python-executable", str(root / "bin" / "python"), "consumer.py"]
+    done = run(installed, sys.executable, *words, cwd=tmp_path)
+    faults = [line for line in done.stdout.splitlines() if "error:" in line]
+    assert [line.rpartition("[")[2] for line in faults] == ["assignment]", "assignment]"], done.stdout
+    assert all(line.startswith("consumer.py:") for line in faults)
