@@ -6,7 +6,7 @@ import pytest
 
 from runners.models.scripted import ScriptedModel
 from tests.cli.experiments import BALANCED, PLAIN_PROCESS, write_experiment
-from tests.cli.program import called, lhaw_record, query, verify
+from tests.cli.program import called, query, verify
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.chat_server import server_beside
 from tests.support.faults import Fault
@@ -41,7 +41,7 @@ def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
     )
     with server_beside(balanced) as server:
         url = server.url
-        done = lhaw_record("run", experiment, "--store", store, extra={"CHAT_URL": url})
+        done = run(experiment, store, extra={"CHAT_URL": url})
     assert done.returncode == 0, done.stderr
     columns = "condition, variant_id, trial_index, is_success, scores, action_count, question_count, ended_by"
     found = {

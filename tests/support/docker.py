@@ -40,7 +40,7 @@ def docker(*arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[
     host = os.environ.get("DOCKER_HOST") or engine_address()
     environment = {**os.environ, "DOCKER_HOST": host} if host else dict(os.environ)
     done = subprocess.run(
-        ["docker", *arguments], input=stdin, capture_output=True, env=environment, timeout=60, check=False
+        ["docker", *arguments], input=stdin, capture_output=True, env=environment, timeout=600, check=False
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 

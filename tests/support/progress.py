@@ -1,10 +1,13 @@
-"""A line for each part of the suite when it is through, instead of dots (``-p tests.support.progress``)."""
+"""A line for each part of the suite and where it is, instead of dots (``-p tests.support.progress``)."""
 
 from collections import Counter
 from pathlib import PurePosixPath
 from time import monotonic
 
 import pytest
+
+BEAT_S = 15.0
+"""Nobody waits longer without a line, unless a single test takes longer."""
 
 
 def part_of(node_id: str) -> str:
@@ -18,7 +21,7 @@ class Progress:
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
-        self._began_s = monotonic()
+        self._began_s = self._last_s = monotonic()
         self._left: Counter[str] = Counter()
         self._all: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
@@ -54,14 +57,19 @@ class Progress:
         self._skipped[part_of(report.nodeid)] += report.skipped
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Print a part at its end."""
+        """Print a part at its end, and now and then where it is."""
         part = part_of(nodeid)
         self._left[part] -= 1
         if self._left[part] == 0:
-            done = self._all.total() - self._left.total()
             skipped = f", {self._skipped[part]} skipped" if self._skipped[part] else ""
-            share, seconds = done * 100 // self._all.total(), monotonic() - self._began_s
-            self._reporter.write_line(f"[{share:3d}%] {seconds:4.0f} s  {part}: {self._all[part]} tests{skipped}")
+            self._tell(f"{part}: done, {self._all[part]} tests{skipped}")
+        elif monotonic() - self._last_s > BEAT_S:
+            self._tell(f"{part}: {PurePosixPath(nodeid.partition('::')[0]).name} ...")
+
+    def _tell(self, where: str) -> None:
+        self._last_s = monotonic()
+        share = (self._all.total() - self._left.total()) * 100 // self._all.total()
+        self._reporter.write_line(f"[{share:3d}%] {self._last_s - self._began_s:4.0f} s  {where}")
 
 
 @pytest.hookimpl(trylast=True)
