@@ -89,6 +89,7 @@ def test_any_name_is_drawn_as_text(hostile, name):
     assert to_bytes(figure, "png").startswith(b"\x89PNG")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("store", ["busy", "hostile"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_texts_do_not_overlap(request, store, name):
@@ -199,6 +200,7 @@ def stored(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_the_command_draws_what_was_asked_for(stored, tmp_path, capsys):
     """The files stand in the named folder, their paths are printed, and nothing else is written."""
     assert _run("figures", stored, "voi", "wasted", "--out", tmp_path / "new" / "folder", "--format", "png") == 0

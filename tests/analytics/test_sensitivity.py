@@ -148,6 +148,7 @@ def test_what_both_sides_share_is_no_reading():
     assert str(Reading("reuse_classifying_trials", True)) == "reuse_classifying_trials = true"
 
 
+@pytest.mark.thorough
 def test_bounds_are_shown_where_only_they_move(found):
     """The way of reading an interval off the draws changes no value, so its rows are about bounds; both of them."""
     columns = {change.column for change in found[0] if change.parameter == "bootstrap"}

@@ -72,6 +72,7 @@ def test_an_empty_store_has_empty_tables():
     assert all(not each.rows and each.columns for each in rows_of(snapshot))
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_ends_in_the_same_tables():
     """Failed and interrupted attempts change only the columns of time, attempts and failed work."""
     tables = []

@@ -161,6 +161,7 @@ def test_every_view_has_rows_on_a_busy_store(connection):
         assert (count == 0) == (is_silent or (view.layer == "checks" and not broken_here)), view.name
 
 
+@pytest.mark.thorough
 def test_views_ignore_the_order_of_rows():
     """Shuffled events give the same rows in every view but those that show the event stream itself."""
     store = busy_store()

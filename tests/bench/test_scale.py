@@ -36,6 +36,7 @@ def test_every_operation_is_measured_at_every_size(measured):
         assert all(one.cpu_s > 0 for one in size.measured if one.peak_bytes is not None)
 
 
+@pytest.mark.thorough
 def test_memory_of_the_tables_grows_less_than_the_store(measured):
     """Ten times the events take less than twice the memory, and a small store takes less than half a GiB."""
     small, large = msgspec.json.decode((measured / "scale.json").read_bytes(), type=Scale).sizes

@@ -82,6 +82,7 @@ def test_a_read_only_copy_elsewhere_gives_the_same_tables(reference_tables, read
     assert sorted(path.relative_to(read_only) for path in read_only.rglob("*")) == before
 
 
+@pytest.mark.thorough
 def test_tables_come_in_every_format(reference):
     """One table as text, CSV and JSON has the same columns and as many rows; all tables come as one JSON document."""
     _, store = reference

@@ -205,6 +205,7 @@ def first_result(**fields):
     return change
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

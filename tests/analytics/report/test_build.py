@@ -69,6 +69,7 @@ def test_ids_are_unique(busy_page):
     assert {one or two or three for one, two, three in references} <= set(ids)
 
 
+@pytest.mark.thorough
 def test_every_trial_is_listed_with_its_timeline(connection, busy_page):
     """The list has every trial of the store, and the timeline at its place is that trial's."""
     listed = unpack(busy_page.html, "data-trials")

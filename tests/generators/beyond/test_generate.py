@@ -10,7 +10,7 @@ from lhaw_record import main
 from recorder.events import VariantGenerated
 from recorder.reader import read_envelopes
 from recorder.values import Segment
-from tests.cli.program import lhaw_record
+from tests.cli.program import called
 
 RUN = """
 name = "trials"
@@ -34,10 +34,10 @@ def store(tmp_path_factory):
     command = ["generate", "desk", "--store", folder / "s", "--task", "expense-audit", "--segments", "3,4"]
     command += ["--per-task", "2", "--severity", "delete", "--severity", "decoy", "--controls", "--environment"]
     for _ in range(2):
-        done = lhaw_record(*command)
+        done = called(*command)
         assert done.returncode == 0, done.stderr
     (folder / "run.toml").write_text(RUN.format(store=folder / "s"), encoding="utf-8")
-    done = lhaw_record("run", folder / "run.toml", "--store", folder / "s")
+    done = called("run", folder / "run.toml", "--store", folder / "s")
     assert done.returncode == 0, done.stderr
     return folder / "s"
 

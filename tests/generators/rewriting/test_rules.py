@@ -295,6 +295,7 @@ def test_a_number_in_another_language_does_not_leave_its_unit_alone(prompt):
         rewritten(prompt, "delete", segment("250", "constraint", "numeric_bound"))
 
 
+@pytest.mark.thorough
 def test_a_value_that_occurs_thousands_of_times_in_a_script_without_spaces_is_taken_out():
     """50 kB of Chinese that repeat themselves are rewritten and compared place by place."""
     prompt = "读取文件并将金额大于250元的行保存。" * 2500

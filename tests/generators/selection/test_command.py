@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lhaw_record import main
-from tests.cli.program import called, lhaw_record
+from tests.cli.program import called
 
 BASE = """
 name = "base"
@@ -43,9 +43,9 @@ def folder(tmp_path_factory):
     """A folder with the store of the classifying trials, and a selection with its files."""
     folder = tmp_path_factory.mktemp("select")
     (folder / "base.toml").write_text(BASE, encoding="utf-8")
-    done = lhaw_record("run", folder / "base.toml", "--store", folder / "base")
+    done = called("run", folder / "base.toml", "--store", folder / "base")
     assert done.returncode == 0, done.stderr
-    done = lhaw_record("select", *options(folder), "--out", folder / "mine.json", "--card", folder / "mine.md")
+    done = called("select", *options(folder), "--out", folder / "mine.json", "--card", folder / "mine.md")
     assert done.returncode == 0, done.stderr
     return folder
 

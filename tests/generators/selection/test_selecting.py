@@ -159,6 +159,7 @@ def test_the_selection_gives_the_class(tmp_path):
     assert rows(root, before) == after
 
 
+@pytest.mark.thorough
 def test_it_must_be_clear_whose_trials_classify(tmp_path):
     """Two classifying agents: one must be named; one that has no classifying trials is refused with those that have."""
     written = classified(a1="benign delete goal")

@@ -1,5 +1,7 @@
 """The two guarantees of a shared store, each by itself: what survives the death of its host, and what its loss."""
 
+import pytest
+
 from recorder.digest import CLOSING
 from recorder.reader import read_envelopes
 from tests.recorder.sharing.hosts import lines_until
@@ -26,6 +28,7 @@ def test_what_was_appended_survives_the_death_of_its_host(bucket, cut_address, p
         assert all(found[stream_id] >= count for stream_id, count in acknowledged.items()), found
 
 
+@pytest.mark.sampled(2)
 def test_what_was_decided_survives_the_loss_of_its_host(address, new_host):
     """Guarantee 2: when the append of a closing event has returned, other hosts see its whole stream.
 

@@ -25,6 +25,7 @@ CONTENT = b"diff --git a/report.csv b/report.csv\n" * 100
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
+@pytest.mark.sampled(2)
 def test_an_artifact_is_there_where_its_event_is(address, new_host):
     """When a trial's end is acknowledged, other hosts have its artifacts, also when its host is lost with its disk."""
     host, elsewhere = new_host(address), new_host(address)
@@ -64,6 +65,7 @@ def test_nothing_is_published_after_a_journal_that_was_not(tmp_path):
         anyio.run(publisher.published, 3)
 
 
+@pytest.mark.sampled(2)
 def test_a_listing_that_misses_a_file_is_taken_again(address, new_host, monkeypatch):
     """Where a listing shows a later segment of a writer and not the first, readers list again and see no gap."""
     writer = new_host(address)

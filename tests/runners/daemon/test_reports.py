@@ -1,5 +1,7 @@
 """Reports in the daemon: made when somebody looks, kept until the store changes, of the store or of one experiment."""
 
+import pytest
+
 import lhaw_record
 from analytics.report import build
 from recorder.recorder import Recorder
@@ -50,6 +52,7 @@ async def test_the_page_of_an_experiment_leads_to_its_report(tmp_path):
         assert (refused.status_code, "was not submitted" in refused.text) == (404, True)
 
 
+@pytest.mark.thorough
 async def test_the_report_of_an_experiment_has_only_its_trials(tmp_path):
     """What the program gives to the daemon lists the trials of one of two experiments, or of both."""
     store = tmp_path / "store"

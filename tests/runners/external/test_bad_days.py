@@ -192,6 +192,7 @@ async def test_a_program_that_goes_on_after_its_limit_is_ended(tmp_path, monkeyp
     assert time.monotonic() - began < 300
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "found"), [("server_error", ("server_error", True)), ("unauthorised", ("authentication", False))]
 )

@@ -47,6 +47,7 @@ async def post(rig, path, body, **headers):
         return await client.post(path, json=body, headers=headers)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("is_native", [True, False], ids=["own wire", "any wire"])
 @pytest.mark.parametrize("wire", NATIVE)
 async def test_a_whole_trial_through_litellm(wire, is_native):
@@ -292,6 +293,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("wire", NATIVE)
 @pytest.mark.parametrize("status", ERRORS)
 async def test_the_status_of_a_provider_is_passed_on(status, wire):

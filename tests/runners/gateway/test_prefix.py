@@ -6,6 +6,7 @@ import json
 import random
 
 import anyio
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -126,6 +127,7 @@ def test_what_the_model_sees_only_grows(wire, plan, target, seed):
     assert [json.dumps(body).count(BLUE) for body in bodies] == counts
 
 
+@pytest.mark.thorough
 @settings(max_examples=at_depth(100, 500))
 @given(st.sampled_from([CHAT, RESPONSES, MESSAGES]), trials, st.integers(1, 8))
 def test_bodies_only_grow_where_the_agent_changes_nothing(wire, plan, target):

@@ -150,6 +150,7 @@ def test_a_variant_that_nobody_knows(tmp_path):
     assert found == ("tac", "hr", "full", "variant")
 
 
+@pytest.mark.thorough
 def test_budgets_follow_from_the_oracle_trials(tmp_path):
     """B is the rounded mean of the full trials of the unit, the target its share; a later import keeps B."""
     trials = [early_trial(length=count, duration_seconds=count) for count in (4, 5, 6)]

@@ -103,6 +103,7 @@ def test_two_files_of_one_task_have_to_agree(tmp_path):
     assert not (tmp_path / "t").exists()
 
 
+@pytest.mark.thorough
 def test_imported_results_are_valid_trials(tmp_path):
     """A success, a failure and an error: two valid trials, one missing, and no claim about the store is broken."""
     content = {"a": result((0, 1), (2, 2), final=(3, 3)), "b": result((False, 1)), "c": result((1, 1), error="x")}

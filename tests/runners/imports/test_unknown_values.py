@@ -98,6 +98,7 @@ def test_a_bare_result_tells_nothing_else(results):
     assert broken_claims(results) == []
 
 
+@pytest.mark.thorough
 def test_a_list_of_actions_tells_no_calls(tmp_path):
     """What a tool gave back is known where the list has it, whether that was an error never, and no call of a model."""
     trial = early_trial("ask_user", duration_seconds=None)

@@ -9,7 +9,7 @@ import pytest
 from recorder.events import QuestionJudged, RunFinished, RunStarted
 from recorder.reader import read_snapshot
 from recorder.sharing.address import open_address, store_address
-from tests.cli.program import called, end, interrupt, lhaw_record, start, verify, wait_until
+from tests.cli.program import called, end, interrupt, start, verify, wait_until
 from tests.runners.judging.stores import CONFIRMED, FLAGS, JUDGE, Judge, asking, events_of, on_disk
 from tests.support.chat_server import server_beside
 from tests.support.faults import Fault
@@ -44,7 +44,7 @@ def test_judging_from_the_command_line(tmp_path):
             }
         ]
         assert read_snapshot(store.root).segments == before
-        done = lhaw_record(*arguments)
+        done = called(*arguments)
         assert (done.returncode, len(server.requests)) == (0, 2), done.stderr
         assert json.loads(done.stdout)[0]["judged"] == 2
         assert "2 tried, 0 left" in done.stderr

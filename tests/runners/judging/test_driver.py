@@ -181,6 +181,7 @@ async def test_faults_of_the_server_are_retried_as_in_a_run(tmp_path):
     assert failures == [("judge", "rate_limit", True), ("judge", "server_error", True)]
 
 
+@pytest.mark.thorough
 async def test_a_refused_key_stops_the_run(tmp_path):
     """Every other request would be refused too: none is sent."""
     store = await on_disk(tmp_path / "store", asking(3))
@@ -189,6 +190,7 @@ async def test_a_refused_key_stops_the_run(tmp_path):
     assert (len(server.requests), driver.tally.left, driver.work.stop_reason) == (1, 3, "failed")
 
 
+@pytest.mark.thorough
 async def test_the_cost_limit_is_kept_and_the_rest_goes_on_later(tmp_path):
     """0.003 USD pay for two replies of 0.0012; a further invocation does the third."""
     store = await on_disk(tmp_path / "store", asking(3))

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from recorder.events import RunStarted
-from tests.cli.program import lhaw_record, verify
+from tests.cli.program import called, verify
 from tests.runners.judging.stores import Judge, asking, events_of, on_disk
 from tests.runners.judging.test_grading_claims import HALF, MODEL, RIGHT, Strict, answered, later
 from tests.support.chat_server import ChatServer
@@ -14,9 +14,9 @@ from tests.support.chat_server import ChatServer
 JUDGE = ("--grader", "judge", "--judge-model", MODEL)
 
 
-async def run(*arguments, **options):
+async def run(*arguments):
     """Run the program beside the server that lives in this process's loop."""
-    return await asyncio.to_thread(lhaw_record, *arguments, **options)
+    return await asyncio.to_thread(called, *arguments)
 
 
 async def test_both_graders_from_the_command_line(tmp_path):

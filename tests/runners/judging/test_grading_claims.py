@@ -131,6 +131,7 @@ def later(store):
     return {(event.graded_stream_id, event.checkpoint_id): event.score for event in found if not event.is_primary}
 
 
+@pytest.mark.thorough
 async def test_the_matcher_grades_stored_answers_beside_the_judge(tmp_path):
     """Answers and claims are enough, no rows file is read; results that the matcher gave first are not graded again."""
     store = await on_disk(tmp_path / "store", answered(RIGHT, HALF, "", grader="mcp_atlas/judge-1-x:y"))
@@ -261,6 +262,7 @@ async def test_the_cost_limit_is_kept_and_the_rest_goes_on_later(tmp_path):
     assert (len(server.requests), again.ledger.total["left"]) == (6, 0)
 
 
+@pytest.mark.thorough
 async def test_a_run_that_was_cancelled_is_closed_and_resumed(tmp_path):
     """Cancelled while the second claim hangs: the run ends as interrupted, and only that claim is asked for again."""
     store = await on_disk(tmp_path / "store", answered(RIGHT))
@@ -277,6 +279,7 @@ async def test_a_run_that_was_cancelled_is_closed_and_resumed(tmp_path):
     assert (again.ledger.total["graded"], len(later(store))) == (1, 2)
 
 
+@pytest.mark.thorough
 async def test_a_dry_run_of_the_judge_asks_and_records_nothing(tmp_path):
     """It counts what would be asked for; trials of benchmarks without claims are left alone and are no failure."""
     store = await on_disk(tmp_path / "store", answered(RIGHT), asking(1, experiment="desk"))

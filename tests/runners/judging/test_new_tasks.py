@@ -68,6 +68,7 @@ async def test_the_verdict_gives_the_class(tmp_path):
         connection.close()
 
 
+@pytest.mark.thorough
 async def test_claims_count_as_the_views_count_them(tmp_path):
     """mcp_atlas: half a claim is no claim, so two raw states may be one terminal state."""
     fake = Written(trials=2, benchmark="mcp_atlas")

@@ -96,6 +96,7 @@ def numbers(store):
         connection.close()
 
 
+@pytest.mark.thorough
 async def test_a_dry_run_records_nothing(tmp_path):
     """It grades and compares only."""
     store = await graded(tmp_path, TASKS["log-triage"], scores=[0.0] * len(TASKS["log-triage"].checkpoints))

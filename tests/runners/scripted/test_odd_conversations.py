@@ -46,6 +46,7 @@ async def test_unknown_task_is_given_up_politely(archetype):
     assert "do not know" in json.loads(turns[-1].tool_calls[0].arguments_json)["answer"]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("result", ["", "Error: no such thing\n[exit code 1]", "{" * 50, "Use your best judgment."])
 @pytest.mark.parametrize("archetype", ARCHETYPES)
 @pytest.mark.parametrize("task", TASKS, ids=[task.task_id for task in TASKS])
