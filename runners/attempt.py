@@ -137,7 +137,7 @@ class Attempt:
                 is_retry_owed=False,
             )
         assert runner.listener is not None, "a run with programs listens for them"
-        limits = runner.experiment.limits
+        limits, retry = runner.experiment.limits, runner.experiment.retry
         asking = self._asking()
         agent = self._agent = ExternalAgent(
             program=program,
@@ -146,14 +146,15 @@ class Attempt:
             recording=self._stream,
             upstream=runner.services.agent_upstream(trial),
             prompt=runner.prompts.program_prompt(trial.agent, self._task_prompt, has_ask_user=asking is not None),
-            asking=AskUser(*asking, self._stream) if asking else None,
+            asking=AskUser(*asking, self._stream, self.clock) if asking else None,
             injection=self._injection(),
             limits=SessionLimits(
                 max_turns=limits.max_turns,
                 max_actions=limits.max_actions,
                 max_cost_usd=runner.experiment.budget.max_cost_usd_per_trial,
             ),
-            max_seconds=limits.max_seconds,
+            trial_clock=self.clock,
+            last_resort_s=limits.max_seconds + retry.patience_s + retry.request_timeout_s,
             keep=self._keep_output,
         )
         self._spenders.append(agent)

@@ -13,7 +13,7 @@ import anyio.to_thread
 from recorder.events.trial import EndedBy
 from recorder.values import Usage
 from runners.agent import Ending, PlannedInjection
-from runners.errors import ExperimentError, SandboxBoundaryError, ungrouped
+from runners.errors import BoundaryError, ExperimentError, SandboxBoundaryError, UserSimulatorError, ungrouped
 from runners.external.ending import ProgramFacts, ending_of
 from runners.external.entries import bin_folder, found_content
 from runners.external.listener import Listener
@@ -22,6 +22,7 @@ from runners.gateway.session import SessionLimits, TrialSession
 from runners.gateway.upstream import Upstream
 from runners.recording import Recording
 from runners.sandboxes.protocol import Launch, ProgramEnd, Sandbox
+from runners.trial_clock import TrialClock
 from runners.users import bridge
 from runners.users.asking import AskUser
 from runners.users.server import TOOL_NAME
@@ -48,7 +49,8 @@ class ExternalAgent:
         asking: The simulated user, if the condition has one.
         injection: The message to inject, if the condition has one.
         limits: Turns, actions and cost.
-        max_seconds: How long it may run.
+        trial_clock: Says when its own time, or our patience, is over.
+        last_resort_s: How long it may run, whatever the clock says.
         keep: Stores what it printed.
     """
 
@@ -64,7 +66,8 @@ class ExternalAgent:
         asking: AskUser | None,
         injection: PlannedInjection | None,
         limits: SessionLimits,
-        max_seconds: float,
+        trial_clock: TrialClock,
+        last_resort_s: float,
         keep: Keep,
     ) -> None:
         self._program = program
@@ -73,7 +76,10 @@ class ExternalAgent:
         self._upstream = upstream
         self._prompt = prompt
         self._asking = asking
-        self._max_seconds = max_seconds
+        self._trial_clock = trial_clock
+        self._last_resort_s = last_resort_s
+        self._waited_in_vain: BoundaryError | None = None
+        self._is_time_up = False
         self._keep = keep
         self._over = anyio.Event()
         # Hexadecimal: one in 64 others begins with a hyphen, and would be an option after a program's own.
@@ -85,6 +91,7 @@ class ExternalAgent:
             injection=injection,
             limits=limits,
             on_over=self._over.set,
+            trial_clock=trial_clock,
         )
 
     @property
@@ -132,12 +139,15 @@ class ExternalAgent:
     async def _close_asking(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
-        """Wait a moment for the answers to questions that were asked; what is cancelled then stays without one.
+        """Wait a moment for the answers to questions that were asked; a trial that ends without one has failed there.
 
         A trial that has failed, or was stopped, waits for none.
         """
-        with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True):
+        with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True) as moment:
             await self._listener.asking.close(self._key)
+        if error is None and moment.cancelled_caught:
+            message = "the program ended, and the simulated user had not answered its question"
+            self._waited_in_vain = self._waited_in_vain or UserSimulatorError(message, kind="timeout")
 
     async def _check_content(self) -> None:
         """Refuse to start anything but what the trial's first event names: a file may change in the middle of a run."""
@@ -159,16 +169,27 @@ class ExternalAgent:
         start = filled(self._program, self._values(), has_ask_user=self._asking is not None)
         await self._write_files(start)
         stdin = self._prompt.encode() if self._program.takes_prompt_on_stdin else b""
-        launch = Launch(argv=start.argv, environment=start.environment, stdin=stdin, max_seconds=self._max_seconds)
+        launch = Launch(argv=start.argv, environment=start.environment, stdin=stdin, max_seconds=self._last_resort_s)
         stop = anyio.Event()
         with ungrouped():
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._stop_when_over, stop)
+                tasks.start_soon(self._keep_time)
                 if self._asking is not None:
                     tasks.start_soon(_pass_on, self._asking.failed, self._over)
                 end = await self._sandbox.run_program(launch, stop)
                 tasks.cancel_scope.cancel()
         return end
+
+    async def _keep_time(self) -> None:
+        """End the program when its own time, or our patience, is over."""
+        try:
+            await self._trial_clock.bound(anyio.sleep_forever)
+        except BoundaryError as error:
+            self._waited_in_vain = error
+        else:
+            self._is_time_up = True
+        self._over.set()
 
     async def _stop_when_over(self, stop: anyio.Event) -> None:
         await self._over.wait()
@@ -218,8 +239,8 @@ class ExternalAgent:
                 await self._keep(name, text)
 
     def _raise_ours(self) -> None:
-        """Raise what failed of ours, the recorder or the simulated user."""
-        failure = self._session.failure or (self._asking.failure if self._asking else None)
+        """Raise what failed of ours, the recorder or the simulated user, or was waited for in vain."""
+        failure = self._session.failure or (self._asking.failure if self._asking else None) or self._waited_in_vain
         if failure is not None:
             raise failure
 
@@ -232,6 +253,7 @@ class ExternalAgent:
                 name=program.title,
                 end=end,
                 limit_reached=session.limit_reached,
+                is_time_up=self._is_time_up and end.exit_code is None,
                 last_failure=session.last_failure,
                 reply_count=session.reply_count,
                 wire=program.wire,

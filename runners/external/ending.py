@@ -5,10 +5,11 @@ In this order:
     our own failure, or that of the simulated user   raised as it is
     it could not be started                          boundary sandbox, no retry owed: it would fail again
     a limit of turns, actions or cost was reached    turn_limit, action_limit, cost_limit: the gateway refused for good
-    its last call of the model failed                boundary model, a retry owed where the native agent's is
+    its last call of the model failed, or had no     boundary model, a retry owed where the native agent's is; unless
+    answer when it hung up                           its own time was over before
     no call of it was ever answered                  boundary sandbox; a retry owed if it ended by itself
     it never spoke the wire that its entry names     boundary sandbox, no retry owed: the entry is wrong
-    the time was over                                time_limit
+    its own time was over                            time_limit
     it ended with another exit code than 0           gave_up: it worked, then broke or said that it failed
     it ended with exit code 0                        submitted
 """
@@ -20,7 +21,6 @@ import msgspec
 from recorder.events import ModelFailed
 from recorder.events.trial import EndedBy
 from runners.errors import ModelBoundaryError, SandboxBoundaryError
-from runners.gateway.session import CLIENT_GONE
 from runners.models.calls import FINAL_KINDS
 from runners.sandboxes.protocol import ProgramEnd
 
@@ -34,6 +34,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
         name: The program's name, for messages.
         end: How it ended.
         limit_reached: The limit for which the gateway refused a request.
+        is_time_up: Whether it was ended because its own time was over.
         last_failure: The failure of its last call; None if that was answered.
         reply_count: The replies that it got.
         wire: The wire that its entry names, if it names one.
@@ -43,6 +44,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     end: ProgramEnd
     limit_reached: EndedBy | None
+    is_time_up: bool
     last_failure: ModelFailed | None
     reply_count: int
     wire: str | None
@@ -66,7 +68,7 @@ def ending_of(facts: ProgramFacts) -> EndedBy:
     if facts.limit_reached is not None:
         return facts.limit_reached
     failed = facts.last_failure
-    if failed is not None and failed.error_kind != CLIENT_GONE:
+    if failed is not None and not facts.is_time_up:
         is_retry_owed = failed.error_kind not in FINAL_KINDS
         raise ModelBoundaryError(failed.message, kind=failed.error_kind, is_retry_owed=is_retry_owed)
     if facts.reply_count == 0:

@@ -25,6 +25,7 @@ from runners.gateway.wires.protocol import Body, Wire, WireRequest
 from runners.models.calls import add_usage, failed, responded
 from runners.models.protocol import ModelError
 from runners.recording import Recording
+from runners.trial_clock import Stretch, TrialClock
 from runners.unknown_costs import limit_not_kept
 
 CLIENT_GONE = "client_gone"
@@ -68,6 +69,7 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     outgoing: Outgoing
     began_ns: int
+    asked: Stretch
 
 
 class TrialSession:
@@ -80,6 +82,7 @@ class TrialSession:
         injection: The message to inject, if the condition has one.
         limits: What the agent may use; a request beyond that is refused for good and not recorded.
         on_over: Called when the trial cannot go on: a limit is reached, or we have failed.
+        trial_clock: Charges the agent for the replies that it gets.
         clock_ns: Monotonic nanoseconds.
         wall_s: Seconds since the epoch.
     """
@@ -93,6 +96,7 @@ class TrialSession:
         injection: PlannedInjection | None = None,
         limits: SessionLimits | None = None,
         on_over: Callable[[], None] = lambda: None,
+        trial_clock: TrialClock | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
@@ -114,6 +118,7 @@ class TrialSession:
         self._state = TrialState(prompt, Injection(planned=injection) if injection else None)
         self._limits = limits or SessionLimits()
         self._on_over = on_over
+        self._trial_clock = trial_clock or TrialClock()
         self._clock_ns = clock_ns
         self._wall_s = wall_s
         self._lock = anyio.Lock()
@@ -219,6 +224,10 @@ class TrialSession:
             gone = ModelError("nobody waited for the reply any more", kind=CLIENT_GONE, is_retryable=True)
             await self._record_failure(call, gone)
             raise
+        except BaseException:
+            self._trial_clock.failed(call.asked, "crash", "its model", holds_up=False)
+            raise
+        self._trial_clock.answered(call.asked)
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 body = await self._record_reply(call, answer)
@@ -250,7 +259,7 @@ class TrialSession:
         events, history = events_of(self._state, decision, outgoing, self.upstream.name)
         await self._recording.append(*events)
         self._state.call_begun(decision, history)
-        return _Call(decision=decision, outgoing=outgoing, began_ns=self._clock_ns())
+        return _Call(decision=decision, outgoing=outgoing, began_ns=self._clock_ns(), asked=self._trial_clock.asked())
 
     def _decided(self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]]) -> Decision:
         """Decide what a request means."""
@@ -259,6 +268,8 @@ class TrialSession:
 
     async def _record_failure(self, call: _Call, error: ModelError) -> None:
         decision = call.decision
+        is_main = decision.thread.kind == "main" or self._state.threads.main is None
+        self._trial_clock.failed(call.asked, error.kind, str(error), holds_up=is_main)
         event = failed(decision.call_id, "agent", error, latency_ms=self._took_ms(call), is_retried=False)
         with anyio.CancelScope(shield=True):
             async with self._lock:

@@ -99,6 +99,8 @@ class DrivenSandbox:
         async def stop_when_told() -> None:
             await stop.wait()
             self._channel.interrupt()
+            await anyio.sleep(_ANSWER_S)
+            self._channel.break_off(f"its driver has not ended the program in {_ANSWER_S:.0f} s", "sandbox_hung")
 
         with ungrouped():
             async with anyio.create_task_group() as tasks:

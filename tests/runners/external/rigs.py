@@ -66,6 +66,7 @@ def described(
     sandbox="process",
     agent=None,
     limits=None,
+    retry="",
     more="",
 ):
     """An experiment file with one program, or several by their names."""
@@ -75,7 +76,7 @@ def described(
     return (
         f'name = "{name}"\nconditions = {json.dumps(conditions)}\ntrials = 1\nconcurrency = 2\n'
         f'\n[benchmark]\nname = "desk"\nvariants = {json.dumps(variants)}\n{tables}'
-        f"\n[limits]\n{_lines(limits, 'limits')}\n[retry]\nmax_attempts = 1\n"
+        f"\n[limits]\n{_lines(limits, 'limits')}\n[retry]\nmax_attempts = 1\n{retry}"
         f'\n[sandbox]\nkind = "{sandbox}"\nallow_unisolated = true\n{more}\n'
     )
 

@@ -208,8 +208,8 @@ async def test_a_provider_that_fails_is_the_models_fault(tmp_path, kind, found):
     assert (boundary, *rest) == ("model", *found)
 
 
-async def test_a_client_that_vanishes_while_it_waits_is_no_fault_of_the_model(tmp_path):
-    """The call that nobody waited for is recorded as such, and the program's own exit code decides."""
+async def test_a_client_that_vanishes_while_it_waits_has_ended_at_the_model(tmp_path):
+    """Clients give up a provider that does not answer: a trial whose last call stayed without an answer is missing."""
     from runners.models.scripted import ScriptedModel
 
     source = (
@@ -225,8 +225,9 @@ async def test_a_client_that_vanishes_while_it_waits_is_no_fault_of_the_model(tm
     async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
         agent = {"model": "some-model", "api_base": url}
         events = await trial_of(tmp_path, scripted(tmp_path, source), agent=agent)
-    assert ended(events) == "gave_up"
     assert [event.error_kind for event in of(events, ModelFailed)] == ["client_gone"]
+    (end,) = of(events, TrialFailed)
+    assert (end.boundary, end.error_kind, end.is_retry_owed) == ("model", "client_gone", True)
 
 
 async def test_forged_keys_and_tokens_find_nothing(tmp_path):
@@ -282,8 +283,9 @@ async def test_a_run_that_is_stopped_in_the_middle_closes_its_trials(tmp_path):
     assert (end.boundary, end.error_kind, end.is_retry_owed) == ("recorder", "interrupted", True)
 
 
-async def test_an_answer_that_does_not_come_holds_no_trial_open(tmp_path, monkeypatch):
-    """When the time is over while a question waits, the trial ends in a moment, and the question stays open."""
+@pytest.mark.parametrize("is_patient", [False, True], ids=["waits", "goes on"])
+async def test_an_answer_that_does_not_come_is_missing_data(tmp_path, monkeypatch, is_patient):
+    """A program that waits for the simulated user is ended with our patience; one that goes on does not count."""
     from runners.users.exact import ExactSimulator
 
     async def answer(*_):
@@ -291,11 +293,59 @@ async def test_an_answer_that_does_not_come_holds_no_trial_open(tmp_path, monkey
 
     monkeypatch.setattr(ExactSimulator, "answer", answer)
     monkeypatch.setattr("runners.external.agent._GRACE_S", 0.2)
-    program = scripted(tmp_path, _ASKS_THE_USER, ask_user="mcp")
-    events = await trial_of(tmp_path, program, conditions=("ask_user",), limits={"max_seconds": 10.0})
-    assert ended(events) == "time_limit"
+    source = _ASKS_THE_USER.replace("time.sleep(600)", "")
+    if is_patient:
+        source = source.replace("urlopen(request)", "urlopen(request, timeout=1)").replace("\nprint", "\ntry: print")
+        source += "except TimeoutError: sys.exit(0)\n"
+    program = scripted(tmp_path, source, ask_user="mcp")
+    more = "patience_s = 2.0\n" if not is_patient else ""
+    events = await trial_of(tmp_path, program, conditions=("ask_user",), limits={"max_seconds": 60.0}, retry=more)
+    (end,) = of(events, TrialFailed)
+    assert (end.boundary, end.error_kind, end.is_retry_owed) == ("user_simulator", "timeout", True)
     assert len(of(events, QuestionAsked)) == 1
     assert not of(events, QuestionAnswered)
+
+
+async def test_the_time_that_a_provider_fails_is_not_the_programs(tmp_path):
+    """A program repeats failed calls and pauses between them: none of it is charged to the program."""
+    from runners.models.scripted import ScriptedModel
+
+    source = """
+work(1)
+for attempt in range(4):
+    try:
+        ask()
+        break
+    except urllib.error.HTTPError: time.sleep(1)
+"""
+    faults = [Fault(kind="slow", seconds=0.0), *[Fault(kind="rate_limit", retry_after="1")] * 3]
+    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
+        agent = {"model": "some-model", "api_base": url}
+        program = scripted(tmp_path, source)
+        events = await trial_of(tmp_path, program, agent=agent)
+    assert ended(events) == "submitted"
+    assert events[-1].waited_ms >= 3000
+    assert events[-1].charged_ms <= events[-1].duration_ms - events[-1].waited_ms
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_slow", [True, False], ids=["slow", "silent"])
+async def test_a_slow_provider_is_the_models_and_a_silent_one_missing_data(tmp_path, is_slow):
+    """A reply that takes longer than the program's own time ends it as time_limit; none at all, at the model."""
+    from runners.models.scripted import ScriptedModel
+
+    late = Fault(kind="slow", seconds=7.5) if is_slow else Fault(kind="hang")
+    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), [late]) as url:
+        agent = {"model": "some-model", "api_base": url}
+        program = scripted(tmp_path, "ask()\ntime.sleep(600)\n")
+        retry = "request_timeout_s = 300.0\n" if is_slow else "request_timeout_s = 7.5\npatience_s = 8.0\n"
+        events = await trial_of(tmp_path, program, agent=agent, limits={"max_seconds": 6.0}, retry=retry)
+    if is_slow:
+        assert ended(events) == "time_limit"
+        assert events[-1].charged_ms >= 7500
+    else:
+        (end,) = of(events, TrialFailed)
+        assert (end.boundary, end.error_kind) == ("model", "timeout")
 
 
 async def test_a_trial_that_failed_waits_for_no_answer(tmp_path, monkeypatch):
