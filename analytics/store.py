@@ -1,7 +1,10 @@
 """A store opened in DuckDB: the event stream as one view, and every number as views over it."""
 
 import re
-from collections.abc import Mapping
+import resource
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import duckdb
@@ -11,6 +14,9 @@ from analytics.functions import register
 from analytics.parameters import Setting, set_parameters
 from analytics.views import create_macros, create_views, empty_database
 from recorder.reader import Snapshot, read_snapshot
+from recorder.segments import where_now
+
+_OPEN_FILES = Path("/proc/self/fd")
 
 
 def open(  # noqa: A001 - reads as stores.open
@@ -54,7 +60,8 @@ def connect(
         connection.execute("set parquet_metadata_cache = true").fetchall()
         connection.register("open_rows", snapshot.open_rows)
         connection.register("live_streams", _live_streams(snapshot))
-        connection.execute(f"create view sealed_events as {_sealed_query(snapshot)}").fetchall()
+        sealed = _sealed_query(snapshot, _held_open(connection, snapshot.segments))
+        connection.execute(f"create view sealed_events as {sealed}").fetchall()
         connection.execute("create view events as from sealed_events union all by name from open_rows").fetchall()
         create_macros(connection)
         create_views(connection, only)
@@ -64,10 +71,26 @@ def connect(
     return connection
 
 
-def _sealed_query(snapshot: Snapshot) -> str:
-    if not snapshot.segments:
+def _held_open(connection: duckdb.DuckDBPyConnection, segments: Sequence[Path]) -> list[Path]:
+    """Paths that give the bytes of segments as long as the connection lives, though compaction replaces them meanwhile.
+
+    DuckDB opens a file for each query anew, by its path. Where the kernel shows open files as paths, they are held
+    open; where it does not, or too few files may be open, they are named as they are.
+    """
+    paths = [where_now(path) for path in segments]
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if not _OPEN_FILES.is_dir() or (most != resource.RLIM_INFINITY and 2 * len(paths) > most):
+        return paths
+    with ExitStack() as opened:
+        files = [opened.enter_context(path.open("rb")) for path in paths]
+        weakref.finalize(connection, opened.pop_all().close)
+    return [_OPEN_FILES / str(file.fileno()) for file in files]
+
+
+def _sealed_query(snapshot: Snapshot, paths: Sequence[Path]) -> str:
+    if not paths:
         return "from open_rows limit 0"
-    files = ", ".join(_file_literal(path) for path in snapshot.segments)
+    files = ", ".join(_file_literal(path) for path in paths)
     sealed = f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
     if not snapshot.separations:
         return sealed

@@ -1,8 +1,10 @@
-"""Compaction: many small segments of an experiment become one, and what it replaces goes after a time of grace.
+"""Compaction: many small segments of an experiment become one, and what it replaces is retired.
 
 The merged segment says which journals it covers, so the moment it gets its name every reader takes it in place of the
-small ones. These stay for the readers that have already listed them. A merged segment is no larger than one that is
-sealed from a full journal, which bounds the memory: 0.4 GB were measured, 1.8 GB with ten times the records.
+small ones. These leave the public folder at once, and stay aside for the readers that have already listed them; on a
+shared store they stay where they are, because another host may be merging some of them just now. A merged segment is no
+larger than one that is sealed from a full journal, which bounds the memory: 0.4 GB were measured, 1.8 GB with ten times
+the records.
 """
 
 import hashlib
@@ -15,6 +17,7 @@ import pyarrow.parquet as pq
 
 from recorder.errors import DamagedStore
 from recorder.reader import at_rest
+from recorder.retirement import over_age, retire, retired_segment
 from recorder.schema import event_schema
 from recorder.segment_writer import ROWS_PER_GROUP, write_segment
 from recorder.segments import GRACE_S, Segment, Segments, expired, list_segments
@@ -69,7 +72,7 @@ def compact(
         OSError: The disk refuses; everything is left as it is.
     """
     if is_dry_run:
-        return at_rest(store, lambda: _planned(list_segments(store), experiment_id, small_records, grace_s))
+        return at_rest(store, lambda: _planned(store, experiment_id, small_records, grace_s))
     with store.hold_compaction() as is_held:
         if not is_held:
             return None
@@ -79,6 +82,9 @@ def compact(
         for group in groups:
             on_progress(sum(each.records for each in merged), total)
             merged.append(_described("merged", group, _merge(store, group)))
+        if store.remote is None:
+            retire(store, list_segments(store).superseded)
+            return merged + _remove_retired(store, experiment_id, grace_s)
         return merged + _remove_replaced(store, experiment_id, grace_s)
 
 
@@ -87,9 +93,11 @@ def _listed(store: Store) -> Segments:
     return list_segments(store) if store.remote is None else pull(store, store.remote)
 
 
-def _planned(segments: Segments, experiment_id: str | None, small_records: int, grace_s: float) -> list[Compacted]:
+def _planned(store: Store, experiment_id: str | None, small_records: int, grace_s: float) -> list[Compacted]:
+    segments = list_segments(store)
     groups = mergeable(segments.chosen, experiment_id, small_records)
     removals = [_removal("to remove", each) for each in _expired(segments, experiment_id, grace_s)]
+    removals += [report for _, report in _retired(store, experiment_id, grace_s, "to remove")]
     return [_described("to merge", group, group[0].path.parent) for group in groups] + removals
 
 
@@ -167,6 +175,25 @@ def _place(column: str) -> tuple[int, str]:
     """Columns in the order of the schema; those of a newer version last."""
     names = event_schema().names
     return (names.index(column) if column in names else len(names), column)
+
+
+def _remove_retired(store: Store, experiment_id: str | None, grace_s: float) -> list[Compacted]:
+    """Remove what was retired long enough ago."""
+    removed = []
+    for path, report in _retired(store, experiment_id, grace_s, "removed"):
+        store.disk.remove(path)
+        store.disk.sync_directory(path.parent)
+        removed.append(report)
+    return removed
+
+
+def _retired(store: Store, experiment_id: str | None, grace_s: float, action: str) -> list[tuple[Path, Compacted]]:
+    found = []
+    for path in over_age(store, grace_s):
+        segment = retired_segment(path)
+        if experiment_id in (None, segment.experiment_id):
+            found.append((path, _removal(action, segment)))
+    return found
 
 
 def _remove_replaced(store: Store, experiment_id: str | None, grace_s: float) -> list[Compacted]:

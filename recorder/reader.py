@@ -18,7 +18,7 @@ from recorder.errors import DamagedStore, StoreError
 from recorder.events import Envelope
 from recorder.journal import is_live, read_journal
 from recorder.schema import from_row, to_table
-from recorder.segments import Segment, list_segments
+from recorder.segments import Segment, list_segments, where_now
 from recorder.separation import Separations, named, read_separations, shared_names
 from recorder.sharing.pull import pull
 from recorder.store import Store
@@ -173,7 +173,7 @@ def _stored_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
     if place is None:
         return pa.table({})
     first, rows = place
-    with pq.ParquetFile(segment, memory_map=True) as file:
+    with pq.ParquetFile(where_now(segment), memory_map=True) as file:
         groups: list[int] = []
         before = skipped = 0
         for group in range(file.metadata.num_row_groups):

@@ -23,6 +23,7 @@ from recorder.frames import record
 from recorder.journal import JournalContent, JournalFile, JournalHeader, read_journal
 from recorder.orphans import find_orphans, write_records
 from recorder.reader import at_rest, stream_rows
+from recorder.retirement import retire
 from recorder.schema import from_row
 from recorder.seal import seal
 from recorder.segments import list_segments
@@ -62,6 +63,8 @@ def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None
     with store.hold_recovery():  # what a stream lacks is seen only where all journals of its writer hold still
         done = [*_recovered(store, experiment_id, is_dry_run=False)]
         done += close_orphans(store, experiment_id, is_dry_run=False)
+        if store.address is None:
+            retire(store, at_rest(store, lambda: list_segments(store)).superseded)  # a death between merging and this
         _remove_temporaries(store)
     return done
 

@@ -17,6 +17,7 @@ from recorder.errors import DamagedStore
 from recorder.store import JournalName, Store
 
 COVERS_KEY = b"lhaw_record.covers"
+RETIRED_SUFFIX = ".replaced"
 GRACE_S = 3600.0
 """For how long a replaced segment stays, for readers that have listed it already."""
 
@@ -91,6 +92,20 @@ def expired(segments: Segments, grace_s: float = GRACE_S) -> list[Segment]:
         for segment in segments.superseded
         if all(now_s - holders[name].path.stat().st_mtime >= grace_s for name in segment.covers)
     ]
+
+
+def where_now(path: Path) -> Path:
+    """Return where the bytes of a listed segment are: under its name, or where it was retired to since."""
+    if path.exists():
+        return path
+    retired = retired_path(path)
+    return retired if retired.exists() else path
+
+
+def retired_path(path: Path) -> Path:
+    """Return where a segment lies that compaction has replaced, until its time is over."""
+    experiment = path.parent.name.removeprefix("experiment=")
+    return path.parents[2] / "retired" / f"{experiment}@{path.name}{RETIRED_SUFFIX}"
 
 
 def describe(path: Path, place: Path | None = None) -> Segment:

@@ -65,6 +65,7 @@ class Store:
         self.blobs_dir = root / "blobs"
         self.locks_dir = root / "locks"
         self.index_dir = root / "index"
+        self.retired_dir = root / "retired"
         self.repairs_dir = root / "repairs"
         path = root / MARKER
         try:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from recorder.digest import CLOSING
 from recorder.disk import publish
 from recorder.events import type_name
+from recorder.segments import where_now
 from recorder.store import Store
 
 _CLOSING_TYPES = pa.array([type_name(cls) for cls in CLOSING])
@@ -87,7 +88,7 @@ def _decoded(written: bytes) -> pa.Table:
 
 
 def _made_from(segment: Path) -> pa.Table:
-    return _index_of(pq.read_table(segment, columns=["stream_id", "type"], partitioning=None))
+    return _index_of(pq.read_table(where_now(segment), columns=["stream_id", "type"], partitioning=None))
 
 
 def _index_of(rows: pa.Table) -> pa.Table:

@@ -8,6 +8,7 @@ import pyarrow.dataset as ds
 from recorder.events import Envelope, Event, type_name
 from recorder.reader import Snapshot
 from recorder.schema import from_row
+from recorder.segments import where_now
 
 
 def events_of_types(
@@ -24,7 +25,7 @@ def events_of_types(
     wanted = ds.field("type").isin(names)
     if experiment_id is not None:
         wanted &= ds.field("experiment_id") == experiment_id
-    for table in (*(ds.dataset(path) for path in snapshot.segments), ds.dataset(snapshot.open_rows)):
+    for table in (*(ds.dataset(where_now(path)) for path in snapshot.segments), ds.dataset(snapshot.open_rows)):
         columns = [
             name
             for name in table.schema.names

@@ -156,7 +156,7 @@ def _files(store: Store, segments: Segments, journals: Iterable[Path]) -> dict[s
     return {
         "journals": _sizes(journals),
         "segments": _sizes(segment.path for segment in segments.chosen),
-        "replaced": _sizes(segment.path for segment in segments.superseded),
+        "replaced": _sizes([*store.retired_dir.glob("*"), *(each.path for each in segments.superseded)]),
         "indexes": _sizes(store.index_dir.glob("*.arrow")),
         "blobs": _sizes(path for path in store.blobs_dir.glob("??/*") if not path.name.endswith(".tmp")),
     }

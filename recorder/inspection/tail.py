@@ -12,6 +12,7 @@ from recorder.events import Envelope
 from recorder.inspection.tail_lines import Line, fresh_lines, last_lines, line_of, lines_of
 from recorder.journal import JournalContent, read_journal
 from recorder.reader import at_rest, stream_rows
+from recorder.retirement import list_retired
 from recorder.segments import Segments, list_segments
 from recorder.store import JournalName, Store
 
@@ -91,7 +92,8 @@ class Tail:
         journals = self._store.journals()
         segments = list_segments(self._store)
         found: list[Line] = []
-        in_order = sorted((*segments.chosen, *segments.superseded), key=lambda each: (len(each.covers), each.covers))
+        replaced = (*segments.superseded, *list_retired(self._store))
+        in_order = sorted((*segments.chosen, *replaced), key=lambda each: (len(each.covers), each.covers))
         for segment in in_order:  # a stream's earlier events first
             if not seen.sealed.issuperset(segment.covers):
                 # One that was merged before it was seen may hold old events too; they are told by their time.

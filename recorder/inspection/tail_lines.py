@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from recorder.errors import DamagedStore
 from recorder.events import Envelope, type_name
+from recorder.segments import where_now
 
 _LONGEST_SUMMARY = 100
 _ORDER = ("recorded_at_us", "experiment_id", "stream_id", "sequence")
@@ -133,7 +134,7 @@ class _Key(msgspec.Struct, frozen=True, order=True):
 def _groups(path: Path) -> list[tuple[int, Path, int]]:
     """The row groups of a segment, each with the time of its newest event."""
     with readable(path):
-        metadata = pq.read_metadata(path, memory_map=True)
+        metadata = pq.read_metadata(where_now(path), memory_map=True)
         names = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
         place = names.index("recorded_at_us")
         groups = range(metadata.num_row_groups)
@@ -156,13 +157,13 @@ def _last_keys(path: Path, group: int, count: int) -> list[_Key]:
 
 
 def _read_keys(path: Path, group: int) -> pa.Table:
-    with readable(path), pq.ParquetFile(path, memory_map=True) as file:
+    with readable(path), pq.ParquetFile(where_now(path), memory_map=True) as file:
         return file.read_row_group(group, columns=list(_ORDER))
 
 
 def _lines_at(path: Path, group: int, rows: list[int]) -> list[Line]:
     """The lines of some rows of a row group; only the columns of their types are read."""
-    with readable(path), pq.ParquetFile(path, memory_map=True) as file:
+    with readable(path), pq.ParquetFile(where_now(path), memory_map=True) as file:
         types = set(file.read_row_group(group, columns=["type"])["type"].take(rows).to_pylist())
         return lines_of(path, file.read_row_group(group, columns=[*_ORDER, "type", *sorted(types)]).take(rows))
 

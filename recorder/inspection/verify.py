@@ -13,7 +13,7 @@ from recorder.inspection.verify_streams import Finding, Record, StreamChecks
 from recorder.journal import is_live, read_journal
 from recorder.reader import at_rest
 from recorder.schema import from_row
-from recorder.segments import Segment, list_segments
+from recorder.segments import Segment, list_segments, where_now
 from recorder.separation import Separations, read_separations
 from recorder.store import Store
 from recorder.transfer.whole_streams import unknown_columns
@@ -75,7 +75,7 @@ def _segment_records(
     row = 0
     index = IndexCheck(store, segment, frozenset(stream_id for _, stream_id, _ in separations))
     try:
-        with pq.ParquetFile(segment.path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(where_now(segment.path), page_checksum_verification=True) as file:
             _refuse_unknown(file.schema_arrow)
             for batch in file.iter_batches(_ROWS_AT_ONCE):
                 for item in batch.to_pylist():

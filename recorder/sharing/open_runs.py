@@ -6,6 +6,7 @@ import msgspec
 import pyarrow.dataset as ds
 
 from recorder.reader import Snapshot
+from recorder.segments import where_now
 
 RECENT_S = 3600.0
 
@@ -32,7 +33,7 @@ def open_runs(snapshot: Snapshot, experiment_id: str, *, recent_s: float = RECEN
     seen: dict[str, int] = {}
     begun: dict[str, str] = {}
     ended: set[str] = set()
-    for table in (*(ds.dataset(path) for path in snapshot.segments), ds.dataset(snapshot.open_rows)):
+    for table in (*(ds.dataset(where_now(path)) for path in snapshot.segments), ds.dataset(snapshot.open_rows)):
         rows = table.to_table(
             columns=["type", "stream_id", "writer_id", "recorded_at_us"],
             filter=ds.field("experiment_id") == experiment_id,

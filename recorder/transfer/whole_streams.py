@@ -20,7 +20,7 @@ from recorder.events import Envelope
 from recorder.journal import read_journal
 from recorder.reader import at_rest, stream_rows
 from recorder.schema import event_schema, from_row
-from recorder.segments import Segment, list_segments
+from recorder.segments import Segment, list_segments, where_now
 from recorder.separation import Separations, read_separations
 from recorder.store import Store
 from recorder.stream_index import load_index
@@ -131,7 +131,7 @@ def _selected(store: Store, segment: Segment, selection: Selection, separations:
     with _readable(store, segment.path):
         if selection.trial_id is not None:
             columns = ["stream_id", "trial_id"]
-            with pq.ParquetFile(segment.path, read_dictionary=columns, memory_map=True) as file:
+            with pq.ParquetFile(where_now(segment.path), read_dictionary=columns, memory_map=True) as file:
                 rows = file.read(columns).unify_dictionaries().group_by(columns).aggregate([])
             begins = pc.starts_with(rows["trial_id"].cast(pa.string()), selection.trial_id)
             stream_ids = frozenset(rows.filter(begins)["stream_id"].to_pylist())
@@ -170,7 +170,7 @@ def _some_rows(store: Store, segment: Segment, wanted: frozenset[str]) -> Iterat
 
 def _all_rows(store: Store, segment: Segment, wanted: frozenset[str]) -> Iterator[dict[str, object]]:
     del store, wanted
-    with pq.ParquetFile(segment.path, memory_map=True, page_checksum_verification=True) as file:
+    with pq.ParquetFile(where_now(segment.path), memory_map=True, page_checksum_verification=True) as file:
         _refuse_unknown(segment, file.schema_arrow)
         for batch in file.iter_batches(_ROWS_AT_ONCE):
             yield from batch.to_pylist()

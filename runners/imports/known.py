@@ -7,6 +7,7 @@ from recorder.canonical import digest
 from recorder.events import Envelope, OracleBudgetSet, TaskRegistered, VariantGenerated, type_name
 from recorder.reader import Snapshot
 from recorder.schema import from_row
+from recorder.segments import where_now
 from runners.imports.facts import Known
 
 _TYPES = (TaskRegistered, VariantGenerated, OracleBudgetSet)
@@ -16,7 +17,7 @@ def load_known(snapshot: Snapshot) -> Known:
     """Return the latest variant of each id, the latest task of each (benchmark, id), and all budgets of a store."""
     names = [type_name(cls) for cls in _TYPES]
     envelopes: list[Envelope] = []
-    tables: list[pa.Table | ds.Dataset] = [ds.dataset(path) for path in snapshot.segments]
+    tables: list[pa.Table | ds.Dataset] = [ds.dataset(where_now(path)) for path in snapshot.segments]
     for table in (*tables, ds.dataset(snapshot.open_rows)):
         schema = table.schema
         columns = [name for name in schema.names if name in names or not pa.types.is_struct(schema.field(name).type)]

@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 
 from recorder.events import ModelCalled, ModelResponded, type_name
 from recorder.reader import Snapshot
+from recorder.segments import where_now
 from recorder.values import Usage
 from runners.conversation import Message, conversation_digest
 from runners.models.history import reply_message
@@ -113,7 +114,7 @@ def load_recorded_replies(
         roles: On whose behalf the models were called.
     """
     wanted = list(roles)
-    tables: list[pa.Table | ds.Dataset] = [*(ds.dataset(path) for path in snapshot.segments)]
+    tables: list[pa.Table | ds.Dataset] = [*(ds.dataset(where_now(path)) for path in snapshot.segments)]
     requests: dict[tuple[str, str], RequestKey] = {}
     replies: list[tuple[int, str, int, ModelResponded]] = []
     for table in (*tables, ds.dataset(snapshot.open_rows)):

@@ -1,10 +1,11 @@
 """What a death may leave, and what it must: every acknowledged event once and in order, nothing half, all mendable."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import pyarrow.parquet as pq
 
 from recorder.compaction import compact
 from recorder.errors import RecorderError
@@ -53,10 +54,23 @@ def _problems(root: Path, acknowledged: Mapping[str, int], appends: int) -> list
     segments = [path for path in files if path.parent.parent.name == "events" and path.name[0] in "wc"]
     if any(path.suffix == ".tmp" for path in segments):
         found.append("recovery left temporary files")
+    found += [f"at rest: {problem}" for problem in _doubles(root)]
+    compact(store)
+    found += [f"after compaction: {problem}" for problem in _doubles(root)]
     compact(store, grace_s=0.0)
     if _streams(read_envelopes(root)) != after or stream_ids(root) != after.keys():
         found.append("compaction changed the events")
     return found
+
+
+def _doubles(root: Path) -> list[str]:
+    """What a reader that knows nothing of segments sees twice: by the pattern that the documentation names."""
+    keys: Counter[tuple[str, int]] = Counter()
+    for path in root.glob("events/**/*.parquet"):
+        rows = pq.read_table(path, columns=["stream_id", "sequence"], partitioning=None)
+        keys.update(zip(rows["stream_id"].to_pylist(), rows["sequence"].to_pylist(), strict=True))
+    doubled = [key for key, count in keys.items() if count > 1]
+    return [f"foreign readers see {len(doubled)} events more than once"] if doubled else []
 
 
 def wrong_with(

@@ -8,6 +8,7 @@ import recorder.compaction
 import recorder.frames
 import recorder.journal
 import recorder.recorder
+import recorder.recovery
 import recorder.seal
 from tests.crash.tracing import TracingDisk
 
@@ -82,6 +83,16 @@ def replaced_removed_before_the_merge() -> Iterator[None]:
 
 
 @contextmanager
+def replaced_left_in_place() -> Iterator[None]:
+    """What a merged segment replaces stays in the public folder for its time of grace."""
+    with (
+        mock.patch.object(recorder.compaction, "retire"),
+        mock.patch.object(recorder.recovery, "retire"),
+    ):
+        yield
+
+
+@contextmanager
 def streams_left_open() -> Iterator[None]:
     """A recorder that ends leaves the streams of failed tasks as they are, and closes its journal in order."""
     with mock.patch.object(recorder.recorder.Recorder, "_close_streams"):
@@ -105,5 +116,6 @@ MUTATIONS: tuple[Callable, ...] = (
     journal_dropped_before_the_segment,
     renamed_before_the_sync,
     replaced_removed_before_the_merge,
+    replaced_left_in_place,
 )
 """Each is a context in which the program is wrong."""

@@ -3,7 +3,8 @@
 The model is stricter than any file system that is in use. Everything since a file's last sync is pieces of 512 bytes,
 of which any subset may be there, in any order, others missing as zeros, torn, or holding what an older file had there;
 every change of a directory since its last sync is there or not, independently of all others and of the files. Syncing
-a file does not make its name durable. A rename happens or does not.
+a file does not make its name durable. A rename happens or does not; one into another folder happens in each of the two,
+or does not.
 """
 
 from collections import Counter
@@ -92,8 +93,12 @@ class Power:
                 self._directories[operation.path] = _Directory()
                 self._parent(operation).change(operation, None)
             case "rename":
-                parent = self._parent(operation)
-                parent.change(operation, parent.current[PurePosixPath(operation.path).name])
+                parent, target = self._parent(operation), self._directories[_folder(operation.target)]
+                file = parent.current[PurePosixPath(operation.path).name]
+                if target is not parent:  # stricter than any disk: the name may be in both folders, or in none
+                    parent.change(msgspec.structs.replace(operation, kind="remove"), None)
+                    operation = msgspec.structs.replace(operation, kind="create", path=operation.target)
+                target.change(operation, file)
             case "remove":
                 parent = self._parent(operation)
                 self._old_data.append(self._files[parent.current[PurePosixPath(operation.path).name]].durable)
@@ -141,7 +146,11 @@ class Power:
         return msgspec.structs.replace(operation, data=kept)
 
     def _parent(self, operation: Operation) -> _Directory:
-        return self._directories[str(PurePosixPath(operation.path).parent)]
+        return self._directories[_folder(operation.path)]
+
+
+def _folder(path: str) -> str:
+    return str(PurePosixPath(path).parent)
 
 
 def write_image(image: dict[str, bytes | None], root: Path) -> None:

@@ -39,10 +39,12 @@ async def test_every_event_is_there_once_after_merging(tmp_path):
     assert [each.action for each in merged] == ["merged", "merged"]
     assert sum(each.segments for each in merged) == small
     assert _all(store.root) == before
-    assert len(list_segments(store).superseded) == small
+    assert list_segments(store).superseded == ()
+    assert len(list(store.retired_dir.iterdir())) == small
     removed = compact(store, grace_s=0.0)
     assert [each.action for each in removed] == ["removed"] * small
     assert _all(store.root) == before
+    assert list(store.retired_dir.iterdir()) == []
     assert len(store.segment_paths()) == len(list(store.index_dir.iterdir())) == 2
     assert verify(store.root).findings == ()
 

@@ -3,20 +3,32 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
+import anyio
+import anyio.to_thread
 import msgspec
 import pytest
 
-from recorder.events import type_name
-from recorder.reader import read_envelopes
+from analytics import store as stores
+from recorder.compaction import compact
+from recorder.events import TrialFailed, type_name
+from recorder.reader import read_envelopes, read_snapshot
+from recorder.recorder import Recorder
+from recorder.recovery import recover
+from recorder.segments import list_segments
 from recorder.store import Store
 from recorder.synthetic.design import Design
 from recorder.synthetic.making import make_store
+from recorder.typed_rows import events_of_types
+from tests.crash.workload import InProcess
+from tests.recorder.stores import record_streams, started
 
 FROZEN = Path(__file__).resolve().parents[1] / "compat" / "store-1"
 
@@ -85,6 +97,27 @@ with pyarrow.parquet.ParquetFile(sys.argv[2]) as file:
 json.dump({"index": index.to_pydict(), "covers": covers, "keys": keys, "streams": streams}, sys.stdout)
 """
 
+AT_REST = """
+import json, sys
+import duckdb, polars, pyarrow.dataset
+root = sys.argv[1]
+def counted(rows):
+    rows = list(rows)
+    return len(rows), len(set(rows))
+found = {}
+query = f"select stream_id, sequence from read_parquet('{root}/events/**/*.parquet', union_by_name = true)"
+found["duckdb"] = counted(duckdb.sql(query).fetchall())
+events = polars.scan_parquet(root + "/events/**/*.parquet", missing_columns="insert", extra_columns="ignore",
+                             hive_partitioning=False)
+found["polars"] = counted(events.select("stream_id", "sequence").collect().rows())
+events = pyarrow.dataset.dataset(root + "/events", format="parquet", partitioning="hive")
+table = events.to_table(columns=["stream_id", "sequence"])
+found["pyarrow"] = counted(zip(table["stream_id"].to_pylist(), table["sequence"].to_pylist()))
+everywhere = f"select count(*) from read_parquet('{root}/**/*.parquet', union_by_name = true)"
+found["everywhere"] = duckdb.sql(everywhere).fetchall()[0]
+json.dump(found, sys.stdout)
+"""
+
 
 def _foreign(program, *arguments):
     """Run a program that cannot import this package; return what it printed as JSON."""
@@ -113,6 +146,53 @@ def test_polars_reads_the_segments(synthetic):
             ours = next(each for each in envelopes if type_name(type(each.event)) == name)
             assert (first["stream_id"], first["sequence"], first["others"]) == (ours.stream_id, ours.sequence, [])
             assert msgspec.convert({"type": name, **_without_nulls(first["event"])}, type(ours.event)) == ours.event
+
+
+async def _store_at_rest(root, history):
+    """A store that has been through something, and in which nobody writes."""
+    store, dead = Store.create(root), root.with_name("dead")
+    for run in range(2):
+        async with Recorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
+            await record_streams(recorder, 4, 8, prefix=f"run{run}-")
+            if history == "killed" and run == 1:
+                await recorder.stream("open", trial_id="t", attempt=2).append(started(1))
+                shutil.copytree(root, dead)
+        compact(store)
+    if history != "killed":
+        return store
+    with mock.patch("recorder.compaction.retire"):  # the death came when the merged segment had its name
+        compact(Store(dead))
+    assert list_segments(Store(dead)).superseded
+    recover(Store.create(dead))
+    return Store(dead)
+
+
+@pytest.mark.parametrize("history", ["resumed", "killed"])
+async def test_a_store_at_rest_is_exactly_once_for_any_engine(tmp_path, history):
+    """DuckDB by the pattern on the page, polars and pyarrow count each event once, after two runs or a kill."""
+    store = await _store_at_rest(tmp_path / "store", history)
+    events = len(read_envelopes(store.root))
+    found = await anyio.to_thread.run_sync(_foreign, AT_REST, store.root)
+    assert found == {**{name: [events, events] for name in ("duckdb", "polars", "pyarrow")}, "everywhere": [events]}
+    assert any(store.retired_dir.iterdir())
+
+
+async def test_a_listing_from_before_a_merge_still_reads(tmp_path):
+    """Our own readers hold paths: queries on a snapshot give every event once after its files were retired, or gone."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
+        await record_streams(recorder, 4, 8)
+    snapshot = read_snapshot(store.root)
+    count = "select count(*), count(distinct (stream_id, sequence)) from events"
+    with stores.connect(snapshot, only={"trials"}) as connection:
+        compact(store)
+        assert not any(path.exists() for path in snapshot.segments)
+        assert connection.execute(count).fetchall() == [(68, 68)]
+        with stores.connect(snapshot, only={"trials"}) as late:
+            assert late.execute(count).fetchall() == [(68, 68)]
+        assert len(list(events_of_types(snapshot, [TrialFailed]))) == 4
+        compact(store, grace_s=0.0)
+        assert connection.execute(count).fetchall() == [(68, 68)]
 
 
 def _without_nulls(value):
