@@ -83,11 +83,11 @@ define install
 endef
 
 $(VENV)/.ready: pyproject.toml constraints.txt
-	@echo 'setting up in $(VENV) (about a minute, 0.6 GB) ...' >&2
+	@echo 'setting up in $(VENV) (about a minute, 1.1 GB) ...' >&2
 	$(call install,.)
 	touch "$@"
 
 $(VENV)/.dev-ready: pyproject.toml constraints.txt
-	@echo 'setting up for tests in $(VENV) ...' >&2
+	@echo 'setting up for tests in $(VENV) (about two minutes, 1.5 GB) ...' >&2
 	$(call install,.[dev])
 	touch "$@" "$(VENV)/.ready"

@@ -1,7 +1,7 @@
 """Every ready-made entry with its real program: installed, run on two desk tasks, and held against the native agent.
 
-``make test-agents`` runs this; ``make test-agents AGENTS=codex,opencode`` only those. A scripted model stands behind
-all of them, so that every agent has the same mind and the numbers must agree.
+``make test-agents`` runs this; ``make test-agents AGENTS=codex,opencode`` only those; ``make test-all`` what is here.
+A scripted model stands behind all of them, so that every agent has the same mind and the numbers must agree.
 """
 
 import json
@@ -15,9 +15,11 @@ import pytest
 
 from analytics.store import connect
 from recorder.reader import read_snapshot
-from runners.external.entries import entry_paths, resolved
+from runners.external.entries import entry_paths, is_installed, load_entry, resolved
 from tests.agents.conftest import ASKED_FOR
+from tests.support.needs import needs
 
+pytestmark = pytest.mark.thorough
 LHAW_RECORD = str(Path(sys.executable).with_name("lhaw-record"))
 INSTALL_S, RUN_S = 1200, 1200
 QUESTIONS = {
@@ -47,9 +49,11 @@ program = "{name}"
 
 
 def _asked_for():
-    known = list(entry_paths())
-    wanted = os.environ.get(ASKED_FOR, "all")
-    return known if wanted == "all" else wanted.split(",")
+    wanted = os.environ.get(ASKED_FOR)
+    if wanted is None:
+        installed = [name for name in entry_paths() if is_installed(load_entry(name, Path()))]
+        return installed or [pytest.param("none", marks=needs("agents"))]
+    return list(entry_paths()) if wanted == "all" else wanted.split(",")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

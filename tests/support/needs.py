@@ -69,6 +69,7 @@ def _can_mount() -> bool:
 
 _ENGINE = 'apt-get install docker.io debootstrap && eval "$(tests/support/docker-engine start)"'
 NEEDS = {
+    "agents": Need("an installed agent", "make test-agents", lambda: False),
     "bubblewrap": Need("bubblewrap", "apt-get install bubblewrap", _has_bubblewrap),
     "chromium": Need("Chromium", "apt-get install chromium", lambda: browser_program() is not None),
     "docker": Need("a Docker Engine", _ENGINE, _has_docker),
