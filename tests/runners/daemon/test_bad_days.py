@@ -124,23 +124,23 @@ def test_the_commands_of_the_client(tmp_path, serving):
     assert "no daemon serves" in called("status", "--store", store).stderr
     assert called("status").returncode == 2
     process, _ = serving(store)
-    bad = lhaw_record("submit", experiment, "--store", store)
+    bad = called("submit", experiment, "--store", store)
     assert bad.returncode == 2, bad.stderr
     assert f"{experiment}: unknown key 'agents[0].strange'" in bad.stderr
     write_experiment(experiment, trials=6, concurrency=1)
-    assert lhaw_record("submit", experiment, "--store", store).returncode == 0
+    assert called("submit", experiment, "--store", store).returncode == 0
     assert lhaw_record("retune", "small", "1", "--store", store).returncode == 0
     assert called("pause", "nothing", "--store", store).returncode == 1
     for verb, state in (("pause", "paused"), ("resume", "finished")):
-        assert lhaw_record(verb, "small", "--store", store).returncode == 0
+        assert called(verb, "small", "--store", store).returncode == 0
 
         def is_so(wanted=state):
             told = msgspec.json.decode(called("status", "small", "--store", store, "--format", "json").stdout)
             return told["overview"]["state"] == wanted
 
         wait_until(is_so, f"it is {state}")
-    assert lhaw_record("requeue", "small", "--store", store).returncode == 1
-    (row,) = msgspec.json.decode(lhaw_record("status", "--store", store, "--format", "json").stdout)
+    assert called("requeue", "small", "--store", store).returncode == 1
+    (row,) = msgspec.json.decode(called("status", "--store", store, "--format", "json").stdout)
     assert (row["name"], row["state"], row["finished"]) == ("small", "finished", 12)
     assert stopped(process).returncode == 0
 
