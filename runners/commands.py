@@ -44,6 +44,11 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=int,
         help="with ray: processes on the cluster (default: one for each processor, at most --concurrency)",
     )
+    run.add_argument(
+        "--retry-refused",
+        action="store_true",
+        help="attempt trials again that a model refused (bad_request, context_window), which would else stay failed",
+    )
     run.add_argument("--format", choices=FORMATS, default="table", help="of the plan (default: %(default)s)")
     run.set_defaults(function=run_command)
     show = commands.add_parser(
@@ -96,6 +101,7 @@ def run_command(options: argparse.Namespace) -> int:
     from runners.plan_table import plan_columns, plan_rows
     from runners.progress import Progress
     from runners.run import check_runnable, prepare, run_experiment, stored_index
+    from runners.scheduler import is_refused
 
     executor = _executor(options.executor, options.workers)
     prepared = prepare(options.experiment)
@@ -108,7 +114,9 @@ def run_command(options: argparse.Namespace) -> int:
     index = stored_index(prepared, root)
     for note in plan_notes(prepared, index):
         say(note)
-    rows = plan_rows(prepared.experiment, prepared.plan, index)
+    refused = {trial_id for trial_id, failed in index.failed.items() if is_refused(failed)}
+    left_alone = () if options.retry_refused else refused
+    rows = plan_rows(prepared.experiment, prepared.plan, index, left_alone)
     out = sys.stdout if options.dry_run else sys.stderr
     print_rows([msgspec.to_builtins(row) for row in rows], plan_columns(rows), options.format, out)
     if options.dry_run:
@@ -117,7 +125,8 @@ def run_command(options: argparse.Namespace) -> int:
         say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     with Progress(sys.stderr) as progress:
-        summary = anyio.run(run_experiment, prepared, root, progress.reporter(), executor)
+        run = partial(run_experiment, retries_refused=options.retry_refused)
+        summary = anyio.run(run, prepared, root, progress.reporter(), executor)
     return _conclude(summary, options, root, prepared.experiment)
 
 
@@ -151,6 +160,7 @@ def _again(options: argparse.Namespace, place: str) -> str:
 
 def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, experiment: "Experiment") -> int:
     """Say how the run ended and how to go on."""
+    from runners.models.calls import REFUSED_KINDS
     from runners.spending import spending
 
     place = place_of(root)
@@ -175,9 +185,10 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, ex
         remedy = f"Remove it from {options.experiment}, then:\n  {again}"
         say(f"budget.max_cost_usd cannot be kept: {UNKNOWN_COST}. {remedy}")
         return 1
-    owed = [each for each in summary.failures if each.failure and each.failure.is_retry_owed]
-    if summary.left and summary.failures and not owed:
-        say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}")
+    failures = [each.failure for each in summary.failures if each.failure is not None]
+    if summary.left and failures and not any(failure.is_retry_owed for failure in failures):
+        retry = " --retry-refused" if any(failure.error_kind in REFUSED_KINDS for failure in failures) else ""
+        say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}{retry}")
         return 1
     if summary.left:
         say(f"{summary.left} trials are owed ({summary.blocked} wait for full trials). Try again with:\n  {again}")

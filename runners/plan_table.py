@@ -1,6 +1,6 @@
 """The shown plan: one row per agent and condition, with what is done, what would run and what that may cost."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -31,13 +31,13 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     expected_cost_usd: float | None
 
 
-def plan_rows(experiment: Experiment, plan: Plan, index: TrialIndex) -> list[PlanRow]:
-    """Return the rows, in the order of the file, and a last one with the totals."""
+def plan_rows(experiment: Experiment, plan: Plan, index: TrialIndex, given_up: Collection[str] = ()) -> list[PlanRow]:
+    """Return the rows, in the order of the file, and a last one with the totals; trials given up are not to be run."""
     groups: dict[tuple[str, str], list[PlannedTrial]] = {}
     for trial in plan.trials:
         groups.setdefault((trial.agent.name, trial.condition), []).append(trial)
     each = {agent.name: _expected_per_trial(agent, plan, index) for agent in experiment.agents}
-    rows = [_row(trials, index, each[agent]) for (agent, _), trials in groups.items()]
+    rows = [_row(trials, index, given_up, each[agent]) for (agent, _), trials in groups.items()]
     order = [agent.name for agent in experiment.agents]
     rows.sort(key=lambda row: order.index(row.agent))
     return [*rows, _total(rows)]
@@ -48,9 +48,11 @@ def plan_columns(rows: Sequence[PlanRow]) -> tuple[str, ...]:
     return (*_COLUMNS[:2], "program", *_COLUMNS[2:]) if any(row.program for row in rows) else _COLUMNS
 
 
-def _row(trials: Sequence[PlannedTrial], index: TrialIndex, each_usd: float | None) -> PlanRow:
+def _row(
+    trials: Sequence[PlannedTrial], index: TrialIndex, given_up: Collection[str], each_usd: float | None
+) -> PlanRow:
     finished = sum(trial.trial_id in index.finished for trial in trials)
-    to_run = len(trials) - finished
+    to_run = sum(trial.trial_id not in index.finished and trial.trial_id not in given_up for trial in trials)
     return PlanRow(
         agent=trials[0].agent.name,
         model=trials[0].agent.model,

@@ -151,12 +151,17 @@ class Control(msgspec.Struct, frozen=True):
 
 
 async def run_experiment(
-    prepared: Prepared, root: Path, reporter: Reporter, executor: Executor | None = None
+    prepared: Prepared,
+    root: Path,
+    reporter: Reporter,
+    executor: Executor | None = None,
+    *,
+    retries_refused: bool = False,
 ) -> RunSummary:
     """Run what a store does not have yet of an experiment; returns when nothing is left that may start.
 
     The first interrupt lets running trials end, the second stops them; they are owed again. Without an executor this
-    process does the work.
+    process does the work. What a model refused in an earlier run is attempted again only with ``retries_refused``.
 
     Raises:
         ExperimentError: A key is missing, or the sandbox is not to be had.
@@ -176,7 +181,8 @@ async def run_experiment(
         await interruptibly(scheduler.run, stop)
 
     try:
-        return await run_controlled(prepared, root, reporter, Control(drive), executor or LocalExecutor())
+        control = Control(drive, before=Before(gives_up_refused=not retries_refused))
+        return await run_controlled(prepared, root, reporter, control, executor or LocalExecutor())
     finally:
         await close_clients()
 

@@ -13,8 +13,9 @@ import anyio
 import msgspec
 
 from recorder.stream import Stream
-from recorder.trial_index import FinishedTrial, TrialIndex
+from recorder.trial_index import FailedTrial, FinishedTrial, TrialIndex
 from runners.experiment import Experiment
+from runners.models.calls import REFUSED_KINDS
 from runners.plan import Plan, PlannedTrial, Unit, budgets_of, settle_budget
 from runners.trial import TrialOutcome, failed_outcome
 
@@ -28,10 +29,14 @@ class RunsTrials(Protocol):
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What earlier runs of the same request did: failed attempts of trials that still count, and trials given up."""
+    """What earlier runs of the same request did: failed attempts of trials that still count, and trials given up.
+
+    ``gives_up_refused``: so are those that a model refused (:func:`is_refused`).
+    """
 
     attempts: Mapping[str, int] = msgspec.field(default_factory=dict)
     given_up: frozenset[str] = frozenset()
+    gives_up_refused: bool = False
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,4 +280,12 @@ def _is_retry_owed(outcome: TrialOutcome) -> bool:
 
 def _is_in(trial: PlannedTrial, before: Before, index: TrialIndex) -> bool:
     """Whether a trial was given up and nothing has changed that since."""
-    return trial.trial_id in before.given_up and trial.trial_id in index.failed
+    failed = index.failed.get(trial.trial_id)
+    if failed is None:
+        return False
+    return trial.trial_id in before.given_up or (before.gives_up_refused and is_refused(failed))
+
+
+def is_refused(failed: FailedTrial) -> bool:
+    """Return whether a model refused what a trial sends: whoever called it, another attempt would end the same way."""
+    return not failed.is_retry_owed and failed.error_kind in REFUSED_KINDS

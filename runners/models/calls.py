@@ -23,7 +23,10 @@ from runners.recording import Recording
 from runners.trial_clock import TrialClock
 
 Number = TypeVar("Number", int, float)
-FINAL_KINDS = frozenset({"authentication", "bad_request", "context_window"})  # a new attempt would end the same way
+REFUSED_KINDS = frozenset({"bad_request", "context_window"})
+"""The model refuses what the trial sends: every later attempt would pay for the same way to the same end."""
+FINAL_KINDS = REFUSED_KINDS | {"authentication"}
+"""Nothing that the run itself could change; another key may be there in the next one."""
 
 
 @runtime_checkable

@@ -1,6 +1,7 @@
 """Models behind real HTTP: the same results as in process, through every fault, and nothing scored that is missing."""
 
 import contextlib
+import json
 
 import pytest
 
@@ -20,9 +21,9 @@ def balanced(seed):
     return ScriptedModel("scripted/balanced", seed)
 
 
-def run(experiment, store, **options):
+def run(experiment, store, *words, **options):
     """Run the program in this process beside a server in a thread."""
-    return called("run", experiment, "--store", store, **options)
+    return called("run", experiment, "--store", store, *words, **options)
 
 
 @pytest.mark.slow
@@ -118,6 +119,46 @@ def test_a_server_that_stays_broken_leaves_missing_data_not_zeros(tmp_path):
         ("served", 2),
     ]
     verify(store)
+
+
+@pytest.mark.parametrize("kind", ["bad_request", "context_window"])
+def test_what_a_model_refuses_is_not_paid_again(tmp_path, kind):
+    """The next run sends nothing, plans nothing and names the way to try all the same; with --retry-refused it runs."""
+    store = tmp_path / "store"
+    served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
+    experiment = write_experiment(
+        tmp_path / "a.toml",
+        conditions=["full"],
+        agents=[served],
+        sandbox=PLAIN_PROCESS,
+        more="[retry]\nmax_attempts = 3",
+    )
+    requests = "select count(*) from stg_models_called"
+    with server_beside(balanced, [Fault(kind=kind, times=None)]) as server:
+        first = run(experiment, store, extra={"CHAT_URL": server.url})
+        again = run(experiment, store, extra={"CHAT_URL": server.url})
+    assert query(store, requests) == [(1,)]
+    for done in (first, again):
+        assert done.returncode == 1
+        assert f"failed at model ({kind}) in served, full, log-triage" in done.stderr
+        assert f"lhaw-record run {experiment} --store {store} --retry-refused" in done.stderr
+    with server_beside(balanced) as server:
+        planned = run(experiment, store, "--dry-run", "--format", "json", extra={"CHAT_URL": server.url})
+        done = run(experiment, store, "--retry-refused", extra={"CHAT_URL": server.url})
+    assert {row["to_run"] for row in json.loads(planned.stdout)} == {0}
+    assert done.returncode == 0, done.stderr
+    assert query(store, "select trial_state, attempts from trials") == [("valid", 2)]
+
+
+def test_a_new_key_is_tried_by_the_next_run(tmp_path):
+    """A key that was not known costs nothing: the same command attempts the trials again."""
+    store = tmp_path / "store"
+    served = {"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}
+    experiment = write_experiment(tmp_path / "a.toml", conditions=["full"], agents=[served], sandbox=PLAIN_PROCESS)
+    with server_beside(balanced, [Fault(kind="unauthorised")]) as server:
+        assert run(experiment, store, extra={"CHAT_URL": server.url}).returncode == 1
+        done = run(experiment, store, extra={"CHAT_URL": server.url})
+    assert (done.returncode, "--retry-refused" in done.stderr) == (0, False), done.stderr
 
 
 def test_a_server_that_never_answers_is_missing_data(tmp_path):

@@ -194,6 +194,38 @@ async def test_what_was_given_up_before_is_not_tried_again_until_it_is_asked_for
     assert {attempt for trial, attempt, _ in runner.attempts if trial.condition == "full"} == {2}
 
 
+@pytest.mark.parametrize(
+    ("boundary", "kind", "is_attempted"),
+    [
+        ("model", "context_window", False),
+        ("grader", "bad_request", False),  # the judge of a row's claims
+        ("user_simulator", "bad_request", False),
+        ("model", "authentication", True),
+        ("sandbox", "image_missing", True),
+    ],
+)
+async def test_what_a_model_refused_before_is_not_attempted_again(boundary, kind, is_attempted):
+    """Whoever called the model; what somebody may have mended since is attempted."""
+    described = experiment(conditions=("full",))
+    plan = make_plan(described, ListedBenchmark(), Prompts(described, Path(), ""), "exact:1").trials
+    failed = {
+        trial.trial_id: FailedTrial(
+            trial_id=trial.trial_id,
+            attempt=1,
+            failed_attempts=1,
+            boundary=boundary,
+            error_kind=kind,
+            message="refused",
+            is_retry_owed=False,
+        )
+        for trial in plan
+    }
+    index = msgspec.structs.replace(EMPTY, failed=failed, last_attempt=dict.fromkeys(failed, 1))
+    runner = PretendingRunner()
+    await run(described, runner, index, before=Before(gives_up_refused=True))
+    assert len(runner.attempts) == (len(plan) if is_attempted else 0)
+
+
 async def test_attempts_of_an_earlier_run_count():
     """A trial that failed twice before a restart is given up after one more failure of three."""
     described = experiment(conditions=("full",), retry=RetrySpec(max_attempts=3))
