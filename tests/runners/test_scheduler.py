@@ -4,6 +4,7 @@ from pathlib import Path
 
 import anyio
 import msgspec
+import pytest
 
 from recorder.events import OracleBudgetSet, TrialFailed
 from recorder.trial_index import FailedTrial
