@@ -94,7 +94,7 @@ async def test_what_forks_into_the_background_does_not_outlive_the_program(tmp_p
 
 async def test_a_program_that_only_forks_is_said_to_have_called_nobody(tmp_path):
     """A program must stay in the foreground: its child is ended with it before it has called its model."""
-    source = "if os.fork(): sys.exit(0)\nos.setsid()\ntime.sleep(2)\nask()\n"
+    source = "if os.fork(): sys.exit(0)\nos.setsid()\ntime.sleep(600)\nask()\n"
     found, message = await failed(tmp_path, scripted(tmp_path, source))
     assert found == ("sandbox", "program_no_call", True)
     assert "ended with exit code 0 and never got a reply" in message
