@@ -29,12 +29,12 @@ class Deliverables:
     """An exported work directory and the final answer; what is read here becomes an artifact of the grade.
 
     Args:
-        folder: The work directory on this host.
+        folder: The work directory on this host; None where the final answer is all that counts.
         final_answer: What the agent submitted.
         unreadable: What cannot be read within the limits of grading, and why: file name or ``FINAL_ANSWER`` -> reason.
     """
 
-    def __init__(self, folder: Path, final_answer: str, unreadable: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path | None, final_answer: str, unreadable: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.unreadable = dict(unreadable or {})
         self._final_answer = final_answer
@@ -96,6 +96,8 @@ class Deliverables:
 
     def _bytes(self, name: str) -> bytes:
         """Read a regular file that is not behind a link; a pipe or a device in its place is not opened for long."""
+        if self.folder is None:
+            raise Unmet(f"{name} is missing")
         try:
             descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except (OSError, ValueError):

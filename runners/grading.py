@@ -99,7 +99,7 @@ def read_apart(
                 left,
                 arguments,
                 returns=returns,
-                readable=(left.folder,),
+                readable=() if left.folder is None else (left.folder,),
                 modules=(read.__module__, type(left).__module__, *modules),
                 limits=limits,
             )

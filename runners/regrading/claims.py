@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from recorder.events import CheckpointScored
 from recorder.values import Checkpoint, Task
-from runners.benchmarks.mcp_atlas.claims import MATCHER, PASS_COVERAGE, ClaimScore, coverage_of, match_claims
+from runners.benchmarks.mcp_atlas.claims import MATCHER, PASS_COVERAGE, ClaimScore, coverage_of, match_left
 from runners.benchmarks.protocol import CheckpointResult
-from runners.grading import scored
+from runners.deliverables import Deliverables
+from runners.errors import GraderError
+from runners.grading import read_apart, scored
 from runners.judging.stored import StoredTrial
 from runners.regrading.protocol import NotGradable, ReadEvents, Regraded, differing
 
@@ -78,6 +80,10 @@ class StoredMatcher(StoredClaims):
     def regrade(self, trial: StoredTrial, task: Task, read: ReadEvents) -> Regraded:
         """Return the new results of a trial; see the protocol."""
         self.check(trial)
-        answer = trial.finished.final_answer or ""
-        scores = match_claims([checkpoint.label for checkpoint in task.checkpoints], answer, task.prompt)
+        left = Deliverables(None, trial.finished.final_answer or "")
+        claims = [checkpoint.label for checkpoint in task.checkpoints]
+        try:
+            scores, _ = read_apart(match_left, left, claims, task.prompt, returns=list[ClaimScore])
+        except GraderError as error:
+            raise NotGradable(str(error)) from error
         return self.regraded(trial, self.events(trial, task.checkpoints, scores), {})

@@ -6,7 +6,6 @@ missing: the trial cannot be graded again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -32,7 +31,7 @@ class StoredDelivery(Delivered):
     """
 
     def __init__(self, files: Mapping[str, bytes], final_answer: str, said: Sequence[str] | None) -> None:
-        super().__init__(Path("/"), final_answer)
+        super().__init__(None, final_answer)
         self._files = files
         self._said = said
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from runners.benchmarks.mcp_atlas.facts import Fact, facts_of, sentences_of, words_of
+from runners.deliverables import Deliverables, Unmet
 
 MATCHER = "mcp_atlas/matcher-1"
 PASS_COVERAGE = 0.75
@@ -41,6 +42,7 @@ class _Sentence(msgspec.Struct, frozen=True):
     text: str
     facts: tuple[Fact, ...]
     words: frozenset[str]
+    is_decrease: bool
 
 
 def coverage_of(scores: Sequence[float]) -> float:
@@ -66,11 +68,20 @@ def match_claims(claims: Sequence[str], answer: str, prompt: str) -> list[ClaimS
     return [_match(claim, sentences, prompt) for claim in claims]
 
 
+def match_left(left: Deliverables, claims: Sequence[str], prompt: str) -> list[ClaimScore]:
+    """Score every claim against what an agent left behind: what a child is called with."""
+    try:
+        answer = left.final_answer
+    except Unmet as unmet:
+        return [ClaimScore(0.0, str(unmet)) for _ in claims]
+    return match_claims(claims, answer, prompt)
+
+
 def _sentences(answer: str) -> list[_Sentence]:
     texts = sentences_of(answer)
     before = ["", *texts]
     return [
-        _Sentence(text, facts_of(text), words_of(text) | words_of(previous))
+        _Sentence(text, facts_of(text), words_of(text) | words_of(previous), _DECREASE.search(text) is not None)
         for text, previous in zip(texts, before, strict=False)
     ]
 
@@ -89,7 +100,9 @@ def _match(claim: str, sentences: list[_Sentence], prompt: str) -> ClaimScore:
 
 def _match_facts(wanted: list[Fact], words: frozenset[str], sentences: list[_Sentence]) -> ClaimScore:
     """Every fact in place and tied to the claim's words: 1. Some of that: 0.5."""
-    places = [[s for s in sentences if any(_is_same(fact, other, s.text) for other in s.facts)] for fact in wanted]
+    places = [
+        [s for s in sentences if any(_is_same(fact, other, s.is_decrease) for other in s.facts)] for fact in wanted
+    ]
     lacking = [fact.text.strip() for fact, found in zip(wanted, places, strict=True) if not found]
     if len(lacking) == len(wanted):
         return ClaimScore(0.0, f"not in the answer: {', '.join(lacking)}")
@@ -131,8 +144,14 @@ def _is_stated(fact: Fact, given: Fact) -> bool:
     return bool(set(fact.values) & set(given.values))
 
 
-def _is_same(wanted: Fact, found: Fact, sentence: str) -> bool:
-    """Return whether an answer's fact is the wanted one, within the tolerance of its kind."""
+def _is_same(wanted: Fact, found: Fact, is_decrease: bool) -> bool:
+    """Return whether an answer's fact is the wanted one, within the tolerance of its kind.
+
+    Args:
+        wanted: The claim's.
+        found: The answer's.
+        is_decrease: Whether its sentence speaks of a decrease, so that 5 may stand for -5.
+    """
     if wanted.kind in ("date", "year"):
         return bool(set(wanted.values) & set(found.values))
     if wanted.kind == "identifier":
@@ -140,7 +159,7 @@ def _is_same(wanted: Fact, found: Fact, sentence: str) -> bool:
     if found.kind not in ("number", "percentage", "year"):
         return False
     want, have = float(wanted.values[0]), float(found.values[0])
-    candidates = [have, -have] if _DECREASE.search(sentence) else [have]
+    candidates = [have, -have] if is_decrease else [have]
     if wanted.kind == "percentage":
         if found.kind != "percentage" and abs(have) <= 1:  # the same share written as a fraction
             candidates = [100 * value for value in candidates]

@@ -10,14 +10,16 @@ import msgspec
 from recorder.canonical import canonical_json
 from recorder.values import Task
 from runners.benchmarks.mcp_atlas.cells import RecordedCall
-from runners.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of, match_claims
+from runners.benchmarks.mcp_atlas.claims import PASS_COVERAGE, ClaimScore, coverage_of, match_left
 from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.benchmarks.mcp_atlas.server import RunningServer
 from runners.benchmarks.mcp_atlas.world import mount_pattern, translated
 from runners.benchmarks.protocol import Artifact, AskJudge, CheckpointResult, Grade, ToolResult
 from runners.conversation import ToolDefinition
+from runners.deliverables import Deliverables
 from runners.errors import GraderError
+from runners.grading import grade_apart
 
 MAX_RESULT_CHARACTERS = 1 << 20
 
@@ -93,21 +95,15 @@ class McpAtlasEnvironment:
         Raises:
             GraderError: A judge is wanted and there is none, or it gave no usable verdict.
         """
-        claims = [checkpoint.label for checkpoint in self._task.checkpoints]
         if self._judge is None or not final_answer.strip():
-            scores = match_claims(claims, final_answer, self._task.prompt)
-        elif ask_judge is None:
+            left = Deliverables(None, final_answer)
+            return await grade_apart(grade_claims, left, self._task, checkpoints=self._task.checkpoints)
+        if ask_judge is None:
             raise GraderError(
                 "the claim judge has no model to ask; set [grader.judge]", kind="no_judge", is_retry_owed=False
             )
-        else:
-            scores = await self._judge.score(claims, final_answer, ask_judge)
-        coverage = coverage_of([score.score for score in scores])
-        results = tuple(
-            CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=score.score, details=score.reason)
-            for checkpoint, score in zip(self._task.checkpoints, scores, strict=True)
-        )
-        return Grade(results=results, is_success=coverage >= PASS_COVERAGE, final_score=coverage, final_total=1.0)
+        claims = [checkpoint.label for checkpoint in self._task.checkpoints]
+        return _grade(self._task, await self._judge.score(claims, final_answer, ask_judge))
 
     def _take_reference(self, name: str, arguments: dict[str, Any]) -> str | None:
         """Return the recorded result of the same call; of several equal calls each is used once, the last one on."""
@@ -115,6 +111,20 @@ class McpAtlasEnvironment:
         if not results:
             return None
         return results.pop(0) if len(results) > 1 else results[0]
+
+
+def grade_claims(left: Deliverables, task: Task) -> Grade:
+    """Grade a final answer with the matcher: what a child is called with."""
+    return _grade(task, match_left(left, [checkpoint.label for checkpoint in task.checkpoints], task.prompt))
+
+
+def _grade(task: Task, scores: Sequence[ClaimScore]) -> Grade:
+    coverage = coverage_of([score.score for score in scores])
+    results = tuple(
+        CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=score.score, details=score.reason)
+        for checkpoint, score in zip(task.checkpoints, scores, strict=True)
+    )
+    return Grade(results=results, is_success=coverage >= PASS_COVERAGE, final_score=coverage, final_total=1.0)
 
 
 def _call_key(name: str, arguments: dict[str, Any]) -> bytes:

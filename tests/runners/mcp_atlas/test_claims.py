@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.benchmarks.mcp_atlas.claims import coverage_of, match_claims
+from runners.benchmarks.mcp_atlas.claims import ClaimScore, coverage_of, match_claims, match_left
 from runners.benchmarks.mcp_atlas.facts import facts_of
+from runners.confined import ConfinedLimits
+from runners.deliverables import Deliverables
+from runners.grading import read_apart
 
 
 def score(claim, answer, prompt=""):
@@ -118,3 +121,22 @@ def test_every_published_claim_is_fulfilled_by_itself(real_rows):
         assert coverage_of([found.score for found in full]) == 1.0, row.task_id
         echo = match_claims(row.claims, row.prompt, row.prompt)
         assert coverage_of([found.score for found in echo]) < 0.75, row.task_id
+
+
+def test_a_final_answer_without_end_is_no_answer():
+    """The patterns of names take quadratic time on one long word: a child with limits, and every claim fails."""
+    left = Deliverables(None, "x" * 200_000)
+    limits = ConfinedLimits(cpu_seconds=1)
+    scores, abuse = read_apart(
+        match_left, left, ["It is 5.", "It is red."], "", returns=list[ClaimScore], limits=limits
+    )
+    assert abuse == "the final answer could not be read within 1 s of processor time"
+    assert [(score.score, score.reason) for score in scores] == [(0.0, abuse)] * 2
+
+
+def test_a_long_line_of_numbers_is_an_answer():
+    """Thousands of numbers in one sentence are read in linear time: an honest table is no abuse."""
+    left = Deliverables(None, "1,1.1 " * 5_000 + "and 1,234.50")
+    limits = ConfinedLimits(cpu_seconds=5)
+    (score,), abuse = read_apart(match_left, left, ["1,234.50"], "", returns=list[ClaimScore], limits=limits)
+    assert (score.score, abuse) == (1.0, None)
