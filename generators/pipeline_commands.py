@@ -12,6 +12,7 @@ from generators.select_commands import add_quota_arguments
 from generators.sources import add_source_arguments, source_of
 from recorder.output import say
 from recorder.sharing.address import place_of, store_address
+from recorder.store import Store
 
 if TYPE_CHECKING:
     from generators.generation import Generation
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown")
 CONTROLS = "controls"
+FOLDER = "benchmark"
+"""Of a benchmark's files in its store's directory."""
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,7 +46,13 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     pipeline.add_argument("--task", action="append", default=[], metavar="ID", help="only this task (may be repeated)")
     add_making_arguments(pipeline)
     add_quota_arguments(pipeline)
-    pipeline.add_argument("--out", type=Path, metavar="FILE", help="the benchmark file (default: NAME.json)")
+    pipeline.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="the folder of the benchmark's files, NAME.json, its card and figures, or the path of the .json "
+        "(default: benchmark in the store's directory; of a shared store: NAME here)",
+    )
     pipeline.set_defaults(function=pipeline_command, format="table", competent=False)
 
 
@@ -58,6 +67,8 @@ def pipeline_command(options: argparse.Namespace) -> int:
     source = source_of(options)
     design, path = _design(options, source.benchmark)
     tasks = chosen_tasks(source.tasks(), options, source.benchmark)
+    if options.out is not None:  # a place that cannot be had is said before anything is paid for
+        _make_folder(_dataset_path(options, design.name).parent)
     try:
         selection = anyio.run(_run, options, design, path, tasks)
     except PhaseStopped as stopped:
@@ -124,8 +135,31 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
 def _write(selection: "Selection", options: argparse.Namespace, name: str) -> None:
     from generators.selection.publishing import write_card, write_dataset
 
-    out = options.out or Path(f"{name}.json")
+    out = _dataset_path(options, name)
+    _make_folder(out.parent)
     write_dataset(options.store, selection.event, out)
     card = out.with_suffix(".md")
     write_card(options.store, selection.event, card, out.name)
     say(f"{place_of(options.store)}: {len(selection.chosen)} variants in {out}, its card in {card}")
+
+
+def _dataset_path(options: argparse.Namespace, name: str) -> Path:
+    """Where the benchmark goes: its card and figures lie beside it, so a folder of its own unless a file is named."""
+    out: Path | None = options.out
+    if out is None:  # the directory of a shared store is a working copy, which nobody looks into
+        out = options.store / FOLDER if Store(options.store).address is None else Path(name)
+    return out if out.suffix == ".json" else out / f"{name}.json"
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder for the benchmark's files.
+
+    Raises:
+        GeneratorError: It cannot be made.
+    """
+    from generators.errors import GeneratorError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GeneratorError(f"cannot make {folder} ({error.strerror}); name another place with --out") from error

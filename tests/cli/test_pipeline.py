@@ -1,6 +1,7 @@
 """From tasks to a benchmark with the real program: what comes out, and that being killed changes nothing of it."""
 
 import json
+import shutil
 import signal
 
 import pytest
@@ -84,6 +85,33 @@ def test_the_same_command_again_does_nothing(whole, tmp_path):
     )
     assert after == before
     assert (tmp_path / "again.json").read_bytes() == (folder / "set.json").read_bytes()
+
+
+@pytest.mark.parametrize("out", [None, "a new folder/made"])
+def test_the_files_lie_in_the_store_or_in_a_named_folder(whole, tmp_path, monkeypatch, out):
+    """Nothing is dropped into the folder that the command is given in; the message names the file."""
+    store, here = tmp_path / "store", tmp_path / "here"
+    shutil.copytree(whole[0] / "store", store)
+    here.mkdir()
+    monkeypatch.chdir(here)
+    done = called("pipeline", "desk", *SMALL, "--store", store, *(("--out", out) if out else ()))
+    assert done.returncode == 0, done.stderr
+    folder = here / out if out else store / "benchmark"
+    endings = {path.name.removeprefix("desk-benchmark") for path in folder.iterdir()}
+    assert endings == {".json", ".md", "-distribution.png", "-distribution.svg"}
+    assert [path.name for path in here.iterdir()] == (["a new folder"] if out else [])
+    assert f"variants in {out or folder}/desk-benchmark.json, its card in" in done.stderr
+    assert (folder / "desk-benchmark.json").read_bytes() == (whole[0] / "set.json").read_bytes()
+    verify(store)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(tmp_path):
+    """Whoever names a place for the files hears at once that there is none, not after hours of trials."""
+    (tmp_path / "file").touch()
+    done = called("pipeline", "desk", *SMALL, "--store", tmp_path / "store", "--out", tmp_path / "file" / "made")
+    assert done.returncode == 1
+    assert f"cannot make {tmp_path}/file/made (Not a directory); name another place with --out" in done.stderr
+    assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.slow
