@@ -18,6 +18,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from recorder.blobs import store_blob
 from recorder.errors import RecordingFailed, StoreError
 from recorder.events import Envelope
 from recorder.identifiers import is_name
@@ -142,6 +143,17 @@ class Recorder:
         """Begin the stream of a trial's attempt."""
         stream_id = self.store.attempt_stream(trial_id, number, self.writer_id)
         return self.stream(stream_id, trial_id=trial_id, attempt=number)
+
+    def keep(self, content: bytes) -> tuple[str, int]:
+        """Write an artifact without secrets; return the SHA-256 and the number of what was written. Blocking.
+
+        What is replaced is replaced before it is hashed: an artifact's address is that of the stored bytes.
+
+        Raises:
+            RecordingFailed: The bytes cannot be written.
+        """
+        cleaned = self._redactor.clean_bytes(content)
+        return store_blob(self.store, cleaned), len(cleaned)
 
     def submit(self, records: Sequence[bytes]) -> asyncio.Future[int]:
         """Hand records to the commit thread, for one commit; return what is done when they are durable, or cannot be.

@@ -1,21 +1,25 @@
-"""Secrets are replaced before an event is encoded: known values, and shapes that are always secret."""
+"""Secrets are replaced before anything is stored: known values in every spelling, and shapes that are always secret."""
 
+import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
+from urllib.parse import quote, quote_plus
 
 import msgspec
 
 from recorder.events import Event
+from recorder.secret_patterns import SHAPES, is_likely
 
 EventT = TypeVar("EventT", bound=Event)
 
 MARK = "[redacted]"
-_SECRET_NAME = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|PRIVATE_?KEY)", re.IGNORECASE)
-_SHAPES = r"\b[Bb]earer\s+[A-Za-z0-9._~+/=-]{16,}|\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{35}"
-_SHAPE_MARKS = ("earer ", "sk-", "AIza")  # every shape contains one of these
+_SECRET_NAME = re.compile(
+    r"(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|PRIVATE_?KEY|ACCESS_?KEY|AUTH)", re.IGNORECASE
+)
 _SHORTEST = 8
+_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+=.-]{20,}")  # a word that nobody would write
 
 
 def secrets_of(environment: Mapping[str, str]) -> frozenset[str]:
@@ -25,28 +29,68 @@ def secrets_of(environment: Mapping[str, str]) -> frozenset[str]:
     )
 
 
+def given_secrets(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the values of an environment that somebody wrote for a program, where they are secret or look random."""
+    random = frozenset(value for value in environment.values() if _RANDOM.fullmatch(value))
+    return secrets_of({name: value for name, value in environment.items() if "{" not in value}) | random
+
+
 class Redactor:
-    """Replaces secrets in events.
+    """Replaces secrets in events, in texts and in the bytes of artifacts.
 
     Args:
-        secrets: Values that must never be stored; they are found in plain text and inside JSON text.
+        secrets: Values that must never be stored; they are found as they are, inside JSON text and URLs, and in base64.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-        literal = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
-        pattern = f"{literal}|{_SHAPES}" if literal else _SHAPES
-        self._text = re.compile(pattern)
-        marked = {form for form in forms if any(mark in form for mark in _SHAPE_MARKS)}  # found by their marks
-        self._needles = tuple(needle.encode() for needle in (*_SHAPE_MARKS, *sorted(forms - marked)))
+        forms = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
+        self._needles = tuple(form.encode() for form in forms)
+        self._known = re.compile(b"|".join(map(re.escape, self._needles))) if forms else None
+        self._text = re.compile("|".join((*map(re.escape, forms), *SHAPES.values())))
 
     def hits(self, payload: bytes) -> bool:
-        """Return whether an encoded event may hold a secret; substring searches only, cheap for every record."""
-        return any(map(payload.__contains__, self._needles))  # a generator would take a fifth of an append
+        """Return whether encoded text may hold a secret; cheap for every record."""
+        return is_likely(payload) or any(map(payload.__contains__, self._needles))
 
     def clean(self, event: EventT) -> EventT:
         """Return the event with every secret replaced."""
-        return map_text(event, lambda text: self._text.sub(MARK, text))
+        return map_text(event, self.clean_text)
+
+    def clean_text(self, text: str) -> str:
+        """Return a text with every secret replaced."""
+        return self._text.sub(MARK, text)
+
+    def clean_bytes(self, content: bytes) -> bytes:
+        """Return an artifact with every secret replaced: text as text; in other bytes the known values only.
+
+        A known value in a binary file is overwritten by as many bytes, so that the places in the file stay right.
+        """
+        if not self.hits(content):
+            return content
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return self._known.sub(lambda found: b"*" * len(found[0]), content) if self._known else content
+        return self.clean_text(text).encode()
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The spellings of a value: as it is, in JSON, in a URL, and in base64 wherever it begins there."""
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    if len(secret) < _SHORTEST:
+        return
+    raw = secret.encode()
+    for before in range(3):
+        # Of the first and last groups only what does not depend on the bytes beside the value.
+        encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
+        start = -(-before * 8 // 6)
+        core = encoded[start : (before + len(raw)) * 8 // 6]
+        yield core
+        yield core.translate(str.maketrans("+/", "-_"))
 
 
 def map_text(event: EventT, function: Callable[[str], str]) -> EventT:

@@ -7,7 +7,6 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from recorder.blobs import store_blob
 from recorder.canonical import canonical_json
 from recorder.errors import RecorderError
 from recorder.events import ArtifactStored, TrialFinished, TrialStarted
@@ -249,12 +248,12 @@ class Attempt:
             raise GraderError(f"the grader crashed: {type(error).__name__}: {error}", kind="crash") from error
 
     async def _store(self, artifact: Artifact) -> None:
-        sha256 = await anyio.to_thread.run_sync(store_blob, self._runner.recorder.store, artifact.content)
+        sha256, size_bytes = await anyio.to_thread.run_sync(self._runner.recorder.keep, artifact.content)
         await self._stream.append(
             ArtifactStored(
                 sha256=sha256,
                 media_type=artifact.media_type,
-                size_bytes=len(artifact.content),
+                size_bytes=size_bytes,
                 role=artifact.role,
                 name=artifact.name,
             )

@@ -1,5 +1,6 @@
 """What an experiment is: the tables of its file as structs, with every default."""
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -7,6 +8,9 @@ import msgspec
 from recorder.canonical import canonical_json
 from runners.external.program import ProgramSpec
 from runners.models.prices import Price
+
+NOT_RECORDED = "[not recorded]"
+_PLACEHOLDERS = re.compile(r"(?:\{[a-z0-9_]+\}|[/:.])*")
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,5 +171,24 @@ class Experiment(_Table, frozen=True):
         return self.seeds[trial_index] if self.seeds else trial_index
 
     def config_json(self) -> str:
-        """Return the normalised file as canonical JSON, defaults included; it holds names of keys, never keys."""
-        return canonical_json(self).decode()
+        """Return the normalised file as canonical JSON, defaults included.
+
+        It holds names of keys, never keys, and of a program's environment the names and what is only a placeholder.
+        """
+        return canonical_json(_without_environments(msgspec.to_builtins(self))).decode()
+
+
+def _without_environments(value: Any) -> Any:
+    """A file's content, with the values of every environment left out that somebody configured."""
+    if isinstance(value, dict):
+        return {
+            name: {each: _recorded(text) for each, text in item.items()}
+            if name == "environment" and isinstance(item, dict)
+            else _without_environments(item)
+            for name, item in value.items()
+        }
+    return [_without_environments(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _recorded(text: Any) -> Any:
+    return text if isinstance(text, str) and _PLACEHOLDERS.fullmatch(text) else NOT_RECORDED

@@ -4,11 +4,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from recorder.canonical import digest
+from recorder.redaction import given_secrets
 from recorder.resources import data_path
 from runners.benchmarks.protocol import AskJudge, Benchmark
 from runners.conversation import Message
 from runners.errors import BoundaryError, ExperimentError, GraderError, ModelBoundaryError, UserSimulatorError
 from runners.experiment import AgentSpec, Experiment, ModelSpec
+from runners.external.program import ProgramSpec
 from runners.models.calls import ModelCaller
 from runners.models.protocol import Model
 from runners.models.retry import RetryPolicy
@@ -173,9 +175,11 @@ def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
 
 
 def keys_of(experiment: Experiment) -> frozenset[str]:
-    """Return the keys that the file names by their variables, so that they are never recorded."""
+    """Return the keys that the file names by their variables, and what its programs are given, to be never recorded."""
     named = [spec.api_key_env for _, spec in _specs(experiment) if spec.api_key_env]
-    return frozenset(value for name in named if (value := os.environ.get(name)))
+    programs = [agent.program for agent in experiment.agents if isinstance(agent.program, ProgramSpec)]
+    given = [given_secrets({**each.environment, **each.asking.environment}) for each in programs]
+    return frozenset(value for name in named if (value := os.environ.get(name))).union(*given)
 
 
 def check_scripted_names(experiment: Experiment) -> None:

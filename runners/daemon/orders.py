@@ -21,7 +21,7 @@ from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import MOST_AT_A_TIME, Detail, Requeued, Submission
 from runners.daemon.queue import Entry
 from runners.errors import ExperimentError
-from runners.experiment import Experiment
+from runners.experiment import NOT_RECORDED, Experiment
 from runners.experiment_file import read_experiment
 from runners.run import check_runnable, prepare_experiment
 from runners.services import keys_of, missing_keys
@@ -183,6 +183,13 @@ def _check_secrets(event: ExperimentSubmitted, experiment: Experiment) -> None:
     Raises:
         DaemonRefusal: It holds one.
     """
+    if NOT_RECORDED in event.config_json:
+        raise DaemonRefusal(
+            f"{event.path} gives a program an environment, and its values are never recorded; the daemon runs what is "
+            "recorded, so put the program into an entry file, and name that file as the agent's 'program'",
+            kind="secret",
+            status=422,
+        )
     if Redactor(secrets_of(os.environ) | keys_of(experiment)).clean(event) != event:
         raise DaemonRefusal(
             f"{event.path} holds the value of a secret; name the variable that holds it with api_key_env instead",

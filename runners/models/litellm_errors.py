@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recorder.redaction import MARK, secrets_of
+from recorder.redaction import MARK, Redactor, secrets_of
 from runners.models.in_band import RETRYABLE, kind_of_status
 from runners.models.litellm_library import litellm_library
 from runners.models.protocol import ModelError
@@ -153,6 +153,7 @@ def _clean(text: str, secrets: set[str]) -> str:
     """Return the first useful words of an error message, on one line, without secrets."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MARK) if secret else text
+    text = Redactor().clean_text(text)
     text = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     text = _PREFIX.sub("", text)
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"

@@ -1,0 +1,97 @@
+"""What credentials look like: shapes that are always secret, whatever their value.
+
+Prefixes, alphabets and lengths are those that the issuers use, as gitleaks collects them (github.com/gitleaks/gitleaks,
+config/gitleaks.toml at b58d3f10, MIT). Rules without a fixed beginning, such as 32 hexadecimal digits near "key", are
+left out: they hit digests and ids, of which every record is full. ``is_likely`` finds what may hold one at a tenth of
+the cost, and is kept in step by a test.
+"""
+
+import re
+
+# A separator in the middle of a long word, after the end of a known prefix.
+_ENDINGS = (
+    "gh[pousr]_", "pat_", "hf_", "gsk_", "npm_", "_v1_", "api_", "org_", "ntn_", "figd_", "shp(?:at|ca|pa|ss)_",
+    "gl[cs][ab]?_", "r8_", "fw_", "sbp_", "sec_", "ems_", "live_", "test_", "prod_", "tkn_", "oauth_", "_pw_",
+    "sk-", "xox[abepors]-", "xapp-", "SPX-", "gl[a-z]{2,5}-", "pypi-", "MAK-", "RAK-", "RKU-", "pplx-", "xai-", "tvly-",
+    "api-", "pul-", "hv[sb]\\.", "SG\\.", "ya29\\.", "v1\\.", "dt0c01\\.", "dp\\.[a-z]{2,5}\\.", "sntry[us]_", "key-",
+)  # fmt: skip
+_CAPITALS = rb"[ABELT](?:KIA|SIA|BIA|CCA|Iza|KCp|GE-S|ccountKey=|TAI|AAA|E KEY|asic )"  # rare in prose, so found fast
+_OTHERS = (b"eyJ", b"earer ", b"dapi", b"://")
+
+
+def _behind(ending: str) -> str:
+    """Lookbehinds of one width each for an ending, since Python's have to be so."""
+    forms = {ending}
+    for optional, choices in (
+        ("(?:at|ca|pa|ss)", ("at", "ca", "pa", "ss")),
+        ("[cs][ab]?", ("c", "sa")),
+        ("{2,5}", ("{2}", "{3}", "{4}", "{5}")),
+    ):
+        forms = {form.replace(optional, choice) for form in forms for choice in choices}
+    return "|".join(f"(?<={form})" for form in sorted(forms))
+
+
+_separated = re.compile(rf"[_.\-](?=[A-Za-z0-9_\-]{{14}})(?:{'|'.join(map(_behind, _ENDINGS))})".encode()).search
+_capitals = re.compile(_CAPITALS).search
+
+
+def is_likely(payload: bytes) -> bool:
+    """Return whether an encoded record may hold a credential."""
+    return (
+        _separated(payload) is not None
+        or _capitals(payload) is not None
+        or any(map(payload.__contains__, _OTHERS))  # a generator would take a fifth of an append
+    )
+
+
+_START = r"(?<![A-Za-z0-9])"  # a prefix begins a word: 'task-…' is no 'sk-…'
+SHAPES: dict[str, str] = {
+    "bearer token": r"\b[Bb]earer\s+[A-Za-z0-9._~+/=-]{16,}",
+    "basic authorization": r"(?<=[Aa]uthorization: )Basic\s+[A-Za-z0-9+/]{8,}={0,2}",
+    "password in a URL": r"(?<=://)[^\s/:@\"'<>\\{}$*]{0,200}:[^\s/@\"'<>\\{}$*]{3,}(?=@)",
+    "private key": r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]{20,}?"
+    r"(?:-----END[ A-Z0-9]{0,40}-----|\Z)",
+    "JSON web token": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{5,})?",
+    "OpenAI, Anthropic, OpenRouter, DeepSeek": r"\bsk-[A-Za-z0-9_-]{20,}",
+    "Google": r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[\w-]{28}|\bya29\.[\w-]{20,}",
+    "AWS": rf"{_START}(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}(?![A-Za-z0-9])",
+    "Azure storage": r"(?<=AccountKey=)[A-Za-z0-9+/]{80,}={0,2}",
+    "Alibaba": rf"{_START}LTAI[A-Za-z0-9]{{17,26}}(?![A-Za-z0-9])",
+    "GitHub": rf"{_START}gh[pousr]_[0-9A-Za-z]{{36,}}|{_START}github_pat_\w{{60,}}",
+    "GitLab": rf"{_START}gl(?:pat|dt|rt|ptt|cbt|ft|imt|soat|agent|ffct)-[0-9A-Za-z_-]{{20,}}",
+    "Hugging Face": rf"{_START}hf_[A-Za-z0-9]{{30,}}|{_START}api_org_[A-Za-z]{{34}}",
+    "Groq": rf"{_START}gsk_[A-Za-z0-9]{{40,}}",
+    "Perplexity, xAI, Tavily, NVIDIA": rf"{_START}(?:pplx|xai|tvly|nvapi)-[A-Za-z0-9_-]{{24,}}",
+    "Replicate, Fireworks": rf"{_START}(?:r8|fw)_[A-Za-z0-9]{{22,}}",
+    "Slack": rf"{_START}xox[abeporsc]-[0-9A-Za-z-]{{16,}}|{_START}xapp-\d-[A-Z0-9-]{{10,}}-[a-z0-9]{{16,}}",
+    "Slack or Discord webhook": r"(?<=://)(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks)"
+    r"/[A-Za-z0-9+/_-]{30,}",
+    "Stripe": rf"{_START}(?:sk|rk|pk)_(?:test|live|prod)_[A-Za-z0-9]{{10,}}|{_START}whsec_[A-Za-z0-9]{{24,}}",
+    "Square": rf"{_START}EAAA[\w-]{{50,60}}(?![\w-])",
+    "SendGrid": rf"{_START}SG\.[\w-]{{16,32}}\.[\w-]{{16,64}}",
+    "Mailgun": rf"{_START}key-[0-9a-f]{{32}}(?![0-9a-f])",
+    "npm": rf"{_START}npm_[A-Za-z0-9]{{36}}",
+    "PyPI": r"pypi-AgE[\w-]{50,}",
+    "RubyGems": rf"{_START}rubygems_[a-f0-9]{{48}}",
+    "Docker": rf"{_START}dckr_pat_[\w-]{{20,}}",
+    "DigitalOcean": rf"{_START}do[opr]_v1_[a-f0-9]{{64}}",
+    "Heroku": r"\bHRKU-AA[\w-]{40,}",
+    "Linear": rf"{_START}lin_api_[A-Za-z0-9]{{40}}",
+    "Notion": rf"{_START}ntn_[A-Za-z0-9]{{40,}}",
+    "Figma": rf"{_START}figd_[\w-]{{40}}",
+    "Postman": rf"{_START}PMAK-[a-f0-9]{{24}}-[a-f0-9]{{34}}",
+    "Databricks": rf"{_START}dapi[a-f0-9]{{32}}(?:-\d)?(?![a-f0-9])",
+    "Dynatrace": rf"{_START}dt0c01\.[A-Z0-9]{{24}}\.[A-Z0-9]{{64}}",
+    "Doppler": rf"{_START}dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9]{{40,44}}",
+    "Shopify": rf"{_START}shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{32}}",
+    "PlanetScale": rf"{_START}pscale_(?:tkn|oauth|pw)_[\w=.-]{{32,64}}",
+    "Pulumi": rf"{_START}pul-[a-f0-9]{{40}}",
+    "Grafana": rf"{_START}glc_[A-Za-z0-9+/]{{32,}}={{0,2}}|{_START}glsa_[A-Za-z0-9]{{32}}_[A-Fa-f0-9]{{8}}",
+    "New Relic": rf"{_START}NRAK-[A-Z0-9]{{27}}",
+    "Sentry": rf"{_START}sntry[us]_[A-Za-z0-9_+/=]{{40,}}",
+    "HashiCorp": rf"{_START}hv[sb]\.[\w-]{{24,}}|{_START}[A-Za-z0-9]{{14}}\.atlasv1\.[\w=-]{{60,70}}",
+    "Supabase": rf"{_START}sbp_[a-f0-9]{{40}}",
+    "Artifactory": rf"{_START}AKCp[A-Za-z0-9]{{69}}",
+    "age": r"AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}",
+}
+"""The shape of each kind of credential; those of one issuer stand together."""

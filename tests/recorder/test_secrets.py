@@ -1,0 +1,195 @@
+"""Secrets: whatever their kind, none of them is in any file of a store, nor in what is made from it."""
+
+import base64
+import io
+import json
+import re
+import string
+import zlib
+from pathlib import Path
+from random import Random
+from urllib.parse import quote
+
+import pyarrow.parquet as pq
+import pytest
+
+from lhaw_record import main
+from recorder.blobs import load_blob
+from recorder.events import ActionFinished, ArtifactStored
+from recorder.recorder import Recorder
+from recorder.redaction import MARK, Redactor, given_secrets
+from recorder.secret_patterns import SHAPES, is_likely
+from recorder.store import Store
+from tests.crash.workload import InProcess
+from tests.recorder.stores import failed
+
+ROOT = Path(__file__).parents[2]
+_random = Random(14)
+
+
+def drawn(count, alphabet=string.ascii_letters + string.digits):
+    """A random word."""
+    return "".join(_random.choices(alphabet, k=count))
+
+
+HEX, UPPER = "0123456789abcdef", string.ascii_uppercase + string.digits
+JWT = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in
+               ({"alg": "HS256", "typ": "JWT"}, {"sub": "1234567890", "name": "John"}))  # fmt: skip
+# As the issuers print them in their documents; each is made up.
+PLANTED = {
+    "openai": f"sk-proj-{drawn(48)}",
+    "anthropic": f"sk-ant-api03-{drawn(93)}AA",
+    "openrouter": f"sk-or-v1-{drawn(64, HEX)}",
+    "google": f"AIza{drawn(35)}",
+    "google oauth": f"GOCSPX-{drawn(28)}",
+    "aws": f"AKIA{drawn(16, string.ascii_uppercase + '234567')}",
+    "github": f"ghp_{drawn(36)}",
+    "github app": f"ghs_{drawn(36)}",
+    "github fine": f"github_pat_{drawn(22)}_{drawn(59)}",
+    "gitlab": f"glpat-{drawn(20)}",
+    "hugging face": f"hf_{drawn(34)}",
+    "groq": f"gsk_{drawn(52)}",
+    "perplexity": f"pplx-{drawn(48)}",
+    "replicate": f"r8_{drawn(37)}",
+    "slack bot": f"xoxb-{drawn(12, string.digits)}-{drawn(12, string.digits)}-{drawn(24)}",
+    "slack webhook": f"https://hooks.slack.com/services/T{drawn(8, UPPER)}/B{drawn(8, UPPER)}/{drawn(24)}",
+    "stripe": f"sk_live_{drawn(24)}",
+    "stripe test": f"rk_test_{drawn(24)}",
+    "sendgrid": f"SG.{drawn(22)}.{drawn(43)}",
+    "npm": f"npm_{drawn(36)}",
+    "pypi": f"pypi-AgEIcHlwaS5vcmc{drawn(70)}",
+    "docker": f"dckr_pat_{drawn(27)}",
+    "digitalocean": f"dop_v1_{drawn(64, HEX)}",
+    "databricks": f"dapi{drawn(32, HEX)}",
+    "shopify": f"shpat_{drawn(32, HEX)}",
+    "grafana": f"glsa_{drawn(32)}_{drawn(8, HEX)}",
+    "new relic": f"NRAK-{drawn(27, UPPER)}",
+    "vault": f"hvs.{drawn(90)}",
+    "notion": f"ntn_{drawn(46)}",
+    "linear": f"lin_api_{drawn(40)}",
+    "azure": f"AccountKey={drawn(86)}==",
+    "jwt": f"{JWT}.{drawn(43)}",
+    "bearer": f"Bearer {drawn(40)}",
+    "basic": f"Authorization: Basic {base64.b64encode(drawn(20).encode()).decode()}",
+    "private key": f"-----BEGIN RSA PRIVATE KEY-----\n{drawn(64)}\n{drawn(64)}\n-----END RSA PRIVATE KEY-----",
+}
+PASSWORD = "corr3ct-h0rse"
+URLS = [f"postgres://admin:{PASSWORD}@db.internal:5432/x", f"https://bob:{PASSWORD}@example.com/a.git"]
+CONFIGURED = 'plain "words" & sl/ashes+é'
+SPELLINGS = {
+    "as it is": CONFIGURED,
+    "json": json.dumps(CONFIGURED)[1:-1],
+    "url": quote(CONFIGURED, safe=""),
+    **{
+        f"base64 at {place}": base64.b64encode(b"abc"[:place] + CONFIGURED.encode() + b"xyz").decode()
+        for place in range(3)
+    },
+    "urlsafe base64": base64.urlsafe_b64encode(CONFIGURED.encode()).decode(),
+}
+
+
+def secret_part(text):
+    """What must not be found: the longest random word of a planted secret."""
+    return max(re.findall(r"[A-Za-z0-9]{8,}", text), key=len)
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("around", ["{}", "KEY={}\n", '{{"key": "{}"}}', "export A='{}'; ls", "a {} b"])
+def test_each_kind_is_found_by_both_searches(kind, around):
+    """The quick search never says no where the thorough one replaces something, whatever stands around it."""
+    text = around.format(PLANTED[kind])
+    assert is_likely(text.encode())
+    assert secret_part(PLANTED[kind]) not in Redactor().clean_text(text)
+
+
+@pytest.mark.parametrize("text", URLS)
+def test_a_password_in_an_address_is_replaced_and_the_address_stays(text):
+    """Where a service is may be known, and who asks for it may not."""
+    assert is_likely(text.encode())
+    cleaned = Redactor().clean_text(text)
+    assert PASSWORD not in cleaned
+    assert cleaned.startswith(text.partition("//")[0])
+    assert cleaned.endswith(text.partition("@")[2])
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_configured_value_is_found_in_every_spelling(spelling):
+    """As it is, inside JSON and URLs, and in base64 at whichever byte it begins."""
+    redactor = Redactor([CONFIGURED])
+    text = SPELLINGS[spelling]
+    assert redactor.hits(text.encode())
+    assert len(redactor.clean_text(text).replace(MARK, "")) < 12
+
+
+def test_an_environment_tells_its_secrets():
+    """By their names or by their looks; placeholders and words stay."""
+    given = {"MODE": "production", "URL": "{base_url}/v1", "X": "A1b2C3d4E5f6G7h8I9j0", "DB_PASSWORD": "correct horse"}
+    assert given_secrets(given) == {"A1b2C3d4E5f6G7h8I9j0", "correct horse"}
+
+
+def everything(root):
+    """Every byte of a store: files as they are, and segments unpacked."""
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            yield path.read_bytes()
+            if path.suffix == ".parquet":
+                yield json.dumps(pq.ParquetFile(path).read().to_pylist(), default=str, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("is_sealed", [False, True], ids=["journal", "segment"])
+async def test_no_file_of_a_store_holds_a_secret(tmp_path, is_sealed):
+    """Journals, segments, artifacts and exports, after every kind of secret went through an event and an artifact."""
+    redactor = Redactor([CONFIGURED])
+    planted = [*PLANTED.values(), *URLS, CONFIGURED]
+    store = Store.create(tmp_path / "store")
+    image = b"\x89PNG\xff\x00" + zlib.compress(b"x") + CONFIGURED.encode() + b"\xff"
+    async with Recorder(store, "one", redactor=redactor, start_sealing=InProcess) as recorder:
+        stream = recorder.stream("s", trial_id="t", attempt=1)
+        for index, secret in enumerate(planted):
+            found = {"action_index": index, "is_error": False, "duration_ms": 1.0}
+            await stream.append(ActionFinished(result=f"out: {secret}\n", **found))
+            sha256, size = recorder.keep(f"key = '{secret}'\n".encode())
+            artifact = ArtifactStored(sha256=sha256, media_type="text/plain", size_bytes=size, role="patch", name="a")
+            await stream.append(artifact)
+            assert len(load_blob(store, sha256)) == size
+        sha256, size = recorder.keep(image)
+        assert (len(load_blob(store, sha256)), size) == (len(image), len(image))
+        await stream.append(failed())
+        if not is_sealed:
+            found = b"".join(everything(store.root))
+    if is_sealed:
+        assert main(["log", "export", str(store.root), "-o", str(store.root / "out.jsonl")]) == 0
+        assert main(["log", "verify", str(store.root)]) == 0
+        found = b"".join(everything(store.root))
+    assert found.count(MARK.encode()) >= len(planted)
+    unpacked = found + b"".join(base64.b64decode(each) for each in re.findall(rb'"base64":"([A-Za-z0-9+/=]+)"', found))
+    left = [
+        secret for secret in (*map(secret_part, PLANTED.values()), PASSWORD, CONFIGURED) if secret.encode() in unpacked
+    ]
+    assert left == []
+
+
+def test_ordinary_text_stays():
+    """Not one place of this project's code and documents is taken for a secret, nor a digest, an id or a template."""
+    redactor = Redactor()
+    folders = ("recorder", "runners", "analytics", "generators", "docs", "sql", "data")
+    texts = {
+        path: path.read_text(encoding="utf-8")
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".md", ".sql", ".toml"}
+    }
+    assert len(texts) > 500
+    assert {path: text for path, text in texts.items() if redactor.clean_text(text) != text} == {}
+    for text in (
+        drawn(64, HEX), f"{drawn(32, HEX)}-1", "task-of-somebody-with-a-long-name", "http://127.0.0.1:8000/t/key/v1",
+        "git@github.com:a/b.git", "https://$USER:$PASSWORD@host", "https://{user}:{password}@host",
+        "my_hf_model_name_v2", "test_that_something_long_is_so", "basic characteristics", io.StringIO.__doc__,
+    ):  # fmt: skip
+        assert redactor.clean_text(text) == text
+
+
+def test_every_shape_is_one_that_python_knows():
+    """The patterns compile alone, and none matches an empty text."""
+    assert len(SHAPES) > 40
+    assert all(re.compile(shape).search("") is None for shape in SHAPES.values())
