@@ -102,7 +102,7 @@ class SandboxSpec(_Table, frozen=True):
     ``image`` and ``cpus`` (processors for each container; None for all) are docker's.
     """
 
-    kind: Literal["auto", "bubblewrap", "docker", "process"] = "auto"
+    kind: Literal["auto", "bubblewrap", "namespaces", "docker", "process"] = "auto"
     image: str | None = None
     cpus: float | None = None
     allow_unisolated: bool = False

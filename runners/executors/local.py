@@ -19,7 +19,7 @@ from runners.external.planning import check_versions
 from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 from runners.sandboxes.room import check_room
-from runners.sandboxes.select import bubblewrap_problem, provider
+from runners.sandboxes.select import install_command, isolation_problem, provider
 from runners.services import SCRIPTED, Services, keys_of, missing_keys, unpriced_models
 from runners.trial import TrialRunner
 
@@ -136,7 +136,7 @@ def redactor_of(prepared: "Prepared") -> Redactor:
 
 
 async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
-    """Where the agents work. Without bubblewrap ``auto`` takes a plain process if models are scripted or it is allowed.
+    """Where the agents work. ``auto`` where nothing isolates: a plain process if models are scripted or it is allowed.
 
     Raises:
         ExperimentError: A real model or a program would run commands on this machine without isolation.
@@ -147,12 +147,19 @@ async def _sandbox(experiment: Experiment, report: Callable[[str], None]) -> San
         for agent in experiment.agents
         if agent.external or not agent.model.startswith(SCRIPTED)
     ]
-    if kind == "auto" and await bubblewrap_problem() is not None and (not real or experiment.sandbox.allow_unisolated):
+    problem = await isolation_problem() if kind == "auto" else None
+    if problem is not None and (not real or experiment.sandbox.allow_unisolated):
         kind = "process"
+        report(f"nothing isolates here yet; before a real model runs commands: {install_command()}")
+    elif problem is not None:
+        raise ExperimentError(
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; run: "
+            f"{install_command()} (or set sandbox.allow_unisolated = true if this machine may be harmed): {problem}"
+        )
     if kind == "process" and real and not experiment.sandbox.allow_unisolated:
         raise ExperimentError(
             f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take bubblewrap "
-            "(apt-get install bubblewrap), or set sandbox.allow_unisolated = true if this machine may be harmed"
+            f"({install_command()}) or namespaces, or set sandbox.allow_unisolated = true if this machine may be harmed"
         )
     image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None
     return await provider(kind, image, report)

@@ -76,7 +76,7 @@ def _add_wrap(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     wrap.add_argument(
         "--answer", default="last_message", help="last_message, stdout or file:PATH (default: %(default)s)"
     )
-    wrap.add_argument("--unisolated", action="store_true", help="run it as a plain process where bubblewrap is missing")
+    wrap.add_argument("--unisolated", action="store_true", help="run it as a plain process where nothing isolates")
     wrap.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
     wrap.set_defaults(function=wrap_command)
 

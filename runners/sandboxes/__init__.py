@@ -1,1 +1,1 @@
-"""Sandboxes: bubblewrap, and a plain process for scripted models."""
+"""Sandboxes: bubblewrap or the namespaces of the kernel, Docker, and a plain process for scripted models."""

@@ -6,6 +6,7 @@ import marshal
 import os
 import socket
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ class DriverProcess:
     def __init__(self, process: "subprocess.Popen[bytes]", cgroup: Cgroup) -> None:
         self._process = process
         self._cgroup = cgroup
+        self._words = ""
         self.process_id = process.pid
         self.channel = ControlChannel(self._describe_end)
 
@@ -107,26 +109,30 @@ class DriverProcess:
     def _describe_end(self) -> tuple[str, str]:
         """Return the last words of the process on standard error, and the short word for how it ended."""
         assert self._process.stderr is not None
-        try:
-            words = os.read(self._process.stderr.fileno(), 4096).decode("utf-8", "replace").strip()
-        except (BlockingIOError, ValueError):
-            words = ""
+        with suppress(BlockingIOError, ValueError):  # everything was read before, or it is closed
+            self._words += os.read(self._process.stderr.fileno(), 4096).decode("utf-8", "replace")
+        words = self._words.strip()
         if not words and self._cgroup.has_run_out_of_memory():
             return "the driver itself was ended for want of memory", "sandbox_out_of_memory"
         return words or "its driver ended", "sandbox_died"
 
 
 async def start_driver(
-    command: list[str], descriptors: tuple[int, ...], config: dict[str, Any], cgroup: Cgroup
+    command: list[str],
+    descriptors: tuple[int, ...],
+    config: dict[str, Any],
+    cgroup: Cgroup,
+    modules: tuple[str, ...] = INSIDE_MODULES,
 ) -> DriverProcess:
     """Start a driver and hand it its program.
 
     Args:
-        command: What runs the driver, ending with :func:`driver_command`; ``INFO_DESCRIPTOR`` in it stands for a
-            descriptor to which bubblewrap writes the driver's process id. Without it the command is the driver.
+        command: What runs the driver, with :func:`driver_command`; ``INFO_DESCRIPTOR`` in it stands for a descriptor to
+            which the driver's process id is written, as bubblewrap does. Without it the command is the driver.
         descriptors: Open descriptors that the command refers to.
         config: See :class:`runners.sandboxes.inside.driver.Driver`.
         cgroup: The group that the driver is moved to before anything of the agent runs.
+        modules: What is sent in; the last one's ``main`` is what runs.
 
     Raises:
         SandboxBoundaryError: It does not start; the message has its last words.
@@ -146,7 +152,7 @@ async def start_driver(
             theirs.close()
             os.close(info_write)
         await asyncio.get_running_loop().create_unix_connection(lambda: driver.channel, sock=ours)
-        driver.channel.send_program(marshal.dumps((_inside_programs(), config, _cell_program())))
+        driver.channel.send_program(marshal.dumps((_inside_programs(modules), config, _cell_program())))
         process_id = await _reported_process_id(info_read, driver) if has_report else driver.process_id
         # In a thread: moving a process into a group takes the kernel up to 10 ms, in which the driver starts.
         await anyio.to_thread.run_sync(cgroup.add, process_id)
@@ -196,9 +202,9 @@ async def _reported_process_id(info: int, driver: DriverProcess) -> int:
     raise SandboxBoundaryError(f"the sandbox does not start: {await driver.last_words()}", kind="sandbox_open")
 
 
-@lru_cache(maxsize=1)
-def _inside_programs() -> tuple[tuple[str, Any], ...]:
-    return tuple((f"{INSIDE}.{name}", _compiled(name)) for name in INSIDE_MODULES)
+@lru_cache(maxsize=2)
+def _inside_programs(modules: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple((f"{INSIDE}.{name}", _compiled(name)) for name in modules)
 
 
 @lru_cache(maxsize=1)

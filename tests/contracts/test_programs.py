@@ -11,8 +11,9 @@ import anyio
 import msgspec
 import pytest
 
-from runners.sandboxes import bubblewrap
+from runners.sandboxes import isolated, layout
 from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
+from runners.sandboxes.namespaces import NamespaceSandboxProvider
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import Launch, ProgramEnd, SandboxLimits, Way
 from runners.sandboxes.python_home import current_python_home
@@ -171,11 +172,8 @@ class TestProcess(ProgramContract):
     has_port = True
 
 
-@needs("bubblewrap")
-class TestBubblewrap(ProgramContract):
-    """Programs in namespaces of their own."""
-
-    provider = BubblewrapSandboxProvider
+class IsolatedHereContract(ProgramContract):
+    """Programs in namespaces of their own, on this machine's file system."""
 
     async def test_it_sees_what_the_entry_mounts_and_cannot_write_there(self, tmp_path):
         """Mounts stand at their own paths, read-only; what lies beside them is not there."""
@@ -196,7 +194,7 @@ class TestBubblewrap(ProgramContract):
             shown.mkdir(parents=True)
             (shown / "file").write_text("content")
             if where == "home":
-                monkeypatch.setattr(bubblewrap, "_HOME", str(folder))
+                monkeypatch.setattr(layout, "HOME", str(folder))
             async with self.opened(mounts=(str(shown),)) as sandbox:
                 end = await self.run(sandbox, "sh", "-c", f"cat {shown}/file; touch ~/mine $TMPDIR/mine /dev/shm/mine")
             assert end == ProgramEnd(exit_code=0, stdout="content")
@@ -210,7 +208,7 @@ class TestBubblewrap(ProgramContract):
         (tmp_path / "python" / "lib").symlink_to(f"{real.base_prefix}/lib")
         copied = shutil.copy(real.executable, tmp_path / "python" / "bin")
         moved = msgspec.structs.replace(real, executable=str(copied), base_prefix=str(tmp_path / "python"))
-        monkeypatch.setattr(bubblewrap, "current_python_home", lambda: moved)
+        monkeypatch.setattr(isolated, "current_python_home", lambda: moved)
         (tmp_path / "entry").mkdir()
         shown = (str(tmp_path / "entry"), f"{real.base_prefix}/lib")  # where shared libraries are looked for
         async with self.opened(mounts=shown) as sandbox:
@@ -249,3 +247,17 @@ class TestBubblewrap(ProgramContract):
 async def _set_soon(event):
     await anyio.sleep(3.0)
     event.set()
+
+
+@needs("bubblewrap")
+class TestBubblewrap(IsolatedHereContract):
+    """Programs in bubblewrap."""
+
+    provider = BubblewrapSandboxProvider
+
+
+@needs("namespaces")
+class TestNamespaces(IsolatedHereContract):
+    """Programs in the kernel's namespaces, without bubblewrap."""
+
+    provider = NamespaceSandboxProvider

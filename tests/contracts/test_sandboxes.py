@@ -14,12 +14,14 @@ import anyio
 import pytest
 
 from runners.errors import ExperimentError, SandboxBoundaryError
+from runners.sandboxes import isolated
 from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
 from runners.sandboxes.cgroups import available_hierarchies, find_hierarchies
+from runners.sandboxes.namespaces import NamespaceSandboxProvider
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import CommandResult, Sandbox, SandboxLimits
 from runners.sandboxes.python_home import current_python_home
-from runners.sandboxes.select import provider
+from runners.sandboxes.select import install_command, isolation_problem, namespaces_problem, provider
 from runners.sandboxes.text import cut_text
 from tests.support.needs import needs, skip_for
 
@@ -31,6 +33,7 @@ PROJECT = Path(__file__).parents[2]
 _HOST = """
 import asyncio, os, signal
 from runners.sandboxes.bubblewrap import BubblewrapSandboxProvider
+from runners.sandboxes.namespaces import NamespaceSandboxProvider
 from runners.sandboxes.process import ProcessSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 
@@ -624,6 +627,68 @@ class IsolatedContract(SandboxContract):
                 await sandbox.export(tmp_path / "out")
 
 
+class IsolatedHereContract(IsolatedContract):
+    """What the kinds promise besides that isolate with this machine's kernel and show its programs."""
+
+    async def test_homes_cannot_be_seen(self):
+        """No home and no temporary file of the host is there, but for the way to the interpreter."""
+        home = current_python_home()
+        async with self.opened() as sandbox:
+            for folder in (Path.home(), Path("/home"), Path("/tmp"), Path("/var"), Path("/mnt")):
+                command = f"find '{folder}' -type f ! -path '{home.base_prefix}/*' 2>/dev/null"
+                assert (await sandbox.run_bash(command)).output == ""
+
+    async def test_only_its_own_mounts_are_left(self):
+        """Whatever is mounted can be written in memory only, or is read-only; no device of a disk can be opened."""
+        async with self.opened() as sandbox:
+            mounts = [line.split() for line in (await sandbox.run_bash("cat /proc/self/mounts")).output.splitlines()]
+            writable = {point: kind for _, point, kind, options, *_ in mounts if "rw" in options.split(",")}
+            assert {"/workspace", "/tmp"} <= set(writable)
+            devices = {point for point in writable if point.startswith("/dev/") and point != "/dev/shm"}
+            own = {"/workspace", "/tmp", "/dev/shm", "/proc"} | devices
+            assert set(writable) <= own
+            assert {writable[point] for point in own - devices} == {"tmpfs", "proc"}
+            result = await sandbox.run_bash("find /dev /tmp /workspace -type b; mknod /workspace/disk b 8 0")
+            assert result.output == "mknod: /workspace/disk: Operation not permitted\n"
+
+    async def test_it_has_its_own_loopback(self):
+        """Processes inside can talk to each other, on a network in which there is nothing else."""
+        code = (
+            "import os, socket\nserver = socket.create_server(('127.0.0.1', 8318))\n"
+            "socket.create_connection(('127.0.0.1', 8318))\nprint(os.listdir('/proc/self/net/dev_snmp6'))"
+        )
+        assert (await self.python(code)).output == "['lo']\n"
+
+
+@needs("namespaces")
+class TestNamespaces(IsolatedHereContract):
+    """The kernel's namespaces, without bubblewrap."""
+
+    def provider(self):
+        """Return the provider under test."""
+        return NamespaceSandboxProvider()
+
+    async def test_a_start_that_fails_says_where(self, monkeypatch):
+        """A step that the kernel refuses is named with its path and the system's word, and nothing is left."""
+        layout = isolated.sandbox_layout
+
+        def with_a_missing_folder(*arguments, **options):
+            return [*layout(*arguments, **options), ("read", "/x", "/no/such/folder", True)]
+
+        monkeypatch.setattr(isolated, "sandbox_layout", with_a_missing_folder)
+        with pytest.raises(SandboxBoundaryError, match="/x: ") as caught:
+            async with self.opened():
+                pass
+        assert caught.value.kind == "sandbox_open"
+
+    async def test_empty_files_are_bounded(self):
+        """Files without content cost memory too: there is a number of them, and the sandbox goes on."""
+        async with self.opened() as sandbox:
+            result = await sandbox.run_python("for i in range(40_000):\n    open(f'f{i}', 'w').close()")
+            assert "No space left on device" in result.output
+            assert (await sandbox.run_bash("rm f*; echo x >x; cat x")).output.endswith("x\n")
+
+
 _KILLED_HOST = """
 import asyncio, os, signal, sys
 from runners.sandboxes import launch
@@ -644,20 +709,12 @@ asyncio.run(main())
 
 
 @needs("bubblewrap")
-class TestBubblewrap(IsolatedContract):
+class TestBubblewrap(IsolatedHereContract):
     """bubblewrap."""
 
     def provider(self):
         """Return the provider under test."""
         return BubblewrapSandboxProvider()
-
-    async def test_homes_cannot_be_seen(self):
-        """No home and no temporary file of the host is there, but for the way to the interpreter."""
-        home = current_python_home()
-        async with self.opened() as sandbox:
-            for folder in (Path.home(), Path("/home"), Path("/tmp"), Path("/var"), Path("/mnt")):
-                command = f"find '{folder}' -type f ! -path '{home.base_prefix}/*' 2>/dev/null"
-                assert (await sandbox.run_bash(command)).output == ""
 
     async def test_a_host_killed_before_bubblewrap_has_started_leaves_no_process(self, tmp_path):
         """A bubblewrap that starts only when its host is dead finds nobody to report to, and ends with its child."""
@@ -715,14 +772,39 @@ async def test_a_missing_bubblewrap_names_the_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ExperimentError, match="apt-get install bubblewrap"):
         await provider("bubblewrap")
-    with pytest.raises(ExperimentError, match="apt-get install bubblewrap"):
-        await provider("auto")
     assert (await provider("process")).kind == "process"
+
+
+async def test_auto_without_bubblewrap_is_namespaces_or_names_both_ways_out(monkeypatch, tmp_path):
+    """What the kernel alone isolates is taken where it works; else the error says why, and what to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if await namespaces_problem() is None:
+        assert (await provider("auto")).kind == "namespaces"
+        assert await isolation_problem() is None
+    monkeypatch.setattr(NamespaceSandboxProvider, "open", _refuse)
+    with pytest.raises(ExperimentError, match=r"apt-get install bubblewrap; and the sandbox namespaces .*: EPERM"):
+        await provider("auto")
+    assert "user namespaces" in (await isolation_problem() or "")
+
+
+def _refuse(*_):
+    raise SandboxBoundaryError("unshare: EPERM", kind="sandbox_open")
+
+
+@pytest.mark.parametrize("installer", ["dnf install", "pacman -S", "apk add", "apt-get install"])
+def test_the_command_is_the_one_of_this_machine(monkeypatch, tmp_path, installer):
+    """Each family of systems has its own installer; who is not root is told sudo where there is one."""
+    for program in (installer.split()[0], "sudo"):
+        (tmp_path / program).write_text("")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert install_command() == f"sudo {installer} bubblewrap"
 
 
 async def test_an_unknown_kind_names_the_known_ones():
     """A misspelt kind is refused with the list of kinds."""
-    with pytest.raises(ExperimentError, match="auto, bubblewrap, docker, process"):
+    with pytest.raises(ExperimentError, match="auto, bubblewrap, namespaces, docker, process"):
         await provider("bubblewarp")
 
 

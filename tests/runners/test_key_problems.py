@@ -24,7 +24,12 @@ def said(kind, raw):
     ("kind", "raw", "key", "choices"),
     [
         (Experiment, {**WHOLE, "agents": [AGENT, {**AGENT, "role": "x"}]}, "agents[1].role", "evaluated, classifier"),
-        (Experiment, {**WHOLE, "sandbox": {"kind": "x"}}, "sandbox.kind", "auto, bubblewrap, docker, process"),
+        (
+            Experiment,
+            {**WHOLE, "sandbox": {"kind": "x"}},
+            "sandbox.kind",
+            "auto, bubblewrap, namespaces, docker, process",
+        ),
         (Experiment, {**WHOLE, "user_simulator": {"kind": "x"}}, "user_simulator.kind", "exact, dump, llm"),
         (Experiment, {**WHOLE, "grader": {"kind": "x"}}, "grader.kind", "default, matcher, judge"),
         (Experiment, {**WHOLE, "oracle_scope": "x"}, "oracle_scope", "task, variant"),

@@ -44,6 +44,12 @@ def _has_bubblewrap() -> bool:
     return asyncio.run(bubblewrap_problem()) is None
 
 
+def _has_namespaces() -> bool:
+    from runners.sandboxes.select import namespaces_problem
+
+    return asyncio.run(namespaces_problem()) is None
+
+
 def _has_docker() -> bool:
     from tests.support.docker import engine_problem
 
@@ -74,6 +80,7 @@ NEEDS = {
     "chromium": Need("Chromium", "apt-get install chromium", lambda: browser_program() is not None),
     "docker": Need("a Docker Engine", _ENGINE, _has_docker),
     "mount": Need("a user who may mount a small disk", "sudo make test", _can_mount),
+    "namespaces": Need("namespaces of the kernel", "sudo make test", _has_namespaces),
     "node": Need("Node.js", "apt-get install npm", lambda: shutil.which("node") is not None),
     "process_limits": Need("control groups, or bubblewrap", "apt-get install bubblewrap", lambda: False),
     "published": Need("the published benchmarks' files", f"put them into {PUBLISHED}", PUBLISHED.is_dir),

@@ -1,0 +1,123 @@
+"""What an isolated sandbox shows: the steps that build its file system, the same for every kind that builds one here.
+
+A step is a tuple of plain values, its name first; later ones lie on top of earlier ones:
+
+    folder PATH MODE               a folder; those above it exist already
+    memory PATH MODE BYTES         a file system in memory, of that size
+    read PATH SOURCE IS_NEEDED     something of the host, read-only; without it only what is needed fails
+    socket PATH SOURCE             a socket of the host
+    link PATH TEXT                 a symbolic link
+    file PATH TEXT                 a file with that content
+    mask PATH                      an empty folder that nobody can write to
+    hide PATH                      nothing in place of a file
+    proc PATH, dev PATH            the processes of the sandbox, and the harmless devices
+    seal PATH                      nothing may be written there from now on, but what is mounted below
+"""
+
+import os
+from pathlib import Path
+
+from runners.sandboxes.protocol import Way
+from runners.sandboxes.python_home import PythonHome
+
+WORK_DIR = "/workspace"
+PYTHON_DIR = "/opt/agent/python"
+HOME = "/home/agent"
+WAY_SOCKET = "/opt/agent/listener.sock"
+HOST_NAME = "sandbox"
+USER_ID = 61000
+"""The agent's user and group: in no range that systems hand out, so it owns nothing on any host."""
+
+_SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_USR_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share")
+_ETC_ENTRIES = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic", "mime.types")
+_HIDDEN_KERNEL_FILES = ("/proc/keys", "/proc/key-users")  # they list the keys of the user outside too
+_ETC_FILES = {
+    "/etc/passwd": f"root:x:0:0:root:/root:/bin/bash\nagent:x:{USER_ID}:{USER_ID}:agent:{WORK_DIR}:/bin/bash\n",
+    "/etc/group": f"root:x:0:\nagent:x:{USER_ID}:\n",
+    "/etc/hosts": f"127.0.0.1 localhost {HOST_NAME}\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+
+Step = tuple[str | int | bool, ...]
+
+
+def sandbox_layout(home: PythonHome, memory_bytes: int, way: Way | None, *, is_root: bool) -> list[Step]:
+    """Return the steps, without the mode of folders that lead to something.
+
+    Args:
+        home: The agent's Python.
+        memory_bytes: Of the sandbox; file systems in memory get parts of it.
+        way: What a program needs besides.
+        is_root: The agent will be another user than the one who builds it.
+    """
+    files = {**_ETC_FILES, f"{PYTHON_DIR}/pyvenv.cfg": home.config_text}
+    steps = _own_folders(memory_bytes, way, is_root=is_root)
+    packages = [f"{PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
+    steps += _parents([*files, home.executable, *packages, *(way.mounts if way else ())])
+    steps += _system()
+    steps += _python(home)
+    if way is not None:
+        steps.append(("socket", WAY_SOCKET, way.socket))
+        # Our own files stay hidden, graders and answers among them, also where an entry shows a folder above them.
+        steps += [("read", mount, mount, True) for mount in sorted(way.mounts)]  # an outer one before what lies in it
+        steps += _masks(home, [*way.mounts])
+    steps += [("file", path, text) for path, text in files.items()]
+    return [*steps, ("seal", "/dev"), ("seal", "/")]
+
+
+def _own_folders(memory_bytes: int, way: Way | None, *, is_root: bool) -> list[Step]:
+    """Return the folders that are the sandbox's own, before all that may lie in them: later ones would hide it."""
+    steps: list[Step] = [
+        ("memory", "/tmp", 0o1777, memory_bytes // 4),  # noqa: S108  inside the sandbox
+        ("memory", WORK_DIR, 0o755, memory_bytes // 2),
+    ]
+    if way is not None:
+        steps.append(("memory", HOME, 0o777 if is_root else 0o755, memory_bytes // 4))
+    steps += [("proc", "/proc"), ("dev", "/dev")]
+    steps += [("hide", path) for path in _HIDDEN_KERNEL_FILES if Path(path).exists()]
+    return [*steps, ("memory", "/dev/shm", 0o1777, memory_bytes // 16)]  # noqa: S108
+
+
+def _parents(targets: list[str]) -> list[Step]:
+    """Return the folders above the targets, for all to pass through: bubblewrap would make them for root only.
+
+    Those that are there already keep their mode, and those of the system come whole.
+    """
+    system = (*_SYSTEM_FOLDERS, *(f"/usr/{name}" for name in _USR_FOLDERS))
+    parents = {parent for target in targets for parent in Path(target).parents if parent != Path("/")}
+    parents |= {Path("/usr"), Path(PYTHON_DIR, "bin")}
+    return [("folder", str(each), 0o755) for each in sorted(parents) if not any(map(each.is_relative_to, system))]
+
+
+def _system() -> list[Step]:
+    steps: list[Step] = [("read", f"/usr/{name}", f"/usr/{name}", False) for name in _USR_FOLDERS]
+    for folder in map(Path, _SYSTEM_FOLDERS):
+        if folder.is_symlink():
+            steps.append(("link", str(folder), str(folder.readlink())))
+        else:
+            steps.append(("read", str(folder), str(folder), False))
+    return steps + [("read", f"/etc/{entry}", f"/etc/{entry}", False) for entry in _ETC_ENTRIES]
+
+
+def _python(home: PythonHome) -> list[Step]:
+    """Return the interpreter at its own place, the packages in a fixed one, and empty masks."""
+    bound = [f"/usr/{name}" for name in _USR_FOLDERS]
+    steps: list[Step] = []
+    for path in (home.executable, f"{home.base_prefix}/lib", f"{home.base_prefix}/lib64"):
+        if Path(path).exists() and not _is_below(path, bound):
+            steps.append(("read", path, path, True))
+            bound.append(path)
+    steps += _masks(home, bound)
+    steps += [("link", f"{PYTHON_DIR}/bin/python3", home.executable), ("link", f"{PYTHON_DIR}/bin/python", "python3")]
+    return steps + [("read", f"{PYTHON_DIR}/{home.site_packages}/{name}", path, True) for name, path in home.packages]
+
+
+def _masks(home: PythonHome, bound: list[str]) -> list[Step]:
+    """Return empty folders in place of those with our own files that lie below something that is bound."""
+    return [("mask", folder) for folder in home.masked if _is_below(folder, bound)]
+
+
+def _is_below(path: str, folders: list[str]) -> bool:
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
