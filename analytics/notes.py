@@ -62,6 +62,8 @@ _REASONS = ("reason", "tokens_reason", "cost_reason")
 _MEANINGS = {
     "too_few_trials": "pass@k needs k valid trials of a unit; --set k=1 asks for one",
     "one_arm_only": "no unit has trials in both arms, so there is no pair",
+    "incomplete_unit": "only units with a value under full and all five injections count; "
+    "--set voi_cases=available takes every unit that a condition has",
     "one_cluster": "all units share one task (or variant), so no interval can be resampled",
     "no_variation": "resampling tasks (or variants) always gave this value, so it cannot tell how far it may vary",
     "one_of_five": "a choice among five percentages has no interval; the numbers that it was chosen by have theirs",

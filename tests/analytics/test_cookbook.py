@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,17 +34,17 @@ def test_a_question_has_an_answer(connection, recipe):
 
 
 def test_the_python_on_the_page_runs(tmp_path):
-    """The block of Python works on a store."""
+    """The block of Python works on a store with what the product declares."""
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     root = RecordedStore.create(tmp_path / "store").root
-    done = _python("-c", block.replace("stores/demo", str(root)))
+    done = _python(tmp_path, "-c", block.replace("stores/demo", str(root)))
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.thorough
 @pytest.mark.anyio
 async def test_the_example_runs(tmp_path):
-    """Every cell of the example runs on a real store, and prints what it found."""
+    """Every cell of the example runs on a real store with what the product declares, and prints what it found."""
     store = RecordedStore.create(tmp_path / "store")
     async with Recorder(store, "e") as recorder:
         streams = {}
@@ -51,13 +52,19 @@ async def test_the_example_runs(tmp_path):
             if each.stream_id not in streams:
                 streams[each.stream_id] = recorder.stream(each.stream_id, trial_id=each.trial_id, attempt=each.attempt)
             await streams[each.stream_id].append(each.event)
-    done = _python("examples/analysis.py", str(store.root))
+    done = _python(tmp_path, "examples/analysis.py", str(store.root))
     assert (done.returncode, done.stderr) == (0, "")
     assert "intervals: 95%" in done.stdout
 
 
-def _python(*arguments):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def _python(folder, *arguments):
+    """Run Python where what only the extra `dev` brings cannot be imported."""
+    absent = folder / "absent"
+    absent.mkdir()
+    for requirement in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]:
+        name = re.match(r"[\w-]+", requirement)[0].replace("-", "_")
+        (absent / f"{name}.py").write_text("raise ModuleNotFoundError(f'{__name__} is of the extra dev')\n")
+    environment = {**os.environ, "PYTHONPATH": f"{absent}{os.pathsep}{ROOT}"}
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

@@ -144,6 +144,35 @@ def test_notes_say_what_is_left_out():
         assert text in notes
 
 
+def test_a_table_without_complete_units_names_what_fills_it():
+    """Three of five timings leave voi without a value; its note has the option, and with that every value is there."""
+    store = Store(trials=1)
+    store.task("t", (1.0,))
+    store.variant("t", "v")
+    conditions = ("full", "underspecified", "inject_10", "inject_50", "inject_90")
+    for condition in conditions:
+        is_late = condition.startswith("inject")
+        store.trial(
+            "t" if condition == "full" else "v",
+            condition,
+            0,
+            actions=["a", "b", "submit"],
+            **({"budget": 3, "injected_after": 1} if is_late else {}),
+        )
+    values = {}
+    for cases in ("complete", "available"):
+        opened = connect(store.snapshot(), parameters={"k": 1, "voi_cases": cases}, only={"voi", READ_BY_NOTES})
+        try:
+            one = table(opened, "voi")
+        finally:
+            opened.close()
+        values[cases] = {row["condition"] for row in one.rows if row["value"] is not None}
+        assert any("incomplete_unit: " in note and "voi_cases=available" in note for note in one.notes) == (
+            cases == "complete"
+        )
+    assert values == {"complete": set(), "available": set(conditions)}
+
+
 def test_no_note_counts_nothing():
     """A store with nothing left out has no note about what is left out: a count of 0 is no news."""
     store = Store(trials=3)
