@@ -140,7 +140,7 @@ def connection(request):
     opened.close()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_every_table_says_what_it_cannot_say(connection):
     """No table fails; a null value or interval has a reason, numbers are finite, and no count is negative."""
     for name in TABLES:

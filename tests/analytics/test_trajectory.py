@@ -18,7 +18,8 @@ def store():
 
 def steps_of(store, trial_id, columns):
     """Some columns of the table for one trial, in its order."""
-    connection = connect(store.snapshot(), parameters={} if trial_id is None else {"trial": trial_id})
+    parameters = {} if trial_id is None else {"trial": trial_id}
+    connection = connect(store.snapshot(), parameters=parameters, only={"trajectory", "exclusions"})
     try:
         return [tuple(row[column] for column in columns) for row in table(connection, "trajectory").rows]
     finally:

@@ -54,6 +54,7 @@ class Progress:
         """Print a failure at once."""
         if report.failed:
             self._reporter.write_line(f"FAILED {report.nodeid}", red=True)
+            self._reporter.flush()
         self._skipped[part_of(report.nodeid)] += report.skipped
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -70,6 +71,7 @@ class Progress:
         self._last_s = monotonic()
         share = (self._all.total() - self._left.total()) * 100 // self._all.total()
         self._reporter.write_line(f"[{share:3d}%] {self._last_s - self._began_s:4.0f} s  {where}")
+        self._reporter.flush()
 
 
 @pytest.hookimpl(trylast=True)
