@@ -1,6 +1,5 @@
 """A table as text for a terminal, as CSV, JSON, Markdown or LaTeX."""
 
-import csv
 import io
 import json
 import re
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from analytics.tables import Row, Table
+from recorder.csv_cells import write_csv
 
 Lines = list[list[str]]
 
@@ -24,11 +24,9 @@ _COUNTS = (("units", "n_units"), ("trials", "n_trials"), ("missing", "n_missing"
 
 
 def to_csv(table: Table) -> str:
-    """Return the rows as CSV with a header; an undefined value is empty. The notes are left out."""
+    """Return the rows as CSV with a header; an undefined value is empty, no text is a formula. Notes are left out."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([["" if row[name] is None else row[name] for name in table.columns] for row in table.rows])
+    write_csv(out, table.columns, ([row[name] for name in table.columns] for row in table.rows))
     return out.getvalue()
 
 

@@ -1,10 +1,11 @@
 """What commands print: rows on standard output, as ``--format table|csv|json`` asks, and words on standard error."""
 
-import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
+
+from recorder.csv_cells import write_csv
 
 FORMATS = ("table", "csv", "json")
 
@@ -13,7 +14,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
     """Print rows on standard output.
 
     Args:
-        rows: One mapping per row; a missing or None value is empty in CSV, null in JSON and ``-`` in a table.
+        rows: One mapping per row; a missing or None value is empty in CSV, null in JSON and ``-`` in a table. In CSV no
+            text is a formula.
         columns: Their order.
         form: One of ``FORMATS``.
         out: Where to; standard output if None.
@@ -23,9 +25,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
         json.dump([{name: row.get(name) for name in columns} for row in rows], out, indent=1, default=str)
         out.write("\n")
     elif form == "csv":
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([["" if row.get(name) is None else row[name] for name in columns] for row in rows])
+        write_csv(out, columns, ([row.get(name) for name in columns] for row in rows))
     else:
         _print_table(rows, columns, out)
 

@@ -1,0 +1,36 @@
+"""CSV whose cells no spreadsheet takes for formulas: much text in a store was written by whoever was measured.
+
+A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end is run by spreadsheets when the file is opened
+(OWASP, CSV Injection). Such a text gets an apostrophe in front, which they do not show; numbers stay numbers.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, TextIO
+
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001 - some spreadsheets take the wide ones too
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|nan)")
+
+
+def write_csv(out: TextIO, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a header and rows; None is an empty cell."""
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="\r\n")  # so that a carriage return is quoted, and begins no row
+    for row in chain([columns], rows):
+        writer.writerow([inert(value) for value in row])
+        out.write(line.getvalue().removesuffix("\r\n") + "\n")
+        line.seek(0)
+        line.truncate()
+
+
+def inert(value: Any) -> Any:
+    """Return a value as a cell that is data and no formula."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

