@@ -59,8 +59,10 @@ def _add_wrap(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
             "ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY are set."
         ),
         epilog=(
-            "example: lhaw-record wrap --task desk/log-triage --model scripted/balanced --store stores/wrap "
-            "-- mini --yolo --task {prompt}"
+            "example, after pip install mini-swe-agent mcp: lhaw-record wrap --task desk/log-triage "
+            "--model scripted/balanced --store stores/wrap --env MSWEA_CONFIGURED=true "
+            "--env MSWEA_COST_TRACKING=ignore_errors -- mini --yolo --exit-immediately --cost-limit 0 "
+            "--model openai/{model} --task {prompt}"
         ),
     )
     wrap.add_argument("--task", required=True, metavar="BENCHMARK/TASK", help="for example desk/log-triage")
@@ -149,7 +151,9 @@ def show_command(options: argparse.Namespace) -> int:
 def wrap_command(options: argparse.Namespace) -> int:
     """Run one trial; 0 when it was recorded and graded, whatever the grade; 1 when infrastructure ended it."""
     import anyio
+    import msgspec
 
+    from runners.errors import ExperimentError
     from runners.external.wrapping import Wrapped, next_trial, unseen_files
     from runners.progress import Progress
     from runners.run import run_experiment
@@ -167,12 +171,29 @@ def wrap_command(options: argparse.Namespace) -> int:
         command=options.command,
     )
     prepared = next_trial(wrapped, options.store)
+    kinds: list[str] = []
     with Progress(sys.stderr) as progress:
-        summary = anyio.run(run_experiment, prepared, options.store, progress.reporter())
+
+        def sandbox(kind: str) -> None:
+            kinds.append(kind)
+            progress.sandbox(f"{kind}: the program is not isolated from this machine" if kind == "process" else kind)
+
+        reporter = msgspec.structs.replace(progress.reporter(), sandbox=sandbox)
+        try:
+            summary = anyio.run(run_experiment, prepared, options.store, reporter)
+        except ExperimentError as error:
+            if kinds or options.unisolated or "without isolation" not in str(error):
+                raise
+            raise ExperimentError(
+                f"{error}; or add --unisolated, which runs the program as a plain process of yours, if this machine "
+                "may be harmed"
+            ) from error
     for outcome in summary.failures:
         assert outcome.failure is not None
         say(f"failed at {outcome.failure.boundary} ({outcome.failure.error_kind}): {outcome.failure.message}")
-        for path in unseen_files(wrapped) if outcome.failure.boundary == "sandbox" else ():
+        for path in (
+            unseen_files(wrapped) if outcome.failure.boundary == "sandbox" and kinds[-1:] != ["process"] else ()
+        ):
             say(f"the sandbox does not show {path}: if the program needs it, name it so and add --mount {path}")
     if summary.left:
         return 130 if summary.outcome == "interrupted" else 1

@@ -68,9 +68,7 @@ def next_trial(wrapped: Wrapped, root: Path) -> Prepared:
 
 
 def unseen_files(wrapped: Wrapped) -> list[Path]:
-    """Return the files of this machine that the command names and that its sandbox does not show."""
-    if wrapped.is_unisolated:
-        return []
+    """Return the files of this machine that the command names and that an isolating sandbox does not show."""
     executable = _executable(wrapped.command[0])
     shown = [*_OF_EVERY_SANDBOX, *(Path(each).resolve() for each in (*wrapped.mounts, *_home_of(executable)))]
     named = wrapped.command[1:]

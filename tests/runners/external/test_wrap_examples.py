@@ -1,0 +1,90 @@
+"""The example of ``wrap`` works as written, in its help and in docs/external-agents.md, for a program like its own."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from lhaw_record import build_parser, main
+from recorder.events import TrialFinished, TrialStarted
+from recorder.reader import read_envelopes
+from runners.errors import ExperimentError
+from tests.runners.external.rigs import TINY_AGENT
+
+PAGE = Path(__file__).parents[3] / "docs" / "external-agents.md"
+MINI = f"""#!/usr/bin/env python3
+import argparse, os, subprocess, sys
+parser = argparse.ArgumentParser()
+for flag in ("--yolo", "--exit-immediately"):
+    parser.add_argument(flag, action="store_true")
+for option in ("--cost-limit", "--model", "--task"):
+    parser.add_argument(option, required=True)
+options = parser.parse_args()
+if not os.environ.get("MSWEA_CONFIGURED"):
+    sys.exit("Warning: Input is not a terminal. Aborted.")  # the first start of the real one asks
+if not (options.yolo and options.exit_immediately and options.model.startswith("openai/")):
+    sys.exit("it would wait for a person, or for another provider")
+base = os.environ["OPENAI_BASE_URL"].removesuffix("/v1")
+tiny = ["python3", {str(TINY_AGENT)!r}, "--wire", "chat", "--base-url", base, "--token", os.environ["OPENAI_API_KEY"]]
+sys.exit(subprocess.run(tiny, input=options.task.encode()).returncode)
+"""
+
+
+def of_help():
+    """The words of the example in the help."""
+    wrap = build_parser()._subparsers._group_actions[0].choices["wrap"]
+    return shlex.split(wrap.epilog.partition(": lhaw-record ")[2])
+
+
+def of_page():
+    """The words of the example on the page."""
+    text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
+    return shlex.split(re.search(r"^\$ lhaw-record (wrap .*)$", text, re.MULTILINE).group(1))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A current folder, and a program called mini on PATH that wants what the real one wants."""
+    program = tmp_path / "bin" / "mini"
+    program.parent.mkdir()
+    program.write_text(MINI)
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{program.parent}:{Path(sys.executable).parent}:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_the_page_has_the_example_of_the_help_for_a_variant():
+    """So that what is tried of one holds for the other."""
+    page, of_a_variant = of_page(), ["--variant", "window", "--condition", "underspecified"]
+    at = page.index("--variant")
+    assert page[at : at + len(of_a_variant)] == of_a_variant
+    assert page[:at] + page[at + len(of_a_variant) :] == of_help()
+
+
+def test_the_example_is_a_graded_trial_as_written(here, capsys):
+    """Where no isolation works it needs --unisolated, which says that there is none."""
+    words = of_help()
+    assert main([*words[:1], "--unisolated", "--mount", str(TINY_AGENT), *words[1:]]) == 0
+    said = capsys.readouterr().err
+    events = [each.event for each in read_envelopes(here / "stores" / "wrap")]
+    (begin,) = [event for event in events if isinstance(event, TrialStarted)]
+    assert ("the program is not isolated from this machine" in said) == (begin.sandbox == "process")
+    (end,) = [event for event in events if isinstance(event, TrialFinished)]
+    assert end.ended_by == "submitted"
+    assert end.action_count > 3
+
+
+def test_without_isolation_and_without_leave_it_is_refused_with_both_remedies(here, capsys, monkeypatch):
+    """The message names what to install and the flag."""
+
+    async def refusing(*_):
+        raise ExperimentError("it would run without isolation; run: apt-get install bubblewrap")
+
+    monkeypatch.setattr("runners.run.run_experiment", refusing)
+    assert main(of_help()) == 2
+    said = capsys.readouterr().err
+    assert "apt-get install bubblewrap" in said
+    assert "add --unisolated" in said
