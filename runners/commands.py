@@ -167,6 +167,9 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, ex
     again = _again(options, place)
     spent = spending(experiment, summary.spent_usd, summary.unpriced)
     say(f"{place}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
+    if summary.abused:
+        what = f"  {summary.abused} of them ended by resource_abuse"
+        say(f"{what}: they count as failed, and the details of their checkpoints say why")
     for outcome in summary.failures[:5]:
         failure = outcome.failure
         assert failure is not None

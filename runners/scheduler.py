@@ -44,6 +44,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     Outcome: completed, interrupted, cost_limit, cost_unknown (a limit that cannot be kept) or failed (some trials could
     not be finished). ``unpriced`` attempts cost what nobody knows; they are not in ``spent_usd``.
+    ``abused`` trials finished by ``resource_abuse``.
     """
 
     outcome: str
@@ -54,6 +55,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     spent_usd: float
     failures: tuple[TrialOutcome, ...]
     unpriced: int = 0
+    abused: int = 0
 
 
 class Scheduler:
@@ -114,6 +116,7 @@ class Scheduler:
         self.finished_before = len(self.finished)
         self.spent_usd = index.spent_usd
         self.unpriced = index.unpriced
+        self._abused = 0
 
     @property
     def experiment(self) -> Experiment:
@@ -199,6 +202,7 @@ class Scheduler:
         outcome = await self._runner.run(trial, attempt, self._budgets.get(trial.unit))
         self._pay(outcome)
         is_repeated = False
+        self._abused += outcome.is_abuse
         if outcome.is_valid:
             self.finished[trial.trial_id] = FinishedTrial(
                 trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
@@ -271,6 +275,7 @@ class Scheduler:
             spent_usd=self.spent_usd,
             failures=tuple(self._given_up.values()),
             unpriced=self.unpriced,
+            abused=self._abused,
         )
 
 

@@ -37,6 +37,7 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     action_count: int
     cost_usd: float | None
     failure: TrialFailed | None = None
+    is_abuse: bool = False
 
 
 class TrialRunner:
@@ -114,6 +115,7 @@ class TrialRunner:
             action_count=attempted.action_count,
             cost_usd=attempted.cost_usd(),
             failure=closing if isinstance(closing, TrialFailed) else None,
+            is_abuse=isinstance(closing, TrialFinished) and closing.ended_by == "resource_abuse",
         )
 
 

@@ -74,6 +74,24 @@ async def test_what_a_budget_releases_runs_however_long_the_budget_takes_to_reco
     assert any(isinstance(event, OracleBudgetSet) for event in stream.events)
 
 
+class AbusingRunner(PretendingRunner):
+    """Its agents use up their sandboxes under one condition."""
+
+    async def run(self, trial, attempt, budget_actions):
+        """Pretend, and say so."""
+        outcome = await super().run(trial, attempt, budget_actions)
+        return msgspec.structs.replace(outcome, is_abuse=trial.condition == "full")
+
+
+async def test_abuse_is_finished_and_counted():
+    """A trial that ended by resource_abuse is finished: nothing is repeated or left, and the summary says how many."""
+    scheduler, _ = await run(experiment(), runner := AbusingRunner())
+    summary = scheduler.summary()
+    assert (summary.outcome, summary.left) == ("completed", 0)
+    assert summary.abused == sum(trial.condition == "full" for trial, *_ in runner.attempts) > 0
+    assert len({trial.trial_id for trial, *_ in runner.attempts}) == len(runner.attempts)
+
+
 async def test_concurrency_is_used_and_kept():
     """As many trials at a time as the file says, and no more."""
     runner = PretendingRunner()
