@@ -21,6 +21,7 @@ from runners.models.wire import tool_from_wire
 from tests.support.faults import Fault, http_error, spoiled_reply
 
 NOT_PARAMETERS = ("model", "messages", "tools", "stream")
+_TLS_HANDSHAKE = b"\x16"
 JSON_HEADERS = {"content-type": "application/json"}
 
 
@@ -81,7 +82,11 @@ class ChatServer:
 
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request and return whether the connection stays open."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        start = await reader.readexactly(1)
+        if start == _TLS_HANDSHAKE:  # a client that was given https: it gets what a plain server says
+            writer.write(b"HTTP/1.1 400 -\r\n\r\n")
+            return False
+        head = (start + await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         request_line, *lines = head.rstrip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))

@@ -1,0 +1,565 @@
+"""The law of missing data: whatever breaks around an agent, native or a program, its trial is never scored for it.
+
+Each row of the tables is a day of a provider, a simulated user, a judge, a tool server or a sandbox. A trial lives
+through it twice: once the fault stays, and the trial is missing at the boundary of the row; once it goes by, and the
+trial is scored as if it had never been. Every failed request takes hours on the trial's clock, of which the agent has
+a minute: were one second of it charged, the trial would end as ``time_limit``, scored 0.
+"""
+
+import json
+import sys
+import time
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import httpx
+import msgspec
+import pytest
+from starlette.applications import Starlette
+
+from recorder.events import CheckpointScored, ModelFailed, TrialFailed, TrialFinished
+from runners.benchmarks.mcp_atlas.confinement import unconfined
+from runners.benchmarks.mcp_atlas.server import ServerPlan, running_servers
+from runners.benchmarks.protocol import CheckpointResult, EnvironmentSettings, Grade, ToolResult
+from runners.conversation import ToolDefinition
+from runners.errors import SandboxBoundaryError
+from runners.experiment import AgentSpec, GraderSpec, LimitsSpec, ModelSpec, RetrySpec, UserSimulatorSpec
+from runners.external.listener import Listener
+from runners.external.program import ProgramSpec
+from runners.gateway.app import Gateway
+from runners.gateway.litellm_upstream import LitellmUpstream
+from runners.models.litellm_library import close_clients, load_litellm
+from runners.models.litellm_model import LitellmModel
+from runners.models.protocol import ModelError
+from runners.models.retry import RetryPolicy
+from runners.plan import make_plan
+from runners.prompts import Prompts
+from runners.sandboxes.process import ProcessSandboxProvider
+from runners.sandboxes.protocol import ProgramEnd, SandboxLimits
+from runners.services import Services
+from runners.trial import TrialRunner
+from runners.trial_clock import TrialClock
+from runners.users.trial_server import AskUserServer
+from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
+from tests.support.chat_server import chat_server
+from tests.support.faults import IN_BAND, Fault
+from tests.support.toy_plan import ListedBenchmark, experiment
+
+KINDS = ("native", "program")
+HOURS_S = 10_000.0
+WORK = tool_reply(("c1", "work", '{"n":1}'))
+ASK = tool_reply(("c2", "ask_user", '{"question":"When must it be done?"}'))
+SUBMIT = tool_reply(("c3", "submit", '{"answer":"done"}'))
+GOOD = Fault(kind="slow", seconds=0.0)
+WORK_TOOL = ToolDefinition(name="work", description="Work.", input_schema={"type": "object", "properties": {}})
+ASK_TOOL = ToolDefinition(name="ask_user", description="Ask.", input_schema={"type": "object", "properties": {}})
+FAKE_SERVER = str(Path(__file__).parent / "mcp_atlas" / "fake_server.py")
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A day of a provider: what it answers, and the kind of failure that this is; None where it is the agent's own.
+
+    ``is_passing`` says whether the same request may succeed later. ``url`` stands in place of the server's own.
+    """
+
+    fault: Fault = GOOD
+    kind: str | None
+    is_passing: bool = True
+    url: str = ""
+
+
+def answer(status, body, **more):
+    """A row's answer, whatever it is."""
+    return Fault(kind="answer", status=status, body=body, **more)
+
+
+def openai(status, message="no", **fields):
+    """An error of OpenAI's API, with its status and its body."""
+    return answer(status, {"error": {"message": message, "type": "x", "param": None, "code": None, **fields}})
+
+
+# Forms as their providers document them: platform.openai.com/docs/guides/error-codes, docs.anthropic.com/en/api/errors,
+# openrouter.ai/docs/api/reference/errors-and-debugging, ai.google.dev/gemini-api/docs/troubleshooting,
+# docs.vllm.ai (ErrorResponse), github.com/ggml-org/llama.cpp tools/server/README.md; retry-after: RFC 9110, 10.2.3.
+MODEL = {
+    "connection refused": Row(kind="connection", url="http://127.0.0.1:9/v1"),
+    "no such name": Row(kind="connection", url="http://nowhere.invalid/v1"),
+    "TLS that is none": Row(kind="connection", url="https"),
+    "no HTTP at all": Row(fault=Fault(kind="not_http"), kind="malformed_reply"),
+    "cut before the headers": Row(fault=Fault(kind="drop"), kind="connection"),
+    "cut in the body": Row(fault=Fault(kind="cut"), kind="connection"),
+    "silent before the headers": Row(fault=Fault(kind="hang"), kind="timeout"),
+    "silent in the body": Row(fault=Fault(kind="stall"), kind="timeout"),
+    "429": Row(fault=openai(429), kind="rate_limit"),
+    "429, retry after seconds": Row(fault=Fault(kind="rate_limit", retry_after="0.01"), kind="rate_limit"),
+    "429, retry after hours": Row(fault=Fault(kind="rate_limit", retry_after="36000"), kind="rate_limit"),
+    "429, retry after a date": Row(
+        fault=Fault(kind="rate_limit", retry_after="Wed, 21 Oct 2015 07:28:00 GMT"), kind="rate_limit"
+    ),
+    "429, nonsense to retry after": Row(fault=Fault(kind="rate_limit", retry_after="soon"), kind="rate_limit"),
+    "429, out of credit": Row(fault=Fault(kind="out_of_credit"), kind="rate_limit", is_passing=False),
+    "429 of Gemini": Row(
+        fault=answer(
+            429,
+            {
+                "error": {
+                    "code": 429,
+                    "status": "RESOURCE_EXHAUSTED",
+                    "message": "quota",
+                    "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "22s"}],
+                }
+            },
+        ),
+        kind="rate_limit",
+    ),
+    "408": Row(fault=openai(408), kind="timeout"),
+    "500": Row(fault=Fault(kind="server_error"), kind="server_error"),
+    "502 with HTML": Row(fault=answer(502, "<html><body>502 Bad Gateway</body></html>"), kind="server_error"),
+    "503 of llama.cpp": Row(
+        fault=openai(503, "Loading model", type="unavailable_error", code=503), kind="server_error"
+    ),
+    "504 with nothing": Row(fault=answer(504, ""), kind="timeout"),
+    "529 of Anthropic": Row(
+        fault=answer(529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+        kind="server_error",
+    ),
+    "401, the key has run out": Row(fault=Fault(kind="unauthorised"), kind="authentication", is_passing=False),
+    "402": Row(fault=openai(402, "credits"), kind="other", is_passing=False),
+    "403": Row(fault=openai(403), kind="authentication", is_passing=False),
+    "404, the model has gone": Row(fault=openai(404), kind="bad_request", is_passing=False),
+    "400": Row(fault=Fault(kind="bad_request"), kind="bad_request", is_passing=False),
+    "400, the context is full": Row(fault=Fault(kind="context_window"), kind="context_window", is_passing=False),
+    "nothing": Row(fault=answer(200, ""), kind="malformed_reply"),
+    "prose": Row(fault=Fault(kind="not_json"), kind="malformed_reply"),
+    "HTML": Row(fault=answer(200, "<html>Sign in</html>"), kind="malformed_reply"),
+    "a list": Row(fault=answer(200, []), kind="malformed_reply"),
+    "null": Row(fault=answer(200, "null"), kind="malformed_reply"),
+    "a stream, cut": Row(fault=answer(200, 'data: {"choices": [{"delta": {"content"'), kind="malformed_reply"),
+    "a stream with an error event": Row(
+        fault=answer(200, 'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error"}}\n\n'),
+        kind="malformed_reply",
+    ),
+    "no choices": Row(fault=Fault(kind="no_choices"), kind="malformed_reply"),
+    "no message": Row(fault=Fault(kind="null_message"), kind="malformed_reply"),
+    "a call without a name": Row(fault=Fault(kind="nameless_tool_call"), kind="malformed_reply"),
+    "the error of vLLM": Row(
+        fault=answer(200, {"object": "error", "message": "dead", "type": "InternalServerError", "code": 500}),
+        kind="malformed_reply",
+    ),
+    **{f"in band: {form}": Row(fault=answer(200, body), kind=kind) for form, (body, kind) in IN_BAND.items()},
+}
+
+AGENTS_OWN = {
+    "arguments cut off": Fault(kind="broken_arguments"),
+    "arguments as an object": Fault(kind="object_arguments"),
+    "an unknown tool": Fault(kind="unknown_tool"),
+    "an empty reply": Fault(kind="empty_reply"),
+    "no ids": Fault(kind="no_ids"),
+    "a slow body": Fault(kind="trickle", seconds=0.02),
+    "no usage": answer(
+        200,
+        {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hm."}}],
+            "usage": None,
+        },
+    ),
+}
+
+
+class Hands:
+    """The clock of the trials: real time, and what a test puts on top of it."""
+
+    def __init__(self):
+        self.ahead_s = 0.0
+
+    def __call__(self):
+        """The time."""
+        return time.monotonic() + self.ahead_s
+
+
+class Lasting:
+    """Lets the requests of a model, or of what lies behind the gateway, last for hours of the trial's clock."""
+
+    def __init__(self, asked, hands, answered_s):
+        self._asked, self._hands, self._answered_s = asked, hands, answered_s
+
+    def __getattr__(self, name):
+        return getattr(self._asked, name)
+
+    async def _lasting(self, request):
+        try:
+            reply = await request
+        except ModelError:
+            self._hands.ahead_s += HOURS_S
+            raise
+        self._hands.ahead_s += self._answered_s
+        return reply
+
+    async def respond(self, request):
+        """Ask the model."""
+        return await self._lasting(self._asked.respond(request))
+
+    async def send(self, outgoing):
+        """Ask the provider."""
+        return await self._lasting(self._asked.send(outgoing))
+
+
+class LawServices(Services):
+    """The real services, with short pauses; the agent's requests last."""
+
+    def __init__(self, *args, hands, answered_s, simulator):
+        super().__init__(*args)
+        self._retry = RetryPolicy(max_attempts=3, first_delay_s=0.001, max_delay_s=0.002, max_retry_after_s=0.02)
+        self._hands, self._answered_s, self._simulator = hands, answered_s, simulator
+
+    def _agent_model(self, trial):
+        return Lasting(super()._agent_model(trial), self._hands, self._answered_s)
+
+    def agent_upstream(self, trial):
+        """The provider of a program."""
+        model = LitellmModel("m", api_base=trial.agent.api_base)
+        return Lasting(LitellmUpstream(model, {}, self._timeout_s), self._hands, self._answered_s)
+
+    def user_simulator(self, trial, recording):
+        """The simulator of the test."""
+        return (self._simulator, None) if self._simulator else super().user_simulator(trial, recording)
+
+
+class Environment:
+    """A tool, a checkpoint for having used it, and a program that has both."""
+
+    def __init__(self, life):
+        self.life = life
+        self.tools = (WORK_TOOL,)
+        self.work_count = 0
+        if life.is_program:
+            self.sandbox = Sandbox(self)
+        if life.tool_fault:
+            self.tools_are_servers = True
+
+    async def call(self, name, arguments):
+        """Work."""
+        if self.life.tool_fault:
+            process = unconfined([sys.executable, FAKE_SERVER, self.life.tool_fault], {}, Path.cwd())
+            async with running_servers([ServerPlan(name="s", process=process, call_seconds=600.0)]) as (server,):
+                return ToolResult(text=(await server.call("echo", {})).text)
+        self.life.fail("command")
+        self.work_count += 1
+        return ToolResult(text="worked")
+
+    async def grade(self, final_answer, ask_judge):
+        """One point for work."""
+        self.life.fail("export")
+        score = float(self.work_count > 0)
+        if ask_judge is not None:
+            score = float(json.loads(await ask_judge("Judge.", "Was it done?"))["score"])
+        results = (CheckpointResult(checkpoint_id="c1", score=score, details="seen"),)
+        return Grade(results=results, is_success=score == 1.0)
+
+
+class Sandbox:
+    """Where a small program works: it repeats a failed call twice, and ends in peace where that did not help."""
+
+    kind, work_dir, weak_limits, home, listener_url = "toy", "/work", (), "/home/agent", "http://listener"
+
+    def __init__(self, environment):
+        self._environment = environment
+
+    async def write_file(self, path, content):
+        """Nothing is written, unless that fails."""
+        self._environment.life.fail("write")
+
+    async def run_program(self, launch, stop):
+        """Run the program until it ends or is told to."""
+        ends = []
+        async with anyio.create_task_group() as tasks:
+
+            async def until_told():
+                await stop.wait()
+                tasks.cancel_scope.cancel()
+
+            async def work():
+                ends.append(await self._work(*launch.argv[1:]))
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(until_told)
+            tasks.start_soon(work)
+        return ProgramEnd(exit_code=ends[0] if ends else None)
+
+    async def _work(self, base_url, token):
+        headers = {"authorization": f"Bearer {token}"}
+        transport = httpx.ASGITransport(app=self._environment.life.app)
+        history: list[Any] = [{"role": "user", "content": "Do it."}]
+        async with httpx.AsyncClient(transport=transport, headers=headers, timeout=None) as client:
+            for _ in range(6):
+                message = await self._reply(client, base_url, history)
+                if message is None:
+                    return 0
+                history.append(message)
+                for call in message.get("tool_calls") or ():
+                    name = call["function"]["name"]
+                    if name == "submit":
+                        return 0
+                    text = await self._done(client, base_url, name)
+                    history.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+        return 0
+
+    async def _reply(self, client, base_url, history):
+        tools = [
+            {"type": "function", "function": {"name": tool.name, "parameters": tool.input_schema}}
+            for tool in (WORK_TOOL, ASK_TOOL)
+        ]
+        for _ in range(3):
+            body = {"model": "m", "messages": history, "tools": tools}
+            response = await client.post(f"{base_url}/v1/chat/completions", json=body)
+            if response.status_code == 200:
+                return response.json()["choices"][0]["message"]
+        return None
+
+    async def _done(self, client, base_url, name):
+        if name != "ask_user":
+            return (await self._environment.call(name, {})).text if name == "work" else "There is no such tool."
+        params = {"name": "ask_user", "arguments": {"question": "When?"}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        headers = {"accept": "application/json, text/event-stream"}
+        return (await client.post(f"{base_url}/mcp", json=message, headers=headers)).text
+
+
+class Life(ListedBenchmark):
+    """One trial of one agent on a bad day.
+
+    Args:
+        is_program: Whether the agent is a program.
+        failures: What breaks in the sandbox, by place.
+        tool_fault: The fault of the tool's server.
+    """
+
+    def __init__(self, *, is_program, failures=None, tool_fault=""):
+        super().__init__(tasks=1)
+        self.is_program, self.tool_fault = is_program, tool_fault
+        self.app: Starlette | None = None
+        self._failures = failures or {}
+
+    def fail(self, place):
+        """Raise what breaks at a place."""
+        if place in self._failures:
+            raise self._failures[place]
+
+    @asynccontextmanager
+    async def open(self, task, settings, variant=None):
+        """Open the environment."""
+        self.fail("open")
+        yield Environment(self)
+
+    async def lived(self, url, *, hands, answered_s=0.0, condition="full", simulator=None, **changes):
+        """Run the trial and return its events."""
+        program = ProgramSpec(command=("tiny", "{base_url}", "{token}"), answer="stdout", ask_user="mcp")
+        agent = AgentSpec(name="a", model="m", api_base=url, program=program if self.is_program else None)
+        settings = {
+            "agents": (agent,),
+            "conditions": (condition,),
+            "trials": 1,
+            "limits": LimitsSpec(max_seconds=60.0, max_turns=6),
+            "retry": RetrySpec(request_timeout_s=0.15 if "hang" in changes else 60.0, patience_s=1e6),
+        }
+        changes.pop("hang", None)
+        described = experiment(**{**settings, **changes})
+        prompts = Prompts(described, Path(), self.system_prompt())
+        (trial,) = make_plan(described, self, prompts, "exact:1").trials
+        recording = MemoryRecording()
+        recording.elapsed_ms = 1.0
+        gateway, asking = Gateway(), AskUserServer()
+        self.app = Starlette(routes=[*asking.routes, *gateway.routes])
+        async with AsyncExitStack() as stack:
+            if self.is_program:
+                await stack.enter_async_context(asking)
+            runner = TrialRunner(
+                experiment=described,
+                benchmark=self,
+                prompts=prompts,
+                settings=EnvironmentSettings(sandbox=ProcessSandboxProvider(), limits=SandboxLimits()),
+                services=LawServices(described, self, prompts, hands=hands, answered_s=answered_s, simulator=simulator),
+                recorder=SimpleNamespace(attempt=lambda *_: recording, store=None),
+                run_id="run",
+                listener=Listener(gateway, asking, "", None),
+            )
+            await runner.run(trial, 1, None)
+        return recording.events
+
+
+@pytest.fixture
+async def hands(monkeypatch, anyio_backend):
+    """The clock of the trials; litellm is loaded before it counts, and lets go of its connections afterwards."""
+    await load_litellm()
+    hands = Hands()
+    monkeypatch.setattr("runners.attempt.TrialClock", partial(TrialClock, now_s=hands))
+    monkeypatch.setattr("runners.external.agent._GRACE_S", 0.2)
+    yield hands
+    await close_clients()
+
+
+def missing(events):
+    """Where a trial failed and of what kind the failure was; nothing of it was scored."""
+    assert isinstance(events[-1], TrialFailed), events[-1]
+    assert not [event for event in events if isinstance(event, CheckpointScored)]
+    assert events[-1].charged_ms < 60_000
+    return events[-1].boundary, events[-1].error_kind
+
+
+def scored(events):
+    """How a trial ended and whether with success."""
+    assert isinstance(events[-1], TrialFinished), events[-1]
+    return events[-1].ended_by, events[-1].is_success
+
+
+def waits(row):
+    """What a row needs: short requests where it never answers."""
+    return {"hang": True} if row.kind == "timeout" and row.fault.kind in ("hang", "stall") else {}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MODEL)
+async def test_a_provider_that_stays_broken_leaves_missing_data(hands, name, kind):
+    """After a first good reply nothing but the fault: the trial failed at ``model``, with the kind of the row."""
+    row = MODEL[name]
+    first = [] if row.url else [GOOD]
+    async with chat_server(
+        CannedModel([WORK, SUBMIT]), [*first, msgspec.structs.replace(row.fault, times=None)]
+    ) as url:
+        at = url.replace("http:", "https:") if row.url == "https" else row.url or url
+        events = await Life(is_program=kind == "program").lived(at, hands=hands, **waits(row))
+    assert missing(events) == ("model", row.kind)
+    assert events[-1].is_retry_owed == (row.kind not in ("authentication", "bad_request", "context_window"))
+    assert events[-1].waited_ms >= HOURS_S * 1000
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [name for name, row in MODEL.items() if row.is_passing and not row.url])
+async def test_a_fault_that_goes_by_costs_the_agent_nothing(hands, name, kind):
+    """One failed request of hours, then as ever: the same ending and success, and not a minute charged."""
+    row = MODEL[name]
+    async with chat_server(CannedModel([WORK, SUBMIT]), [GOOD, row.fault]) as url:
+        events = await Life(is_program=kind == "program").lived(url, hands=hands, **waits(row))
+    assert scored(events) == ("submitted", True)
+    assert [event.error_kind for event in events if isinstance(event, ModelFailed)] == [row.kind]
+    assert events[-1].waited_ms >= HOURS_S * 1000
+    assert events[-1].charged_ms < 60_000
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of litellm's types, and no error outside of tests
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", AGENTS_OWN)
+async def test_a_reply_that_is_merely_bad_is_the_agents(hands, name, kind):
+    """It is an answer: charged, shown to the agent, and the trial is scored, never missing."""
+    async with chat_server(CannedModel([WORK, WORK, SUBMIT]), [GOOD, AGENTS_OWN[name]]) as url:
+        events = await Life(is_program=kind == "program").lived(url, hands=hands)
+    assert scored(events)[1] is True
+    assert [event for event in events if isinstance(event, ModelFailed)] == []
+    assert events[-1].waited_ms < 60_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_slow_answers_are_the_models_own_time(hands, kind):
+    """Whatever was answered is charged: a model that takes hours for each reply ends as time_limit, and is graded."""
+    async with chat_server(CannedModel([WORK, SUBMIT])) as url:
+        events = await Life(is_program=kind == "program").lived(url, hands=hands, answered_s=HOURS_S)
+    assert scored(events) == ("time_limit", False)
+    assert events[-1].charged_ms >= HOURS_S * 1000
+
+
+class Simulator:
+    """A simulated user on a bad day."""
+
+    name = "bad"
+
+    def __init__(self, day):
+        self._day = day
+
+    async def answer(self, question, context, knowledge):
+        """Break, or say nothing for ever."""
+        if self._day == "hangs":
+            await anyio.sleep_forever()
+        raise RuntimeError("simulator down")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("day", ["hangs", "breaks"])
+async def test_a_simulated_user_that_is_not_there_is_missing_data(hands, day, kind):
+    """Nobody is scored for an answer that never came."""
+    retry = RetrySpec(patience_s=0.3)
+    async with chat_server(CannedModel([WORK, ASK, SUBMIT])) as url:
+        life = Life(is_program=kind == "program")
+        events = await life.lived(url, hands=hands, condition="full_ask_user", simulator=Simulator(day), retry=retry)
+    assert missing(events) == ("user_simulator", "timeout" if day == "hangs" else "crash")
+
+
+SIDE_MODELS = {
+    "hangs": Fault(kind="hang", times=None),
+    "500": Fault(kind="server_error", times=None),
+    "in band": answer(200, IN_BAND["choice_error"][0], times=None),
+    "prose": Fault(kind="not_json", times=None),
+    "says nothing": Fault(kind="empty_reply", times=None),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("day", SIDE_MODELS)
+async def test_a_simulated_user_whose_model_fails_is_missing_data(hands, day, kind):
+    """However the model of the simulated user fails, the trial failed there."""
+    user, agent = CannedModel([text_reply("Today.")]), CannedModel([WORK, ASK, SUBMIT])
+    async with chat_server(user, [SIDE_MODELS[day]]) as user_url, chat_server(agent) as url:
+        simulator = UserSimulatorSpec(kind="llm", llm=ModelSpec(model="u", api_base=user_url))
+        hang = {"retry": RetrySpec(request_timeout_s=0.15)} if day == "hangs" else {}
+        life = Life(is_program=kind == "program")
+        events = await life.lived(url, hands=hands, condition="full_ask_user", user_simulator=simulator, **hang)
+    assert missing(events)[0] == "user_simulator"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("day", [day for day in SIDE_MODELS if day != "says nothing"])
+async def test_a_judge_whose_model_fails_is_missing_data(hands, day, kind):
+    """However the judge fails, the trial failed at the grader, and the agent's work is not scored."""
+    judge = CannedModel([text_reply('{"score": 1}')])
+    async with chat_server(judge, [SIDE_MODELS[day]]) as judge_url, chat_server(CannedModel([WORK, SUBMIT])) as url:
+        grader = GraderSpec(kind="judge", judge=ModelSpec(model="j", api_base=judge_url))
+        hang = {"retry": RetrySpec(request_timeout_s=0.15)} if day == "hangs" else {}
+        events = await Life(is_program=kind == "program").lived(url, hands=hands, grader=grader, **hang)
+    assert missing(events)[0] == "grader"
+
+
+@pytest.mark.parametrize("fault", ["dies", "malformed", "hangs"])
+async def test_a_tool_server_that_fails_is_missing_data(hands, fault):
+    """It dies, answers garbage or never; the agent's time stands still, and patience ends the wait."""
+    async with chat_server(CannedModel([WORK, SUBMIT])) as url:
+        retry = RetrySpec(patience_s=0.5 if fault == "hangs" else 3600.0)
+        life = Life(is_program=False, tool_fault=fault)
+        events = await life.lived(url, hands=hands, retry=retry)
+    assert missing(events)[0] == "tool"
+
+
+NO_SPACE = OSError(28, "No space left on device")
+LOST = SandboxBoundaryError("the sandbox was killed", kind="sandbox_died")
+HUNG = SandboxBoundaryError("its driver does not answer", kind="sandbox_hung")
+SANDBOXES = [
+    *[(place, failure, kind) for place in ("open", "command", "export") for failure in (LOST, HUNG) for kind in KINDS],
+    *[("open", NO_SPACE, kind) for kind in KINDS],
+    ("write", NO_SPACE, "program"),  # the native agent has no files of ours in its sandbox
+]
+
+
+@pytest.mark.parametrize(("place", "failure", "kind"), SANDBOXES)
+async def test_a_sandbox_that_is_lost_is_missing_data(hands, place, failure, kind):
+    """Wherever it is lost or has no room, the trial failed at the sandbox."""
+    async with chat_server(CannedModel([WORK, SUBMIT])) as url:
+        events = await Life(is_program=kind == "program", failures={place: failure}).lived(url, hands=hands)
+    assert missing(events)[0] == "sandbox"
