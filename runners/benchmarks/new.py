@@ -3,6 +3,7 @@
 import argparse
 import keyword
 import re
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,9 +34,11 @@ def new_benchmark_command(options: argparse.Namespace) -> int:
     """Write the package and say what to do next."""
     folder = options.to or Path(options.name)
     write_benchmark(options.name, folder)
+    named = shlex.quote(str(folder))
     sys.stderr.write(
-        f"{folder}: a benchmark that works. Worth trying next:\n  pip install -e {folder}\n  pytest {folder}\n"
-        f"  lhaw-record run {folder / 'experiment.toml'} --store stores/{options.name}\n"
+        f"{folder}: a benchmark that works. Worth trying next:\n  pip install pytest && pip install -e {named}\n"
+        f"  pytest {named}\n"
+        f"  lhaw-record run {shlex.quote(str(folder / 'experiment.toml'))} --store stores/{options.name}\n"
     )
     return 0
 

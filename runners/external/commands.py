@@ -136,10 +136,11 @@ def install_command(options: argparse.Namespace) -> int:
 def show_command(options: argparse.Namespace) -> int:
     """Print an entry's file, and what is installed of it."""
     from runners.errors import ExperimentError
-    from runners.external.entries import entry_path, load_entry, resolved
+    from runners.external.entries import entry_path, resolved
+    from runners.external.program import read_program
 
     path = entry_path(options.entry, Path())
-    load_entry(options.entry, Path())
+    read_program(path)
     sys.stdout.write(path.read_text(encoding="utf-8"))
     try:
         say(f"{path}: {resolved(options.entry, Path()).title}")

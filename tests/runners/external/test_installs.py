@@ -163,6 +163,15 @@ def test_the_name_of_an_own_entry_is_answered_with_its_path(tmp_path, called, mo
     assert called("agents", "install", "robot.toml")[0] == 0
 
 
+def test_an_entry_whose_script_is_missing_is_shown(tmp_path, called):
+    """Its text is printed, and then what is missing."""
+    here = project(tmp_path / "a", "x")
+    (here / "robot.py").unlink()
+    code, out, said = called("agents", "show", here / "robot.toml")
+    assert (code, out) == (0, ENTRY)
+    assert f"key 'install.script': {here / 'robot.py'} cannot be read" in said
+
+
 def test_a_ready_made_entry_is_recommended_by_its_name(tmp_path):
     """The command that the message names is the one that installs."""
     path = tmp_path / "experiment.toml"
