@@ -16,7 +16,7 @@ import anyio
 from recorder import own_session
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.cgroups import Cgroup
-from runners.sandboxes.channel import ControlChannel
+from runners.sandboxes.channel import OUT_OF_MEMORY, ControlChannel
 from runners.sandboxes.inside.worker import REQUEST_DESCRIPTOR, STATUS_DESCRIPTOR
 
 _OPEN_S = 30.0
@@ -113,7 +113,7 @@ class DriverProcess:
             self._words += os.read(self._process.stderr.fileno(), 4096).decode("utf-8", "replace")
         words = self._words.strip()
         if not words and self._cgroup.has_run_out_of_memory():
-            return "the driver itself was ended for want of memory", "sandbox_out_of_memory"
+            return "the driver itself was ended for want of memory", OUT_OF_MEMORY
         return words or "its driver ended", "sandbox_died"
 
 
