@@ -1,12 +1,14 @@
 """One question to a model: ask, read strictly, ask once more where the reply cannot be used, record what came of it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
 from recorder.events import AnyEvent, ModelFailed, ModelResponded
 from runners.conversation import Message
 from runners.errors import NothingUsable, UnusableReply
-from runners.models.calls import ModelCaller
+from runners.models.calls import CUT, ModelCaller
+from runners.models.protocol import ModelReply
 
 Found = TypeVar("Found")
 
@@ -38,7 +40,8 @@ async def ask(
 ) -> Found:
     """Return what a model's reply holds: the reply and the events made of it are durable together, or neither is.
 
-    A reply that the caller remembers from an earlier run is read like any other and recorded no second time.
+    A reply that the caller remembers from an earlier run is read like any other and recorded no second time. A cut one
+    is never read, whole as it may look: it is asked for again with more room.
 
     Args:
         caller: The recorded model.
@@ -54,16 +57,29 @@ async def ask(
         ModelBoundaryError: The model could not be reached.
     """
     messages = [Message(role="system", content=wording.system), Message(role="user", content=user)]
+    with ExitStack() as room:
+        return await _asked(caller, wording, messages, read, wanted, events, room)
+
+
+async def _asked(
+    caller: ModelCaller,
+    wording: Wording,
+    messages: list[Message],
+    read: Callable[[str], Found],
+    wanted: str,
+    events: Callable[[Found], Sequence[AnyEvent]],
+    room: ExitStack,
+) -> Found:
+    """As :func:`ask`; what a cut reply needs is entered into ``room``."""
     for attempt in range(1, _ATTEMPTS + 1):
         is_last = attempt == _ATTEMPTS
         remembered = await caller.recall(messages)
         if remembered is not None:
-            text, responded = remembered.message.content, None
-            found, problem = _read(read, text)
+            reply, responded = remembered, None
+            found, problem = _read(read, reply, caller)
         if remembered is None or (found is None and is_last):
             reply, responded = await caller.request(messages)
-            text = reply.message.content
-            found, problem = _read(read, text)
+            found, problem = _read(read, reply, caller)
         if found is not None:
             await caller.recording.append(*([responded] if responded else []), *events(found))
             return found
@@ -71,7 +87,10 @@ async def ask(
             break
         if responded is not None:
             await caller.recording.append(responded)
-        repair = wording.repair(problem)
+        if reply.finish_reason == CUT:
+            room.enter_context(caller.more_room())
+            continue
+        text, repair = reply.message.content, wording.repair(problem)
         if repair is not None and text.strip():  # some providers refuse an empty turn
             messages = [*messages, Message(role="assistant", content=text), Message(role="user", content=repair)]
     assert responded is not None, "what is remembered and cannot be used is asked for again"
@@ -82,10 +101,12 @@ async def ask(
     )
 
 
-def _read(read: Callable[[str], Found], reply: str) -> tuple[Found | None, str]:
+def _read(read: Callable[[str], Found], reply: ModelReply, caller: ModelCaller) -> tuple[Found | None, str]:
     """What a reply holds, or None and what is wrong."""
+    if reply.finish_reason == CUT:
+        return None, caller.cut_words
     try:
-        return read(reply), ""
+        return read(reply.message.content), ""
     except UnusableReply as error:
         return None, str(error)
 

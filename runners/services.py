@@ -245,7 +245,7 @@ def _asking(caller: ModelCaller, failure: type[BoundaryError]) -> AskModel:
     async def ask(system: str, user: str) -> str:
         messages = [Message(role="system", content=system), Message(role="user", content=user)]
         try:
-            return (await caller.call(messages)).message.content
+            return (await caller.whole_reply(messages)).message.content
         except ModelBoundaryError as error:
             raise failure(str(error), kind=error.kind, is_retry_owed=error.is_retry_owed) from error
 

@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -23,6 +24,9 @@ from runners.recording import Recording
 from runners.trial_clock import TrialClock
 
 Number = TypeVar("Number", int, float)
+CUT = "length"
+"""The finish reason of a reply that ended for want of room: what stands in it is not the whole."""
+_ROOM = ("max_tokens", "max_completion_tokens")
 REFUSED_KINDS = frozenset({"bad_request", "context_window"})
 """The model refuses what the trial sends: every later attempt would pay for the same way to the same end."""
 FINAL_KINDS = REFUSED_KINDS | {"authentication"}
@@ -111,6 +115,40 @@ class ModelCaller:
         reply, responded = await self.request(messages, tools)
         await self.recording.append(responded)
         return reply
+
+    async def whole_reply(self, messages: Sequence[Message]) -> ModelReply:
+        """Return the model's reply like :meth:`call`, asked for once more with more room where it was cut.
+
+        Raises:
+            ModelBoundaryError: No usable reply, or none that was not cut.
+        """
+        reply = await self.call(messages)
+        if reply.finish_reason != CUT:
+            return reply
+        with self.more_room():
+            reply = await self.call(messages)
+            if reply.finish_reason == CUT:
+                raise ModelBoundaryError(f"{self._model.name}: {self.cut_words}", kind="cut_reply", is_retry_owed=False)
+        return reply
+
+    @contextmanager
+    def more_room(self) -> Iterator[None]:
+        """Allow replies of twice the length while the block runs; without a limit of ours there is none to raise."""
+        before = self._parameters
+        self._parameters = {
+            name: value * 2 if name in _ROOM and isinstance(value, int) else value for name, value in before.items()
+        }
+        self._parameters_json = None
+        try:
+            yield
+        finally:
+            self._parameters, self._parameters_json = before, None
+
+    @property
+    def cut_words(self) -> str:
+        """What is wrong with a reply that was cut, and the remedy."""
+        limits = [f"{name} = {self._parameters[name]}" for name in _ROOM if name in self._parameters]
+        return f"the reply was cut at {' and '.join(limits) or 'its limit'}; allow more in the model's parameters"
 
     async def recall(self, messages: Sequence[Message]) -> ModelReply | None:
         """Return the reply to a request without tools that an earlier run recorded, or None.
