@@ -4,8 +4,8 @@ The code of a grader is trusted and the files that it reads are not: they may be
 So the child has limits of memory and time, reads nothing but the files and its own code, and hands back plain data.
 
 Whose doing is it when there is no grade? A limit that is reached after the grader has begun to read something of the
-agent's is put down to what it read: no honest deliverable comes near it (the largest right answer of desk takes 4 % of
-the memory and 1 % of the time), so the file counts as unreadable, as if it were noise, and the trial ends by
+agent's is put down to what it read: no honest deliverable comes near it (the largest right answer of desk takes 2 % of
+the memory and 0.2 % of the time), so the file counts as unreadable, as if it were noise, and the trial ends by
 ``resource_abuse``. Everything else is the grader's or the host's, and the trial is missing data: an exception in the
 code, a limit that is reached before anything was read, a child that somebody else killed or that got no processor.
 """

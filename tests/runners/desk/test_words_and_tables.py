@@ -1,7 +1,9 @@
 """Numbers, phrases and tables are read as a person reads them."""
 
+import io
 from decimal import Decimal
 
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,3 +82,16 @@ def test_file_name_decides_the_format(tmp_path):
     (tmp_path / "x.xlsx").write_text("a,b\n1,2\n")
     with pytest.raises(Unmet, match="not an XLSX workbook"):
         Delivered(tmp_path, "").table("x.xlsx", ("a", "b"))
+
+
+def test_want_of_memory_is_no_fault_of_the_format(monkeypatch):
+    """A workbook that takes more than grading may is told apart from bytes that are none."""
+
+    def lacking(*_, **__):
+        raise MemoryError
+
+    buffer = io.BytesIO()
+    openpyxl.Workbook().save(buffer)
+    monkeypatch.setattr(openpyxl, "load_workbook", lacking)
+    with pytest.raises(MemoryError):
+        read_table("x.xlsx", buffer.getvalue(), ("a",))
