@@ -125,7 +125,8 @@ class Pipeline:
             raise PhaseStopped("generation", generation.work.stop_reason or "failed", problem)
         planned = generation.planned
         given_up = sum(generation.given_up(each) is not None for each in planned)
-        self._say(f"generation: {len(planned) - given_up} variants, {given_up} given up because a check failed")
+        lost = f", {given_up} given up because a check failed" if given_up else ""
+        self._say(f"generation: {len(planned) - given_up} variants{lost}")
 
     async def _validation(self, tasks: Sequence[SourceTask]) -> None:
         made = StoreSpec(store=str(self._root.resolve()), experiment=self._design.name)
@@ -164,7 +165,7 @@ class Pipeline:
         prepared = prepare_experiment(experiment, self._path)
         planned, index = prepared.plan.trials, stored_index(prepared, self._root)
         finished = sum(trial.trial_id in index.finished for trial in planned)
-        self._say(f"{phase}: {len(planned)} trials, {finished} of them finished before")
+        self._say(f"{phase}: {len(planned)} trials" + (f", {finished} of them finished before" if finished else ""))
         if finished == len(planned):
             return
         summary = await run_experiment(prepared, self._root, self._reporter)

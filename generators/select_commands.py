@@ -95,7 +95,10 @@ def _narrate(selection: "Selection", options: argparse.Namespace, wish: "Wish") 
         f"{place_of(options.store)}: {len(selection.chosen)} of {len(selection.offered.candidates)} variants {verb} as "
         f"selection {wish.name}; classes by {selection.event.classifier or 'nobody'}"
     )
-    say(f"of them {selection.unjudged} may be new tasks that no judge has looked at; they count as outcome-critical")
+    if selection.unjudged:
+        say(
+            f"of them {selection.unjudged} may be new tasks that no judge has looked at; they count as outcome-critical"
+        )
     for name, count in selection.offered.excluded.items():
         say(f"not to be chosen: {count} {name} ({REASONS[name]})")
     short = ", ".join(f"{name} {count}" for name, count in selection.shortfalls.items())

@@ -194,7 +194,8 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, ex
         say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}{retry}")
         return 1
     if summary.left:
-        say(f"{summary.left} trials are owed ({summary.blocked} wait for full trials). Try again with:\n  {again}")
+        waiting = f" ({summary.blocked} wait for full trials)" if summary.blocked else ""
+        say(f"{summary.left} trials are owed{waiting}. Try again with:\n  {again}")
         return 1
     return 0
 

@@ -1,6 +1,7 @@
 """From tasks to a benchmark with the real program: what comes out, and that being killed changes nothing of it."""
 
 import json
+import re
 import shutil
 import signal
 
@@ -50,6 +51,13 @@ def test_the_pipeline_ends_with_a_benchmark_and_its_tables(whole):
     for name in TABLES[:3]:
         assert f"{name}:" in done.stdout
     verify(folder / "store")
+
+
+def test_what_is_said_of_a_pipeline_counts_nothing(whole):
+    """A phase names what was finished before, and what was given up, only where there is something."""
+    said = whole[1].stderr
+    assert "generation: 1 variants\n" in said
+    assert not re.search(r"\b0 (of them|given up)", said)
 
 
 def test_its_classes_come_from_trials_and_its_variants_from_the_task(whole):
