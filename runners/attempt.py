@@ -30,7 +30,7 @@ from runners.grading import checked, failed_grade, scored
 from runners.injection import injection_action
 from runners.plan import PlannedTrial
 from runners.toolbox import TrialToolbox, open_toolbox
-from runners.trial_clock import TrialClock
+from runners.trial_clock import TimedRecording, TrialClock
 from runners.users.asking import AskUser
 from runners.users.protocol import UserKnowledge, UserSimulator
 
@@ -61,13 +61,13 @@ class Attempt:
     def __init__(self, runner: "TrialRunner", trial: PlannedTrial, stream: Stream, budget_actions: int | None) -> None:
         self._runner = runner
         self._trial = trial
-        self._stream = stream
         self._budget_actions = budget_actions
         self._spenders: list[_Spender] = []
         self._agent: NativeAgent | ExternalAgent | None = None
         experiment = runner.experiment
         self.clock = TrialClock(experiment.limits.max_seconds, experiment.retry.patience_s)
         """How long the agent's part took, and whose time that was."""
+        self._stream = TimedRecording(stream, self.clock)
 
     @property
     def action_count(self) -> int:

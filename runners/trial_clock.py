@@ -1,7 +1,8 @@
 """The two clocks of one trial: the agent's own seconds, and those in which it waited for infrastructure.
 
     the agent's own     its commands, its thinking between two calls, and every request of its model that was answered
-    waited              requests that failed and the time until the next one, the simulated user, tool servers
+    waited              requests that failed and the time until the next one, the simulated user, tool servers, and
+                        the recorder's disk, for which there is no patience: its failure could not be recorded
 
 Whose time a request took is known only when it ends: until then the agent's clock stands still, and an answer charges
 it afterwards. So nothing ends a trial as ``time_limit`` while it waits, and a slow answer is the model's own slowness.
@@ -15,6 +16,7 @@ from typing import TypeVar
 
 import anyio
 
+from recorder.events import AnyEvent
 from recorder.events.trial import Boundary
 from runners.errors import (
     BoundaryError,
@@ -24,6 +26,7 @@ from runners.errors import (
     ToolBoundaryError,
     UserSimulatorError,
 )
+from runners.recording import Recording
 
 Result = TypeVar("Result")
 
@@ -74,6 +77,7 @@ class TrialClock:
         self._open: list[Stretch] = []
         self._waited: list[tuple[float, float]] = []  # those that an open stretch may still overlap
         self._waited_before_s = 0.0
+        self._recorded_s = 0.0
         self._backing_off: Stretch | None = None
         self._last_straw: Stretch | None = None
         self._scope: anyio.CancelScope | None = None
@@ -95,8 +99,10 @@ class TrialClock:
 
     @property
     def patience_left_s(self) -> float:
-        """How long it may still wait."""
-        return self._patience_s - self.waited_s
+        """How long it may still wait for anything but the recorder."""
+        now_s = self._now_s()
+        recording_s = sum(now_s - stretch.began_s for stretch in self._open if stretch.boundary == "recorder")
+        return self._patience_s - (self.waited_s - self._recorded_s - recording_s)
 
     async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
         """Run the agent's part of a trial, or what lasts as long; None if its own time was over before.
@@ -151,12 +157,14 @@ class TrialClock:
             self._close(stretch, is_own=False)
 
     def _close(self, stretch: Stretch, *, is_own: bool) -> None:
-        if stretch.boundary is not None and self.patience_left_s <= 0 and self._last_straw is None:
+        if stretch.boundary in _ERRORS and self.patience_left_s <= 0 and self._last_straw is None:
             self._last_straw = stretch
         self._open.remove(stretch)
+        if stretch.boundary == "recorder":
+            self._recorded_s += self._now_s() - stretch.began_s
         if not is_own:
             self._waited = _united([*self._waited, (stretch.began_s, self._now_s())])
-        if not self._open:
+        if self._waited and not self._open:
             self._waited_before_s += _length_s(self._waited)
             self._waited = []
         self._reset_deadline()
@@ -172,7 +180,7 @@ class TrialClock:
         """The seconds in what was waited, or in open stretches."""
         now_s = self._now_s()
         still_open = [(stretch.began_s, now_s) for stretch in stretches]
-        return self._waited_before_s + _length_s(_united([*self._waited, *still_open]))
+        return self._waited_before_s + _length_s([*self._waited, *still_open])
 
     def _reset_deadline(self) -> None:
         """Let the scope end when the clock that runs will be used up."""
@@ -181,18 +189,43 @@ class TrialClock:
         left_s = _FOREVER
         if not self._open or self.is_used_up:
             left_s = self._max_seconds - self.charged_s
-        elif any(stretch.boundary is not None for stretch in self._open):
+        elif any(stretch.boundary in _ERRORS for stretch in self._open):
             left_s = self.patience_left_s
         self._scope.deadline = anyio.current_time() + left_s
 
     def _check_patience(self) -> None:
         """Raise if it was patience that ended."""
-        awaited = [stretch for stretch in self._open if stretch.boundary is not None]
+        awaited = [stretch for stretch in self._open if stretch.boundary in _ERRORS]
         last = self._last_straw or (awaited[-1] if awaited else None)
         if last is None or last.boundary is None or self.is_used_up:
             return
         waited = f"{self.waited_s:.3g} s in all, as long as retry.patience_s allows"
         raise _ERRORS[last.boundary](f"the trial waited {waited}, at last for {last.what}", kind=last.kind)
+
+
+class TimedRecording:
+    """The stream of a trial whose writing is waited for: a disk that stalls takes none of the agent's time.
+
+    Args:
+        recording: The stream.
+        trial_clock: The trial's clock.
+    """
+
+    def __init__(self, recording: Recording, trial_clock: TrialClock) -> None:
+        self._recording = recording
+        self._trial_clock = trial_clock
+
+    async def append(self, *events: AnyEvent) -> None:
+        """Append events in order and return when they are durable."""
+        with self._trial_clock.waiting("recorder", "the recorder"):
+            await self._recording.append(*events)
+
+
+def _length_s(stretches: list[tuple[float, float]]) -> float:
+    """Return how long stretches last together; what overlaps counts once."""
+    if len(stretches) > 1:
+        stretches = _united(stretches)
+    return sum(ended_s - began_s for began_s, ended_s in stretches)
 
 
 def _united(stretches: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -204,7 +237,3 @@ def _united(stretches: list[tuple[float, float]]) -> list[tuple[float, float]]:
         else:
             united.append((began_s, ended_s))
     return united
-
-
-def _length_s(stretches: list[tuple[float, float]]) -> float:
-    return sum(ended_s - began_s for began_s, ended_s in stretches)

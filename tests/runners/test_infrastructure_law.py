@@ -21,7 +21,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from recorder.events import CheckpointScored, ModelFailed, TrialFailed, TrialFinished
+from recorder.events import CheckpointScored, ModelFailed, QuestionAnswered, TrialFailed, TrialFinished
 from runners.benchmarks.mcp_atlas.confinement import unconfined
 from runners.benchmarks.mcp_atlas.server import ServerPlan, running_servers
 from runners.benchmarks.protocol import CheckpointResult, EnvironmentSettings, Grade, ToolResult
@@ -359,7 +359,7 @@ class Life(ListedBenchmark):
         self.fail("open")
         yield Environment(self)
 
-    async def lived(self, url, *, hands, answered_s=0.0, condition="full", simulator=None, **changes):
+    async def lived(self, url, *, hands, answered_s=0.0, condition="full", simulator=None, recording=None, **changes):
         """Run the trial and return its events."""
         program = ProgramSpec(command=("tiny", "{base_url}", "{token}"), answer="stdout", ask_user="mcp")
         agent = AgentSpec(name="a", model="m", api_base=url, program=program if self.is_program else None)
@@ -374,7 +374,7 @@ class Life(ListedBenchmark):
         described = experiment(**{**settings, **changes})
         prompts = Prompts(described, Path(), self.system_prompt())
         (trial,) = make_plan(described, self, prompts, "exact:1").trials
-        recording = MemoryRecording()
+        recording = recording or MemoryRecording()
         recording.elapsed_ms = 1.0
         gateway, asking = Gateway(), AskUserServer()
         self.app = Starlette(routes=[*asking.routes, *gateway.routes])
@@ -563,3 +563,22 @@ async def test_a_sandbox_that_is_lost_is_missing_data(hands, place, failure, kin
     async with chat_server(CannedModel([WORK, SUBMIT])) as url:
         events = await Life(is_program=kind == "program", failures={place: failure}).lived(url, hands=hands)
     assert missing(events)[0] == "sandbox"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_disk_that_stalls_costs_the_agent_nothing(hands, kind):
+    """Hours until an event is durable are nobody's, and no patience ends them: what failed could not be recorded."""
+
+    class Stalling(MemoryRecording):
+        async def append(self, *events):
+            hands.ahead_s += HOURS_S
+            await super().append(*events)
+
+    async with chat_server(CannedModel([WORK, ASK, SUBMIT])) as url:
+        life = Life(is_program=kind == "program")
+        retry = RetrySpec(patience_s=60.0)
+        events = await life.lived(url, hands=hands, condition="full_ask_user", recording=Stalling(), retry=retry)
+    assert [event for event in events if isinstance(event, QuestionAnswered)]
+    assert scored(events) == ("submitted", True)
+    assert events[-1].waited_ms >= HOURS_S * 1000
+    assert events[-1].charged_ms < 60_000

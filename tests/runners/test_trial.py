@@ -218,15 +218,20 @@ async def test_a_question_goes_over_mcp_and_is_joined_to_its_action(tmp_path):
     assert events[-1].action_count == 3
 
 
-async def test_a_hanging_agent_meets_the_time_limit_and_is_graded(tmp_path):
+async def test_an_agent_that_never_ends_meets_the_time_limit_and_is_graded(tmp_path, monkeypatch):
     """The time limit ends the agent, not the trial: what it left is graded, and its time was charged."""
     from runners.experiment import LimitsSpec
 
-    forever = CannedModel([WORK])
-    events, _ = await attempt(
-        tmp_path, forever._answers, changes={"limits": LimitsSpec(max_seconds=0.2, max_turns=10**9)}
-    )
+    class Slow(BrittleEnvironment):
+        async def call(self, name, arguments):
+            await anyio.sleep(0.1)
+            return await super().call(name, arguments)
+
+    monkeypatch.setattr(f"{__name__}.BrittleEnvironment", Slow)
+    limits = LimitsSpec(max_seconds=0.25, max_turns=10**9)
+    events, _ = await attempt(tmp_path, [WORK], changes={"limits": limits})
     assert (events[-1].ended_by, events[-1].is_success) == ("time_limit", True)
+    assert events[-1].charged_ms >= 250
 
 
 class Sleepy(BrittleEnvironment):
