@@ -80,6 +80,7 @@ def test_what_is_printed_comes_out(compared):
     assert missed == listed
 
 
+@pytest.mark.sampled(4)
 def test_every_printed_value_has_a_row(compared):
     """No printed value of these benchmarks is passed over because nothing stands for it, but those listed."""
     name, present, rows, _ = compared

@@ -48,6 +48,7 @@ def failures(pairs):
     return count, failed
 
 
+@pytest.mark.thorough
 def test_the_segments_of_the_desk_benchmark_pass():
     """Every hand-written segment is removed under every severity; at most 2 % are refused as unnatural."""
     count, failed = failures((prompt, each) for prompt, variant in desk_variants() for each in variant.segments)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from textwrap import indent
@@ -381,29 +382,36 @@ anyio.run(run_experiment, prepare(Path(sys.argv[1])), Path(sys.argv[2]), Reporte
 """
 
 
+@pytest.fixture
+def short_folder():
+    """A folder for temporary files: the path of a socket in it may have 107 letters."""
+    with tempfile.TemporaryDirectory(prefix="lhaw-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_what_a_killed_run_left_is_cleaned_by_the_next_start(tmp_path, monkeypatch, sandbox):
+def test_what_a_killed_run_left_is_cleaned_by_the_next_start(tmp_path, short_folder, monkeypatch, sandbox):
     """After SIGKILL no process of the program lives on, and the next start removes every folder that was left."""
-    (tmp_path / "tmp").mkdir()
     mark = f"9876{os.getpid()}"
     source = (
         f"import subprocess\nask()\nsubprocess.Popen(['sleep', '{mark}'], start_new_session=True)\ntime.sleep(600)\n"
     )
     path = tmp_path / "experiment.toml"
     path.write_text(described(scripted(tmp_path, source), sandbox=sandbox, limits={"max_seconds": 900.0}))
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    environment = {**os.environ, "TMPDIR": str(short_folder)}
     command = [sys.executable, "-c", _KILLED, str(path), str(tmp_path / "store")]
     with subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[3]) as run:
         try:
-            _until(lambda: is_running(mark))
+            _until(lambda: is_running(mark) or run.poll() is not None)
+            assert run.poll() is None
         finally:
             run.kill()
     _until(lambda: not is_running(mark))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    assert list((tmp_path / "tmp").iterdir())
+    monkeypatch.setattr("tempfile.tempdir", str(short_folder))
+    assert list(short_folder.iterdir())
     with scratch_folder() as mine:
         sweep_scratch_folders(now_s=time.time() + 3600)
-        assert list((tmp_path / "tmp").iterdir()) == [mine]
+        assert list(short_folder.iterdir()) == [mine]
     (report,) = recover(Store(tmp_path / "store"))
     assert report.closed_streams
 
