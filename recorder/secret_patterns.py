@@ -44,16 +44,17 @@ def is_likely(payload: bytes) -> bool:
     )
 
 
-_START = r"(?<![A-Za-z0-9])"  # a prefix begins a word: 'task-…' is no 'sk-…'
+# A prefix begins a word, 'task-…' is no 'sk-…'; inside JSON the letter before it may end an escape, as in '\\nsk-…'.
+_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 SHAPES: dict[str, str] = {
-    "bearer token": r"\b[Bb]earer\s+[A-Za-z0-9._~+/=-]{16,}",
+    "bearer token": rf"{_START}[Bb]earer\s+[A-Za-z0-9._~+/=-]{{16,}}",
     "basic authorization": r"(?<=[Aa]uthorization: )Basic\s+[A-Za-z0-9+/]{8,}={0,2}",
     "password in a URL": r"(?<=://)[^\s/:@\"'<>\\{}$*]{0,200}:[^\s/@\"'<>\\{}$*]{3,}(?=@)",
     "private key": r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]{20,}?"
     r"(?:-----END[ A-Z0-9]{0,40}-----|\Z)",
-    "JSON web token": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{5,})?",
-    "OpenAI, Anthropic, OpenRouter, DeepSeek": r"\bsk-[A-Za-z0-9_-]{20,}",
-    "Google": r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[\w-]{28}|\bya29\.[\w-]{20,}",
+    "JSON web token": rf"{_START}eyJ[A-Za-z0-9_-]{{10,}}\.eyJ[A-Za-z0-9_-]{{10,}}(?:\.[A-Za-z0-9_-]{{5,}})?",
+    "OpenAI, Anthropic, OpenRouter, DeepSeek": rf"{_START}sk-[A-Za-z0-9_-]{{20,}}",
+    "Google": rf"{_START}AIza[0-9A-Za-z_-]{{35}}|{_START}GOCSPX-[\w-]{{28}}|{_START}ya29\.[\w-]{{20,}}",
     "AWS": rf"{_START}(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}(?![A-Za-z0-9])",
     "Azure storage": r"(?<=AccountKey=)[A-Za-z0-9+/]{80,}={0,2}",
     "Alibaba": rf"{_START}LTAI[A-Za-z0-9]{{17,26}}(?![A-Za-z0-9])",
@@ -75,7 +76,7 @@ SHAPES: dict[str, str] = {
     "RubyGems": rf"{_START}rubygems_[a-f0-9]{{48}}",
     "Docker": rf"{_START}dckr_pat_[\w-]{{20,}}",
     "DigitalOcean": rf"{_START}do[opr]_v1_[a-f0-9]{{64}}",
-    "Heroku": r"\bHRKU-AA[\w-]{40,}",
+    "Heroku": rf"{_START}HRKU-AA[\w-]{{40,}}",
     "Linear": rf"{_START}lin_api_[A-Za-z0-9]{{40}}",
     "Notion": rf"{_START}ntn_[A-Za-z0-9]{{40,}}",
     "Figma": rf"{_START}figd_[\w-]{{40}}",

@@ -94,7 +94,7 @@ def secret_part(text):
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-@pytest.mark.parametrize("around", ["{}", "KEY={}\n", '{{"key": "{}"}}', "export A='{}'; ls", "a {} b"])
+@pytest.mark.parametrize("around", ["{}", "KEY={}\n", '{{"key": "{}"}}', "export A='{}'; ls", "a\\n{}\\nb"])
 def test_each_kind_is_found_by_both_searches(kind, around):
     """The quick search never says no where the thorough one replaces something, whatever stands around it."""
     text = around.format(PLANTED[kind])
