@@ -114,6 +114,7 @@ def test_no_extension_is_fetched():
         connection.close()
 
 
+@pytest.mark.thorough
 def test_a_closed_connection_leaves_no_noise():
     """A program that opens a store, uses the functions and closes it prints nothing at its end."""
     program = (

@@ -130,6 +130,7 @@ def test_our_round_counts_what_is_in_the_store(tmp_path):
     assert scores == {"full": 1.0, "underspecified": 1.0, "inject_50": 1.0}
 
 
+@pytest.mark.thorough
 def test_a_side_that_recorded_too_little_is_no_measurement(tmp_path):
     """Trials that were to be run and are not in the log end the comparison."""
     given = described(SMALL)

@@ -80,6 +80,7 @@ def test_its_classes_come_from_trials_and_its_variants_from_the_task(whole):
     assert chosen == classified == evaluated > 0
 
 
+@pytest.mark.thorough
 def test_the_same_command_again_does_nothing(whole, tmp_path):
     """A finished pipeline runs no trial, makes no variant and selects nothing anew; the file is the same."""
     folder, _ = whole

@@ -71,7 +71,7 @@ def compared(request, tmp_path_factory):
         connection.close()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_what_is_printed_comes_out(compared):
     """Every printed cell that single trials can have comes out to the printed digits, and no other does."""
     name, present, rows, _ = compared
@@ -80,7 +80,7 @@ def test_what_is_printed_comes_out(compared):
     assert missed == listed
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_every_printed_value_has_a_row(compared):
     """No printed value of these benchmarks is passed over because nothing stands for it, but those listed."""
     name, present, rows, _ = compared

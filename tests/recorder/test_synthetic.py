@@ -58,6 +58,7 @@ def test_it_is_a_whole_store(made):
     assert report.events == said.events
 
 
+@pytest.mark.thorough
 def test_no_claim_is_broken_and_no_table_is_empty(made):
     """All checks hold over a synthetic store, and only tables of agents and trials that it lacks are empty."""
     connection = stores.open(made[0])
@@ -84,6 +85,7 @@ def test_what_is_recorded_is_what_was_planned(made):
     assert rows(root, "select count(*) from trials where failed_attempts = 1") != [(0,)]
 
 
+@pytest.mark.thorough
 def test_everything_that_tables_need_occurs(made):
     """All conditions but those without anything missing, all dimensions, questions, made and skipped injections."""
     root, _ = made
@@ -180,6 +182,7 @@ def test_bad_numbers_are_refused(arguments, complaint, tmp_path, capsys):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.thorough
 def test_the_command_makes_a_store_and_says_so(tmp_path, capsys):
     """It prints nothing on standard output, and what it made on standard error; an existing experiment exits 1."""
     command = ["bench", "make-store", str(tmp_path / "store"), "--events", "1000", "--seed", "3"]

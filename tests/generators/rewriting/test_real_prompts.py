@@ -69,6 +69,7 @@ def test_the_labelled_segments_of_real_prompts_pass():
     assert set(failed) <= allowed
 
 
+@pytest.mark.thorough
 @has_real_prompts
 def test_the_questions_for_real_prompts_are_recognised():
     """At least 85 % of the first questions are about their segment for the exact matcher; the rest are natural only."""

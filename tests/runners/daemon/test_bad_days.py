@@ -192,6 +192,7 @@ async def test_a_full_disk_refuses_the_order_and_ends_the_daemon(tmp_path):
     assert not [each for each in read_envelopes(root) if isinstance(each.event, CONTROL)]
 
 
+@pytest.mark.thorough
 async def test_readers_that_sleep_or_vanish_cost_nothing(tmp_path, serving):
     """Connections that never read and ones that are cut are let go; the daemon answers others, and ends in order."""
     store = tmp_path / "store"

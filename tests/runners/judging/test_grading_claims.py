@@ -219,6 +219,7 @@ async def test_nothing_is_asked_twice(tmp_path):
     assert (len(server.requests), other.ledger.total["graded_before"]) == (6, 1)
 
 
+@pytest.mark.thorough
 async def test_no_score_is_made_up(tmp_path):
     """Malformed twice, asked as before: a failed call and no score; the other claims and the next run go on."""
     store = await on_disk(tmp_path / "store", answered(RIGHT))

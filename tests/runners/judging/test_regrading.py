@@ -61,6 +61,7 @@ async def test_stored_files_give_the_results_that_they_gave(tmp_path, task_id):
     assert (row["differing_results"], row["changed_successes"], row["not_gradable"]) == (0, 0, 0)
 
 
+@pytest.mark.thorough
 async def test_new_results_stand_beside_the_old_ones(tmp_path):
     """Recorded once, not primary, naming grader and attempt; no number changes, ``gradings`` shows what differs."""
     store = await graded(tmp_path, TASKS["log-triage"], scores=[0.0] * len(TASKS["log-triage"].checkpoints))

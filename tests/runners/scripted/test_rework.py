@@ -32,7 +32,7 @@ async def _injected(budgets, task, variant, archetype, percent):
     return await run_trial(task, archetype, prompt=variant.prompt, injection=(place, message)), budget
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(19)
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
 async def test_early_injection_restores_the_oracle(budgets, task, variant):
     """Told at 10 %, the model solves every variant."""
@@ -40,7 +40,7 @@ async def test_early_injection_restores_the_oracle(budgets, task, variant):
     assert trial.unmet == []
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(19)
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
 async def test_patient_model_repairs_everything_at_half_time(budgets, task, variant):
     """Told at 50 %, the patient over-clarifier still solves every variant, by redoing what used the value."""
