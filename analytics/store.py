@@ -13,8 +13,10 @@ import pyarrow as pa
 from analytics.functions import register
 from analytics.parameters import Setting, set_parameters
 from analytics.views import create_macros, create_views, empty_database
+from recorder.manifest_check import insist
 from recorder.reader import Snapshot, read_snapshot
 from recorder.segments import where_now
+from recorder.store import MARKER, Store
 
 _OPEN_FILES = Path("/proc/self/fd")
 
@@ -52,7 +54,10 @@ def connect(
     Raises:
         UnknownName: A parameter does not exist.
         BadParameter: A parameter does not allow its value.
+        DamagedStore: A file of the store is missing or changed: its numbers would be wrong.
     """
+    if (snapshot.store / MARKER).exists():  # else nobody has stored it
+        insist(Store(snapshot.store))
     connection = empty_database()
     try:
         register(connection)

@@ -170,6 +170,8 @@ def verify_command(options: argparse.Namespace) -> int:
         print_rows(
             [msgspec.to_builtins(found) for found in report.findings], ("file", "row", "problem"), options.format
         )
+    if not report.has_manifest:
+        say(f"{place_of(options.store)} has no manifest: a file that is missing as a whole would not be noticed")
     verdict = f"{len(report.findings)} problems" if report.findings else "all good"
     say(
         f"{place_of(options.store)}: {report.events} events in {report.streams} streams, {report.segments} segments "

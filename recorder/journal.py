@@ -2,11 +2,15 @@
 
 import os
 import socket
+import struct
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from recorder import manifest
 from recorder.errors import DamagedStore, RecordingFailed
 from recorder.events import Envelope
 from recorder.frames import MAGIC, Tail, commit, first_commit, payloads, record, scan, seed_of
@@ -55,6 +59,25 @@ _HEADER_BYTES = 4096
 _FOOTER_START = _encoder.encode(JournalFooter(records=0))[:16]
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """How long a journal is at least, and how many records it has; written after each commit, and never ahead of it."""
+
+    bytes: int
+    records: int
+
+
+_MARK = struct.Struct("<QQI")
+
+
+def read_mark(path: Path) -> Mark | None:
+    """Return the mark of a journal; None where it is missing or torn."""
+    try:
+        size, records, crc = _MARK.unpack(path.read_bytes())
+    except (OSError, struct.error):
+        return None
+    return Mark(size, records) if crc == zlib.crc32(_MARK.pack(size, records, 0)) else None
+
+
 class JournalFile:
     """An open journal. Every method is blocking; ``Recorder`` calls them from its own thread.
 
@@ -72,6 +95,7 @@ class JournalFile:
         self.records = 0
         self.size = 0
         self._disk = store.disk
+        self._mark: int | None = None
         unborn = self.path.with_suffix(
             ".tmp"
         )  # it gets its name with its lock and its header: nobody takes it for dead
@@ -85,10 +109,16 @@ class JournalFile:
             self._write(MAGIC + first)
             self._disk.rename(unborn, self.path)
             self._disk.sync_directory(store.journal_dir)
+            manifest.append(
+                store, manifest.Entry(kind="journal", journals=(str(self.name),), experiment_id=header.experiment_id)
+            )
         except OSError as error:
             self.close()
             self._disk.remove(unborn)
             raise RecordingFailed(_advice(self.path, error)) from error
+        if store.address is None:
+            self._mark = _new_mark(store.mark_path(self.name))
+            self._write_mark()
 
     @classmethod
     def reopen(cls, store: Store, path: Path, descriptor: int, content: JournalContent) -> "JournalFile":
@@ -101,6 +131,7 @@ class JournalFile:
         self.size = content.tail.good_end
         self._disk = store.disk
         self._seed = content.seed
+        self._mark = None
         self._disk.truncate(descriptor, self.size)
         self._disk.sync(descriptor)
         return self
@@ -116,6 +147,7 @@ class JournalFile:
         """
         self._append(records)
         self.records += len(records)
+        self._write_mark()
 
     def write_footer(self) -> None:
         """Mark the journal as closed in order."""
@@ -124,6 +156,16 @@ class JournalFile:
     def close(self) -> None:
         """Close the file, which drops the lock unless a child inherited it."""
         os.close(self.descriptor)
+        if self._mark is not None:
+            os.close(self._mark)
+            self._mark = None
+
+    def _write_mark(self) -> None:
+        """Note how far it is durable. The note itself is not synced: it may stay behind, which hides a cut at worst."""
+        if self._mark is not None:
+            plain = _MARK.pack(self.size, self.records, 0)
+            with suppress(OSError):
+                os.pwrite(self._mark, _MARK.pack(self.size, self.records, zlib.crc32(plain)), 0)
 
     def _append(self, records: Sequence[bytes]) -> None:
         try:
@@ -142,6 +184,12 @@ class JournalFile:
             self._disk.truncate(self.descriptor, self.size)
         except OSError:
             return  # readers cut a torn tail themselves
+
+
+def _new_mark(path: Path) -> int | None:
+    with suppress(OSError):
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    return None
 
 
 def new_header(name: JournalName, experiment_id: str, created_at_us: int) -> JournalHeader:

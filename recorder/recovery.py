@@ -18,9 +18,11 @@ import msgspec
 
 from recorder.closing import closing_record
 from recorder.digest import CLOSING
+from recorder.errors import DamagedStore
 from recorder.events import Envelope
 from recorder.frames import record
 from recorder.journal import JournalContent, JournalFile, JournalHeader, read_journal
+from recorder.manifest_check import shortened
 from recorder.orphans import find_orphans, write_records
 from recorder.reader import at_rest, stream_rows
 from recorder.retirement import retire
@@ -116,6 +118,10 @@ def _recovered(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> 
 def _recover_one(
     store: Store, name: JournalName, path: Path, descriptor: int, experiment_id: str | None, *, is_dry_run: bool
 ) -> Recovered | None:
+    if text := shortened(store, name, path):
+        raise DamagedStore(
+            f"{path} {text}. Restore it from a backup, or go on without it: 'lhaw-record log repair --accept-loss'"
+        )
     content = read_journal(path, path.read_bytes())
     if content is None:
         return _drop(store, path, "removed: it was never begun", is_dry_run=is_dry_run)
@@ -206,6 +212,9 @@ def _remove_temporaries(store: Store) -> None:
 
     A living sealer holds its journal and a living compactor its lock; nobody else writes one file for an hour.
     """
+    for mark in store.journal_dir.glob("*.mark"):
+        if not mark.with_suffix(".journal").exists():
+            mark.unlink(missing_ok=True)
     patterns = ("*.tmp", "journal/*.tmp", "events/*/*.tmp", "index/*.tmp", "blobs/*/*.tmp")
     found = [path for pattern in patterns for path in store.root.glob(pattern)]
     busy = {str(name) for name in store.journals()}  # after the files: each has had its journal since before it

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from recorder import manifest
 from recorder.blobs import publish_blob
 from recorder.errors import DamagedStore
 from recorder.events import EVENT_TYPES, ArtifactStored, Envelope, type_name
@@ -53,7 +54,11 @@ def seal(store: Store, path: Path) -> Path | None:
     if content is None or content.footer is None or content.footer.records != len(content.payloads):
         raise DamagedStore(f"{path} was not closed in order; 'lhaw-record log recover' closes and seals it")
     segment = _write(store, content) if content.payloads else None
+    name = JournalName(content.header.writer_id, content.header.number)
+    if segment is None:
+        manifest.append(store, manifest.Entry(kind="empty", journals=(str(name),)))
     store.disk.remove(path)
+    store.mark_path(name).unlink(missing_ok=True)
     store.disk.sync_directory(path.parent)
     return segment
 

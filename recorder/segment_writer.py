@@ -1,13 +1,16 @@
 """Writing a segment: tables sorted by stream become one Parquet file, durable before it has a name that readers see."""
 
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from recorder import manifest
 from recorder.disk import publish
 from recorder.segments import COVERS_KEY
 from recorder.store import JournalName, Store
@@ -16,6 +19,7 @@ from recorder.stream_index import write_index
 ROWS_PER_GROUP = 20_000
 ZSTD_LEVEL = 3
 _STATISTICS = ["stream_id", "sequence", "type", "recorded_at_us"]  # what readers filter by; the others were a tenth
+_KEYS = ["stream_id", "type", "trial_id", "recorded_at_us"]
 _CLOCKS = ("recorded_at_us", "elapsed_ns")
 _DIGESTS = ("request_digest", "stream_digest")
 
@@ -51,7 +55,7 @@ def write_segment(
         writer.add_key_value_metadata({COVERS_KEY: msgspec.json.encode([str(each) for each in covers])})
         for table in tables:
             writer.write_table(_with_columns(table, schema))
-            keys.append(table.select(["stream_id", "type"]))
+            keys.append(table.select(_KEYS))
     rows = pa.concat_tables(keys)
     path = store.events_dir / f"experiment={experiment_id}" / f"{name}-{rows.num_rows}.parquet"
     store.disk.make_directory(path.parent)
@@ -59,7 +63,22 @@ def write_segment(
     content = sink.getvalue().to_pybytes()
     if store.remote is not None:
         store.remote.put(path.relative_to(store.root).as_posix(), content)
-    write_index(store, path, rows)
+    times = pc.min_max(rows["recorded_at_us"]).as_py()
+    announced = manifest.Entry(
+        kind="segment",
+        journals=tuple(map(str, covers)),
+        experiment_id=experiment_id,
+        file=path.relative_to(store.root).as_posix(),
+        bytes=len(content),
+        crc32=zlib.crc32(content),
+        records=rows.num_rows,
+        streams=pc.count_distinct(rows["stream_id"]).as_py(),
+        trials=pc.count_distinct(rows["trial_id"]).as_py(),
+        first_us=times["min"],
+        last_us=times["max"],
+    )
+    manifest.append(store, announced)
+    write_index(store, path, rows.select(["stream_id", "type"]))
     publish(store.disk, path, content)
     return path
 

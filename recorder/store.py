@@ -65,6 +65,7 @@ class Store:
         self.blobs_dir = root / "blobs"
         self.locks_dir = root / "locks"
         self.index_dir = root / "index"
+        self.manifest_path = root / "manifest.jsonl"
         self.retired_dir = root / "retired"
         self.repairs_dir = root / "repairs"
         path = root / MARKER
@@ -103,6 +104,7 @@ class Store:
         Raises:
             StoreError: The directory holds something else, or cannot be written.
         """
+        from recorder.manifest_check import make_manifest
         from recorder.schema_file import write_schema_file
 
         disk = disk or Disk()
@@ -123,6 +125,7 @@ class Store:
             for name in FOLDERS:
                 disk.make_directory(root / name)
             write_schema_file(store)
+            make_manifest(store)
             disk.sync_directory(root)
         except OSError as error:
             raise StoreError(f"cannot make a store at {root}: {error}") from error
@@ -139,6 +142,10 @@ class Store:
     def journal_path(self, name: JournalName) -> Path:
         """Return the path of a journal."""
         return self.journal_dir / f"{name}.journal"
+
+    def mark_path(self, name: JournalName) -> Path:
+        """Return the path of a journal's mark: how long it is at least."""
+        return self.journal_dir / f"{name}.mark"
 
     def journals(self) -> dict[JournalName, Path]:
         """Return the journals that are there now, in order of their names."""

@@ -37,6 +37,11 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         epilog="example: lhaw-record log repair stores/demo --dry-run",
     )
     repair.add_argument("store", type=store_address, help="the store's directory or shared address")
+    repair.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="instead: go on without files that are missing, and with journals that were cut; prints what they held",
+    )
     repair.add_argument("--dry-run", action="store_true", help="only say what would be done")
     repair.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
     repair.set_defaults(function=repair_command)
@@ -74,9 +79,15 @@ def repair_command(options: argparse.Namespace) -> int:
     """Separate what was given one name."""
     import msgspec
 
+    from recorder.manifest_check import accept_loss, problems
     from recorder.repair import repair
     from recorder.store import Store
 
+    if options.accept_loss:
+        with clear_errors("repair", options.store):
+            lost = problems(Store(options.store)) if options.dry_run else accept_loss(_for_writing(options))
+        print_rows([msgspec.to_builtins(each) for each in lost], ("file", "text"), options.format)
+        return 0
     with clear_errors("repair", options.store):
         reports = repair(Store(options.store) if options.dry_run else _for_writing(options), is_dry_run=options.dry_run)
     print_rows([msgspec.to_builtins(report) for report in reports], REPAIR_COLUMNS, options.format)

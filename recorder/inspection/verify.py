@@ -11,6 +11,8 @@ from recorder.errors import DamagedStore
 from recorder.inspection.verify_index import IndexCheck
 from recorder.inspection.verify_streams import Finding, Record, StreamChecks
 from recorder.journal import is_live, read_journal
+from recorder.manifest import has_manifest
+from recorder.manifest_check import problems
 from recorder.reader import at_rest
 from recorder.schema import from_row
 from recorder.segments import Segment, list_segments, where_now
@@ -30,6 +32,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     streams: int
     open_streams: int
     findings: tuple[Finding, ...]
+    has_manifest: bool = True
 
 
 def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda done, total: None) -> Verified:
@@ -58,6 +61,9 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
             if checks.events % _ROWS_AT_ONCE == 0:
                 on_progress(checks.events, max(total, checks.events))
     findings += checks.rest()
+    findings += [
+        Finding(file=each.file, row=None, problem=each.text) for each in at_rest(store, lambda: problems(store))
+    ]
     return Verified(
         segments=len(segments.chosen),
         journals=len(unsealed),
@@ -65,6 +71,7 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
         streams=checks.streams,
         open_streams=checks.open_streams,
         findings=tuple(findings),
+        has_manifest=has_manifest(store),
     )
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from recorder.errors import DamagedStore, StoreError
 from recorder.events import Envelope
 from recorder.journal import read_journal
+from recorder.manifest_check import insist
 from recorder.reader import at_rest, stream_rows
 from recorder.schema import event_schema, from_row
 from recorder.segments import Segment, list_segments, where_now
@@ -54,6 +55,7 @@ def whole_streams(
         DamagedStore: A file cannot be read, or a stream has a gap.
     """
     selection = selection or Selection()
+    insist(store)
     segments, unsealed = at_rest(store, lambda: _look(store))
     is_all = selection == Selection()
     total = sum(segment.records for segment in segments) + len(unsealed) if is_all else None

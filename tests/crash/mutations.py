@@ -7,6 +7,7 @@ from unittest import mock
 import recorder.compaction
 import recorder.frames
 import recorder.journal
+import recorder.manifest_check
 import recorder.recorder
 import recorder.recovery
 import recorder.seal
@@ -108,6 +109,35 @@ def names_given_twice() -> Iterator[None]:
 
 ARTIFACT_MUTATIONS: tuple[Callable, ...] = (streams_left_open, names_given_twice)
 """Faults that show where an artifact cannot be kept."""
+
+
+@contextmanager
+def checksums_of_files_not_compared() -> Iterator[None]:
+    """A segment counts as good when it is there."""
+    with mock.patch.object(recorder.manifest_check, "_changed", return_value=None):
+        yield
+
+
+@contextmanager
+def missing_files_not_looked_for() -> Iterator[None]:
+    """What is in the store counts, whatever was begun."""
+    with mock.patch.object(recorder.manifest_check, "_missing", return_value=[]):
+        yield
+
+
+@contextmanager
+def marks_not_read() -> Iterator[None]:
+    """A journal is as long as it is."""
+    with mock.patch.object(recorder.manifest_check, "shortened", return_value=None):
+        yield
+
+
+DAMAGE_MUTATIONS: tuple[Callable, ...] = (
+    checksums_of_files_not_compared,
+    missing_files_not_looked_for,
+    marks_not_read,
+)
+"""Faults that show where files are deleted, cut or changed."""
 
 MUTATIONS: tuple[Callable, ...] = (
     no_sync_of_directories,

@@ -1,0 +1,181 @@
+"""The manifest: a file that is deleted, emptied, cut or changed is known to every command that prints numbers."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from random import Random
+
+import anyio
+import duckdb
+import pytest
+
+from analytics import store as stores
+from lhaw_record import main
+from recorder.compaction import compact
+from recorder.errors import DamagedStore
+from recorder.inspection.verify import verify
+from recorder.manifest_check import problems
+from recorder.reader import read_envelopes
+from recorder.recorder import Recorder
+from recorder.recovery import recover
+from recorder.store import Store
+from recorder.transfer.whole_streams import whole_streams
+from tests.crash.mutations import DAMAGE_MUTATIONS
+from tests.crash.workload import InProcess
+from tests.recorder.stores import record_streams, started
+
+FROZEN = Path(__file__).resolve().parents[1] / "compat" / "store-1"
+CHAIN = """
+import hashlib, json, sys, zlib
+root, before = sys.argv[1], ""
+for line in open(root + "/manifest.jsonl"):
+    entry = json.loads(line)
+    chain = entry.pop("chain")
+    plain = json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
+    assert hashlib.sha256((before + plain).encode()).hexdigest()[:32] == chain, line
+    before = chain
+    print(entry["kind"])
+"""
+
+
+@pytest.fixture
+async def damageable(tmp_path):
+    """A store with a merged segment, small ones, and two journals of a dead writer."""
+    store = Store.create(tmp_path / "store")
+    async with Recorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
+        await record_streams(recorder, 4, 8)
+    compact(store, grace_s=0.0)
+    async with Recorder(store, "exp", rotate_bytes=8_000, start_sealing=InProcess) as recorder:
+        await record_streams(recorder, 4, 8, prefix="again")
+        await recorder.stream("open", trial_id="t-open", attempt=1).append(started(1), started(2))
+        shutil.copytree(store.root, tmp_path / "dead")
+    return tmp_path / "dead"
+
+
+def _detected(root):
+    """Whether a command that prints numbers, verification and the export all refuse."""
+    try:
+        with stores.open(root, only={"trials"}):
+            return False
+    except (DamagedStore, duckdb.Error):
+        pass
+    with pytest.raises(DamagedStore):
+        list(whole_streams(Store(root)))
+    try:
+        return bool(verify(root).findings)
+    except DamagedStore:  # a merged segment does not say what it covers
+        return True
+
+
+def _attacks(root, chance, flips):
+    """Every file of events and journals deleted, emptied and cut, and bits flipped anywhere in segments."""
+    store = Store(root)
+    files = [*store.segment_paths(), *store.journals().values()]
+    for path in files:
+        data = path.read_bytes()
+        yield f"{path.name} deleted", path.unlink
+        for size in (0, 1, len(data) // 2, len(data) - 1):
+            yield f"{path.name} cut to {size}", lambda path=path, data=data, size=size: path.write_bytes(data[:size])
+    for _ in range(flips):
+        path = chance.choice(store.segment_paths())
+        data = bytearray(path.read_bytes())
+        place = chance.choice([chance.randrange(len(data)), len(data) - 1 - chance.randrange(len(data) // 4)])
+        data[place] ^= 1 << chance.randrange(8)
+        yield f"{path.name} flipped at {place}", lambda path=path, data=data: path.write_bytes(data)
+
+
+@pytest.mark.parametrize("flips", [20, pytest.param(500, marks=pytest.mark.thorough)])
+async def test_no_damage_goes_unnoticed(damageable, flips):
+    """Of deletions, truncations and flipped bits, none is read as if nothing were."""
+    assert problems(Store(damageable)) == []
+    assert len(Store(damageable).journals()) == 1
+    store, missed, tried = Store(damageable), [], 0
+    kept = {path: path.read_bytes() for path in [*store.segment_paths(), *store.journals().values()]}
+    for name, attack in _attacks(damageable, Random(7), flips):
+        attack()
+        missed += [] if _detected(damageable) else [name]
+        tried += 1
+        for path, data in kept.items():
+            path.write_bytes(data)
+    assert missed == []
+    assert tried > flips
+    assert problems(store) == []
+
+
+@pytest.mark.parametrize("mutation", DAMAGE_MUTATIONS, ids=lambda mutation: mutation.__name__)
+async def test_a_check_that_looks_away_is_caught(damageable, mutation):
+    """The same attacks find a program that leaves one of the three looks out."""
+    store = Store(damageable)
+    kept = {path: path.read_bytes() for path in [*store.segment_paths(), *store.journals().values()]}
+    with mutation():
+        for _, attack in _attacks(damageable, Random(7), 20):
+            attack()
+            is_detected = _detected(damageable)
+            for path, data in kept.items():
+                path.write_bytes(data)
+            if not is_detected:
+                return
+    pytest.fail("every attack was seen all the same")
+
+
+async def test_what_is_missing_is_named(damageable, capsys):
+    """The file, its writer, how many events of how many trials; by tables and SQL, exit code 3."""
+    path = Store(damageable).segment_paths()[0]
+    path.unlink()
+    for command in (["sql", str(damageable), "-c", "select 1 from trials"], ["log", "verify", str(damageable)]):
+        assert main(command) == 3
+        out = "".join(capsys.readouterr())
+        assert path.name in out
+        assert "events of writer" in out
+        assert "trials, recorded from" in out
+
+
+async def test_a_loss_can_be_accepted(damageable, capsys):
+    """Log repair --accept-loss goes on without what is gone, and says so in the manifest."""
+    store = Store(damageable)
+    store.segment_paths()[0].unlink()
+    (journal,) = store.journals().values()
+    data = journal.read_bytes()
+    journal.write_bytes(data[: len(data) // 2])
+    with pytest.raises(DamagedStore, match="was cut"):
+        recover(Store.create(damageable))
+    assert main(["log", "repair", str(damageable), "--accept-loss", "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    recover(store)
+    assert problems(store) == []
+    with stores.open(damageable, only={"trials"}):
+        assert '"kind":"lost"' in store.manifest_path.read_text()
+
+
+async def test_the_chain_is_as_the_page_says(damageable):
+    """An independent program recomputes every digest; a line that is taken out is known."""
+    done = await anyio.run_process([sys.executable, "-I", "-c", CHAIN, str(damageable)], check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"journal", "segment"} <= set(done.stdout.decode().split())
+    path = damageable / "manifest.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:1] + lines[2:]))
+    assert "damaged at line 2" in problems(Store(damageable))[0].text
+
+
+async def test_a_store_of_an_earlier_version_gets_one_when_it_is_written(tmp_path, capsys):
+    """Without a manifest a store is read, and verify says so; with the next writing what is there is adopted."""
+    root = tmp_path / "store"
+    shutil.copytree(FROZEN, root)
+    assert main(["log", "verify", str(root)]) in (0, 3)
+    assert "has no manifest" in capsys.readouterr().err
+    before = len(read_envelopes(root))
+    store = Store.create(root)
+    assert problems(store) == []
+    assert len(read_envelopes(root)) == before
+    store.segment_paths()[0].unlink()
+    assert problems(store) != []
+
+
+async def test_others_read_the_store_beside_it(damageable):
+    """The manifest adds nothing to what a pattern over Parquet files finds."""
+    recover(Store(damageable))
+    events = len(read_envelopes(damageable))
+    query = f"select count(*) from read_parquet('{damageable}/**/*.parquet', union_by_name = true)"
+    assert duckdb.sql(query).fetchall() == [(events,)]
