@@ -221,7 +221,7 @@ JUNK = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_is_put_into_an_export_is_refused_or_stored_whole(tmp_path, lines, data):
     """Junk in any place of any line ends in an error of ours or in whole streams; nothing lies outside of the store."""
