@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runners.sandboxes.isolated import Plan, Start, open_isolated
 from runners.sandboxes.launch import INFO_DESCRIPTOR, driver_command
-from runners.sandboxes.layout import HOST_NAME, USER_ID, WORK_DIR
+from runners.sandboxes.layout import HOST_NAME, USER_ID, WORK_DIR, Step
 from runners.sandboxes.protocol import Sandbox, SandboxLimits, Way
 
 
@@ -45,7 +45,7 @@ class BubblewrapSandboxProvider:
                 copies.append(_memory_file(stack, str(words[0])))
                 command += ["--file", str(copies[-1]), str(path)]
             else:
-                command += _step_arguments(name, str(path), words, options)
+                command += step_arguments((name, path, *words), options)
         return Start(
             command=[*command, "--chdir", WORK_DIR, "--", *driver_command(plan.home.executable)],
             descriptors=tuple(copies),
@@ -67,9 +67,14 @@ def _user_arguments(options: frozenset[str], *, is_root: bool) -> list[str]:
     return ["--unshare-all", *user, *({"--disable-userns"} & options)]
 
 
-def _step_arguments(
-    name: str | int | bool, path: str, words: list[str | int | bool], options: frozenset[str]
-) -> list[str]:
+def step_arguments(step: Step, options: frozenset[str] = frozenset()) -> list[str]:
+    """Return the words for a step of a layout other than a file.
+
+    Args:
+        step: See :mod:`runners.sandboxes.layout`.
+        options: Which of the newer options this bubblewrap has.
+    """
+    name, path, *words = step[0], str(step[1]), *step[2:]
     match name, *words:
         case "folder", int(mode):
             return ["--perms", f"{mode:04o}", "--dir", path]

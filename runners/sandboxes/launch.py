@@ -23,8 +23,13 @@ _OPEN_S = 30.0
 _CLOSE_S = 30.0
 INFO_DESCRIPTOR = "INFO_DESCRIPTOR"
 INSIDE = "runners.sandboxes.inside"
-INSIDE_MODULES = ("wire", "output", "memory", "survivors", "worker", "files", "forwarder", "program", "driver")
+INSIDE_MODULES = (
+    *("wire", "output", "memory", "survivors", "worker", "files", "forwarder", "program"),
+    *("confine", "driver"),
+)
 """What is sent in, each after those that it imports."""
+SERVER_MODULES = ("confine", "server")
+"""The same for the supervisor of a tool server."""
 
 # Both programs come as compiled code through a descriptor: nothing of ours is bound into the sandbox or compiled there.
 READ_PROGRAM = """\
@@ -61,6 +66,16 @@ cell["serve"]({REQUEST_DESCRIPTOR}, {STATUS_DESCRIPTOR})
 def driver_command(python: str) -> list[str]:
     """Return the command that starts a driver: an interpreter without site packages, to start in 10 ms."""
     return [python, "-I", "-S", "-c", _DRIVER_BOOT]
+
+
+def driver_program(config: dict[str, Any], modules: tuple[str, ...] = INSIDE_MODULES) -> bytes:
+    """Return the program that the interpreter of :func:`driver_command` reads first, after its length (4 bytes, big).
+
+    Args:
+        config: What ``main`` of the last module gets.
+        modules: What is sent in, each after those that it imports.
+    """
+    return marshal.dumps((_inside_programs(modules), config, _cell_program()))
 
 
 class DriverProcess:
@@ -152,7 +167,7 @@ async def start_driver(
             theirs.close()
             os.close(info_write)
         await asyncio.get_running_loop().create_unix_connection(lambda: driver.channel, sock=ours)
-        driver.channel.send_program(marshal.dumps((_inside_programs(modules), config, _cell_program())))
+        driver.channel.send_program(driver_program(config, modules))
         process_id = await _reported_process_id(info_read, driver) if has_report else driver.process_id
         # In a thread: moving a process into a group takes the kernel up to 10 ms, in which the driver starts.
         await anyio.to_thread.run_sync(cgroup.add, process_id)
@@ -202,7 +217,7 @@ async def _reported_process_id(info: int, driver: DriverProcess) -> int:
     raise SandboxBoundaryError(f"the sandbox does not start: {await driver.last_words()}", kind="sandbox_open")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _inside_programs(modules: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
     return tuple((f"{INSIDE}.{name}", _compiled(name)) for name in modules)
 

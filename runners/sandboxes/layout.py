@@ -31,7 +31,8 @@ USER_ID = 61000
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _USR_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share")
 _ETC_ENTRIES = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic", "mime.types")
-_HIDDEN_KERNEL_FILES = ("/proc/keys", "/proc/key-users")  # they list the keys of the user outside too
+HIDDEN_KERNEL_FILES = ("/proc/keys", "/proc/key-users")
+"""They list the keys of the user outside too."""
 _ETC_FILES = {
     "/etc/passwd": f"root:x:0:0:root:/root:/bin/bash\nagent:x:{USER_ID}:{USER_ID}:agent:{WORK_DIR}:/bin/bash\n",
     "/etc/group": f"root:x:0:\nagent:x:{USER_ID}:\n",
@@ -75,7 +76,7 @@ def _own_folders(memory_bytes: int, way: Way | None, *, is_root: bool) -> list[S
     if way is not None:
         steps.append(("memory", HOME, 0o777 if is_root else 0o755, memory_bytes // 4))
     steps += [("proc", "/proc"), ("dev", "/dev")]
-    steps += [("hide", path) for path in _HIDDEN_KERNEL_FILES if Path(path).exists()]
+    steps += [("hide", path) for path in HIDDEN_KERNEL_FILES if Path(path).exists()]
     return [*steps, ("memory", "/dev/shm", 0o1777, memory_bytes // 16)]  # noqa: S108
 
 
@@ -101,16 +102,26 @@ def _system() -> list[Step]:
 
 
 def _python(home: PythonHome) -> list[Step]:
-    """Return the interpreter at its own place, the packages in a fixed one, and empty masks."""
-    bound = [f"/usr/{name}" for name in _USR_FOLDERS]
+    """Return the interpreter at its own place, and the packages in a fixed one."""
+    steps = interpreter(home, [f"/usr/{name}" for name in _USR_FOLDERS])
+    steps += [("link", f"{PYTHON_DIR}/bin/python3", home.executable), ("link", f"{PYTHON_DIR}/bin/python", "python3")]
+    return steps + [("read", f"{PYTHON_DIR}/{home.site_packages}/{name}", path, True) for name, path in home.packages]
+
+
+def interpreter(home: PythonHome, shown: list[str]) -> list[Step]:
+    """Return an interpreter with its library at its own place, and empty masks over our own files.
+
+    Args:
+        home: The interpreter.
+        shown: Folders of the host that are shown already, where they are.
+    """
+    bound = [*shown]
     steps: list[Step] = []
     for path in (home.executable, f"{home.base_prefix}/lib", f"{home.base_prefix}/lib64"):
         if Path(path).exists() and not _is_below(path, bound):
             steps.append(("read", path, path, True))
             bound.append(path)
-    steps += _masks(home, bound)
-    steps += [("link", f"{PYTHON_DIR}/bin/python3", home.executable), ("link", f"{PYTHON_DIR}/bin/python", "python3")]
-    return steps + [("read", f"{PYTHON_DIR}/{home.site_packages}/{name}", path, True) for name, path in home.packages]
+    return steps + _masks(home, bound)
 
 
 def _masks(home: PythonHome, bound: list[str]) -> list[Step]:

@@ -7,6 +7,11 @@ from pathlib import Path
 import msgspec
 
 from runners.errors import SandboxBoundaryError
+from runners.sandboxes.bubblewrap import step_arguments
+from runners.sandboxes.launch import SERVER_MODULES, driver_command, driver_program
+from runners.sandboxes.layout import HIDDEN_KERNEL_FILES, interpreter
+from runners.sandboxes.python_home import current_python_home
+from runners.sandboxes.seccomp import system_call_filter
 
 DATA_MOUNT = "/data"
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
@@ -23,11 +28,16 @@ _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 class ProcessPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to execute: the whole command line, the whole environment, and the host folder to start in."""
+    """What to execute: the whole command line, the whole environment, and the host folder to start in.
+
+    ``supervisor`` comes first on standard input. Where there is one, the process ends when that is closed, and must not
+    be killed before: a bubblewrap that is killed while it starts leaves a child that waits for ever.
+    """
 
     command: list[str]
     environment: dict[str, str]
     directory: Path
+    supervisor: bytes = b""
 
 
 def has_bubblewrap() -> bool:
@@ -47,7 +57,8 @@ def confined(
     """Return a plan that runs a server in bubblewrap.
 
     It has no network, sees the system and ``readable`` read-only and nothing else of the host, may write to its data
-    and to an empty scratch folder, and dies with us. Variables are in its environment, not on the command line that
+    and to an empty scratch folder, has the keyring and the filter of system calls that an agent's sandbox has, and ends
+    with its standard input, so that it dies with us. Variables are in its environment, not on the command line that
     every user of the machine can read.
 
     Args:
@@ -55,7 +66,7 @@ def confined(
         variables: Environment variables of the server.
         data: The host folder that becomes ``/data``.
         readable: Host folders that the server needs, mounted where they are.
-        file_mb: Largest file that it may write, in MiB, where ``prlimit`` is installed.
+        file_mb: Largest file that it may write, in MiB.
         has_network: Whether it shares the host's network, with its names and certificates.
 
     Raises:
@@ -69,7 +80,7 @@ def confined(
             kind="bubblewrap_missing",
             is_retry_owed=False,
         )
-    plan = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    plan = [bwrap, "--unshare-all", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
     plan += ["--share-net"] if has_network else []
     for folder in _SYSTEM_FOLDERS:
         path = Path(folder)
@@ -80,14 +91,24 @@ def confined(
     for file in (*_SYSTEM_FILES, *(_NETWORK_FILES if has_network else ())):
         plan += ["--ro-bind-try", file, file]
     plan += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/home"]  # noqa: S108
+    for file in filter(os.path.exists, HIDDEN_KERNEL_FILES):
+        plan += step_arguments(("hide", file))
     plan += ["--bind", str(data), DATA_MOUNT]
     # After the empty folders: servers may well be installed somewhere below them.
     for root in dict.fromkeys(str(path) for path in readable):
         if not Path(root).is_relative_to("/usr"):
             plan += ["--ro-bind", root, root]
+    home = current_python_home()
+    for step in interpreter(home, ["/usr", *(str(path) for path in readable)]):
+        plan += step_arguments(step)
     plan += ["--remount-ro", "/", "--chdir", DATA_MOUNT]
     inside = {"PATH": _PATH, "HOME": "/home", "LANG": "C.UTF-8", "TMPDIR": "/tmp", **variables}  # noqa: S108
-    return ProcessPlan(command=[*plan, "--", *_limited(file_mb), *command], environment=inside, directory=data)
+    return ProcessPlan(
+        command=[*plan, "--", *driver_command(home.executable)],
+        environment=inside,
+        directory=data,
+        supervisor=_supervisor(command, file_mb),
+    )
 
 
 def unconfined(command: list[str], variables: dict[str, str], data: Path) -> ProcessPlan:
@@ -98,6 +119,15 @@ def unconfined(command: list[str], variables: dict[str, str], data: Path) -> Pro
     return ProcessPlan(command=arguments, environment=environment, directory=data)
 
 
-def _limited(file_mb: int) -> list[str]:
-    prlimit = shutil.which("prlimit")
-    return [prlimit, f"--fsize={file_mb << 20}", "--core=0", "--"] if prlimit else []
+def _supervisor(command: list[str], file_mb: int) -> bytes:
+    system_calls = system_call_filter()
+    config = {
+        "command": command,
+        "file_bytes": file_mb << 20,
+        "filter": system_calls.program if system_calls else b"",
+        "keyctl": system_calls.keyctl if system_calls else None,
+        "keeps_capabilities": False,
+        **dict.fromkeys(("user_id", "address_space_bytes", "data_bytes", "own_processes")),
+    }
+    program = driver_program(config, SERVER_MODULES)
+    return len(program).to_bytes(4, "big") + program

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio.abc import Process, TaskGroup
+from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
 from recorder import own_session
 from runners.benchmarks.mcp_atlas.confinement import ProcessPlan
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
 
-MAX_MESSAGE_BYTES = 64 << 20
+MAX_MESSAGE_BYTES = 16 << 20
+"""Of one line. Parsed it takes some twenty times as much memory; the agent reads a small part of it anyway."""
+MAX_NOISE_BYTES, MAX_NOISE_LINES = 64 << 20, 100_000
+"""Of all that are no messages: a server that prints for ever would take the time of every trial."""
 _STDERR_LINES = 20
 _REAP_SECONDS = 5.0
 
@@ -69,7 +72,7 @@ class ServerTransport:
         assert self._process is not None
         assert self._group is not None
         with anyio.CancelScope(shield=True):
-            await end_process(self._process)
+            await end_process(self._process, ends_by_itself=bool(self._plan.supervisor))
             for stream in self._streams:
                 stream.close()
         self._group.cancel_scope.cancel()
@@ -89,27 +92,39 @@ class ServerTransport:
 
     async def _read_stdout(self, process: Process, inbox: "MemoryObjectSendStream[Any]") -> None:
         assert process.stdout is not None
-        buffer = bytearray()
-        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            async for chunk in process.stdout:
-                buffer += chunk
-                *lines, rest = buffer.split(b"\n") if b"\n" in chunk else (buffer,)
-                buffer = bytearray(rest)
-                for line in lines:
-                    message = parse_line(bytes(line))
-                    if message is not None:
-                        await inbox.send(message)
-                    elif line.strip():
-                        self.noise_lines += 1
-                if len(buffer) > MAX_MESSAGE_BYTES:
-                    self._stderr.append(f"a line of more than {MAX_MESSAGE_BYTES} bytes on standard output")
-                    break
-        self.is_gone = True
-        inbox.close()  # pending requests end with an error instead of waiting for ever
+        try:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+                await self._read_messages(process.stdout, inbox)
+        finally:
+            self.is_gone = True
+            inbox.close()  # pending requests end with an error instead of waiting for ever
+
+    async def _read_messages(self, stdout: ByteReceiveStream, inbox: "MemoryObjectSendStream[Any]") -> None:
+        line = bytearray()
+        noise_bytes = 0
+        async for chunk in stdout:
+            first, *others = chunk.split(b"\n")
+            line += first
+            for other in others:
+                message = parse_line(bytes(line))
+                if message is not None:
+                    await inbox.send(message)
+                elif line.strip():
+                    self.noise_lines += 1
+                    noise_bytes += len(line)
+                line = bytearray(other)
+            if len(line) > MAX_MESSAGE_BYTES:
+                self._stderr.append(f"a line of more than {MAX_MESSAGE_BYTES} bytes on standard output")
+                return
+            if noise_bytes > MAX_NOISE_BYTES or self.noise_lines > MAX_NOISE_LINES:
+                self._stderr.append(f"{self.noise_lines} lines on standard output that are no messages")
+                return
 
     async def _write_stdin(self, process: Process, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
         assert process.stdin is not None
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            if self._plan.supervisor:
+                await process.stdin.send(self._plan.supervisor)
             async for item in outbox:
                 await process.stdin.send(
                     item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
@@ -141,16 +156,32 @@ def parse_line(line: bytes) -> "SessionMessage | None":
             if isinstance(tool, dict):
                 tool.pop("outputSchema", None)
         return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
-async def end_process(process: Process) -> None:
-    """Kill a server with everything it started and wait, bounded, until it is gone."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with anyio.move_on_after(_REAP_SECONDS):
-        while process.returncode is None:  # noqa: ASYNC110  # wait() also waits for pipes that a survivor may hold
-            await anyio.sleep(0.002)
+async def end_process(process: Process, *, ends_by_itself: bool = False) -> None:
+    """End a server with everything it started and wait, bounded, until it is gone.
+
+    Args:
+        process: The server, or the bubblewrap that holds it.
+        ends_by_itself: A supervisor ends it when its standard input is closed; it is killed only if that fails.
+    """
+    assert process.stdin is not None
+    if ends_by_itself:
+        with suppress(OSError):
+            await process.stdin.aclose()
+        await _has_ended(process)
+    if process.returncode is None or not ends_by_itself:  # the group may outlive the process that gave it its number
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    await _has_ended(process)
     with anyio.move_on_after(_REAP_SECONDS):
         await process.aclose()
+
+
+async def _has_ended(process: Process) -> None:
+    """Wait, bounded, for the end of a process; its own wait() also waits for pipes that a survivor may hold."""
+    with anyio.move_on_after(_REAP_SECONDS):
+        while process.returncode is None:  # noqa: ASYNC110
+            await anyio.sleep(0.002)

@@ -6,14 +6,12 @@ everything. The agent's processes inherit none of its descriptors.
 
 # pathlib, like ctypes and signal, would cost milliseconds of every start.
 # ruff: noqa: PTH103
-import _ctypes
 import _signal  # type: ignore[import-not-found]
 import os
-import resource
 import select
-import sys
 import time
 
+from runners.sandboxes.inside.confine import confine
 from runners.sandboxes.inside.files import ExportTooLargeError, export_chunk, list_regular, put, read_chunk, settle
 from runners.sandboxes.inside.memory import MemoryKills
 from runners.sandboxes.inside.output import Output
@@ -22,13 +20,6 @@ from runners.sandboxes.inside.survivors import Survivors
 from runners.sandboxes.inside.wire import pack, read_message, write_all
 from runners.sandboxes.inside.worker import Worker
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_DUMPABLE = 4
-_PR_SET_SECCOMP = 22
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
-_KEYCTL_JOIN_SESSION_KEYRING = 1
-_CAPABILITY_HEADER = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)  # version 3, this process
 _IDLE_CHECK_MS = 200
 _PIPE_BYTES = 1 << 20  # no pipe of the agent can hold more, so a drain of this size reaches the end of its output
 
@@ -257,60 +248,6 @@ def _drain(output: Output, descriptor: int) -> None:
         taken += size
 
 
-def _confine(config: dict) -> None:  # type: ignore[type-arg]
-    """Become the agent's user, hide the driver from its children, and set the limits that they inherit."""
-    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
-    if config["keyctl"] is not None:
-        # A keyring of its own instead of the host's. Where the kernel refuses, the filter holds alone.
-        _ctypes.call_function(_ctypes.dlsym(library, "syscall"), (config["keyctl"], _KEYCTL_JOIN_SESSION_KEYRING, None))
-    if config["user_id"] is not None:
-        os.chown(config["work_dir"], config["user_id"], config["user_id"])
-        os.setgroups([])
-        os.setgid(config["user_id"])
-        os.setuid(config["user_id"])
-    if not config["keeps_capabilities"]:
-        _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
-    prctl = _ctypes.dlsym(library, "prctl")
-    options = {_PR_SET_DUMPABLE: 0, _PR_SET_CHILD_SUBREAPER: 1, _PR_SET_NO_NEW_PRIVS: 1}
-    if os.getpid() == 1:
-        options[_PR_SET_PDEATHSIG] = 9  # bubblewrap has set it, the change of user has cleared it
-    for option, value in options.items():
-        if _ctypes.call_function(prctl, (option, value, 0, 0, 0)) != 0:
-            raise OSError(f"prctl({option}) failed")
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: config["file_bytes"],
-        resource.RLIMIT_NOFILE: 1024,
-        resource.RLIMIT_AS: config["address_space_bytes"],
-        resource.RLIMIT_DATA: config["data_bytes"],
-        resource.RLIMIT_NPROC: config["own_processes"],
-    }
-    for limit, value in limits.items():
-        if value is not None:
-            hard = resource.getrlimit(limit)[1]
-            allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(limit, (allowed, allowed))
-    if config["filter"]:
-        install_filter(config["filter"])
-
-
-def install_filter(program: bytes) -> None:
-    """Run under a filter of system calls from now on, with all that is started; privileges were given up before.
-
-    Raises:
-        OSError: The kernel does not take it.
-    """
-
-    class Byte(_ctypes._SimpleCData):  # type: ignore[type-arg]  # ctypes itself is slow to import
-        _type_ = "B"
-
-    prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process
-    code = (Byte * len(program)).from_buffer_copy(program)
-    header = (len(program) // 8).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
-    if _ctypes.call_function(prctl, (_PR_SET_SECCOMP, 2, header, 0, 0)) != 0:
-        raise OSError("the kernel takes no filter of system calls (seccomp)")
-
-
 def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
     """Run the driver; requests come on its standard input, replies go to its standard output."""
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -324,6 +261,6 @@ def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
     os.close(null)
     os.umask(0o022)
     oom_score = os.open("/proc/self/oom_score_adj", os.O_RDWR)  # not to be had any more once we are hidden
-    _confine(config)
+    confine(config)
     os.chdir(config["work_dir"])
     Driver(config, (control, replies), oom_score, cell_program).serve()

@@ -2,7 +2,8 @@
 
 well: none. noisy: plain text lines between messages. strange: an output schema that strict clients refuse. mute: never
 answers the handshake. crash: ends at once. dies: ends during the first call. hangs: never answers a call. malformed:
-answers a call with a result that is none. floods: one result of ten million characters.
+answers a call with a result that is none. floods: one result of ten million characters. endless: answers a call
+with a line that never ends. chatters: prints lines for ever. nests: a line nested a million deep before the answer.
 """
 
 import json
@@ -62,6 +63,10 @@ def call(request):
         sys.exit(3)
     if FAULT == "hangs":
         time.sleep(3600)
+    while FAULT in ("endless", "chatters"):
+        sys.stdout.write(("x" if FAULT == "endless" else "\nnoise") * 10_000)
+    if FAULT == "nests":
+        say("[" * 1_000_000)
     if FAULT == "malformed":
         send({"id": request["id"], "result": {"content": "not a list"}})
         return

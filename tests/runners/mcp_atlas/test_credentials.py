@@ -18,6 +18,7 @@ from runners.benchmarks.mcp_atlas.preflight import preflight
 from runners.benchmarks.mcp_atlas.specs import SERVERS_VARIABLE, catalog
 from runners.errors import ExperimentError
 from runners.experiment import GraderSpec
+from tests.runners.mcp_atlas.confined_program import said_by
 from tests.support.needs import needs
 
 KEY = "a-key-that-nobody-may-see"
@@ -145,14 +146,6 @@ def test_only_named_servers_are_installed_that_need_the_network(world, monkeypat
     assert asked[3] < offline
 
 
-def connects(plan):
-    """Run a plan's program, which tries to reach us; returns what it printed."""
-    done = subprocess.run(
-        plan.command, env=plan.environment, cwd=plan.directory, capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
-
-
 @needs("bubblewrap")
 @pytest.mark.parametrize("has_network", [False, True])
 def test_the_network_is_there_only_where_it_was_given(tmp_path, has_network):
@@ -170,7 +163,7 @@ print(json.dumps({{"reached": reached, "variables": sorted(os.environ)}}))
 """
         roots = [python.parent.parent]
         plan = confined([str(python), "-c", probe], {"OWN": "1"}, tmp_path, roots, 1, has_network=has_network)
-        said = connects(plan)
+        said = json.loads(said_by(plan))
     assert said["reached"] == has_network
     assert set(said["variables"]) - {"PWD", "LC_CTYPE"} == {"PATH", "HOME", "LANG", "TMPDIR", "OWN"}
 

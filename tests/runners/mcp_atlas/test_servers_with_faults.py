@@ -1,6 +1,7 @@
 """Servers as bad as real ones: what the agent may see stays a result, what is broken fails the trial at ``tool``."""
 
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -131,6 +132,23 @@ async def test_a_flood_is_cut_in_the_middle(plan_of):
         assert len(result.text) < MAX_RESULT_CHARACTERS + 100
         assert "characters left out" in result.text
         assert (result.server, result.server_pid) == ("floods", server.pid)
+
+
+@pytest.mark.parametrize(("fault", "said"), [("endless", "a line of more than"), ("chatters", "that are no messages")])
+async def test_output_without_end_fails_at_tool(plan_of, fault, said):
+    """Before it has taken the memory or the time of the other trials."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    async with running_servers([plan_of(fault)]) as (server,):
+        with pytest.raises(ToolBoundaryError, match=said) as caught:
+            await server.call("echo", {})
+    assert caught.value.kind == "server_gone"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+
+
+async def test_garbage_that_is_nested_without_end_is_skipped(plan_of):
+    """As any line that is no message; it does not end the session unseen."""
+    async with running_servers([plan_of("nests")]) as (server,):
+        assert (await server.call("echo", {"a": 1})).text == '{"a": 1}'
 
 
 async def test_what_the_body_raises_is_not_wrapped(plan_of):

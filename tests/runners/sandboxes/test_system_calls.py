@@ -17,7 +17,7 @@ NEW_USER, NEW_PID, THREAD = 0x10000000, 0x20000000, 0x3D0F00
 
 _UNDER_THE_FILTER = """
 import ctypes, os, sys
-from runners.sandboxes.inside.driver import install_filter
+from runners.sandboxes.inside.confine import install_filter
 from runners.sandboxes.seccomp import system_call_filter
 library = ctypes.CDLL(None, use_errno=True)
 assert library.prctl(38, 1, 0, 0, 0) == 0

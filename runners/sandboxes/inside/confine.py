@@ -1,0 +1,78 @@
+"""What a process inside does before it starts anything of the agent: a keyring, a user, limits, a filter of its own."""
+
+# ctypes would cost milliseconds of every start.
+import _ctypes
+import os
+import resource
+import sys
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_SECCOMP = 22
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+_CAPABILITY_HEADER = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)  # version 3, this process
+
+
+def confine(config: dict) -> None:  # type: ignore[type-arg]
+    """Become the agent's user, hide this process from its children, and set the limits that they inherit.
+
+    Args:
+        config: ``keyctl`` (its number, or None), ``filter`` (a program, or empty), ``user_id`` to become (or None),
+            ``work_dir`` that is then its, ``keeps_capabilities``, and limits, each None for none: ``file_bytes``,
+            ``address_space_bytes``, ``data_bytes``, ``own_processes``.
+
+    Raises:
+        OSError: The kernel refuses a part of it.
+    """
+    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
+    if config["keyctl"] is not None:
+        # A keyring of its own instead of the host's. Where the kernel refuses, the filter holds alone.
+        _ctypes.call_function(_ctypes.dlsym(library, "syscall"), (config["keyctl"], _KEYCTL_JOIN_SESSION_KEYRING, None))
+    if config["user_id"] is not None:
+        os.chown(config["work_dir"], config["user_id"], config["user_id"])
+        os.setgroups([])
+        os.setgid(config["user_id"])
+        os.setuid(config["user_id"])
+    if not config["keeps_capabilities"]:
+        _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
+    prctl = _ctypes.dlsym(library, "prctl")
+    options = {_PR_SET_DUMPABLE: 0, _PR_SET_CHILD_SUBREAPER: 1, _PR_SET_NO_NEW_PRIVS: 1}
+    if os.getpid() == 1:
+        options[_PR_SET_PDEATHSIG] = 9  # bubblewrap has set it, the change of user has cleared it
+    for option, value in options.items():
+        if _ctypes.call_function(prctl, (option, value, 0, 0, 0)) != 0:
+            raise OSError(f"prctl({option}) failed")
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: config["file_bytes"],
+        resource.RLIMIT_NOFILE: 1024,
+        resource.RLIMIT_AS: config["address_space_bytes"],
+        resource.RLIMIT_DATA: config["data_bytes"],
+        resource.RLIMIT_NPROC: config["own_processes"],
+    }
+    for limit, value in limits.items():
+        if value is not None:
+            hard = resource.getrlimit(limit)[1]
+            allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(limit, (allowed, allowed))
+    if config["filter"]:
+        install_filter(config["filter"])
+
+
+def install_filter(program: bytes) -> None:
+    """Run under a filter of system calls from now on, with all that is started; privileges were given up before.
+
+    Raises:
+        OSError: The kernel does not take it.
+    """
+
+    class Byte(_ctypes._SimpleCData):  # type: ignore[type-arg]  # ctypes itself is slow to import
+        _type_ = "B"
+
+    prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process
+    code = (Byte * len(program)).from_buffer_copy(program)
+    header = (len(program) // 8).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
+    if _ctypes.call_function(prctl, (_PR_SET_SECCOMP, 2, header, 0, 0)) != 0:
+        raise OSError("the kernel takes no filter of system calls (seccomp)")
