@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from recorder.events import Event
-from recorder.secret_patterns import SHAPES, is_likely
+from recorder.secret_patterns import SHAPES, scanner
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -44,13 +44,13 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
-        self._needles = tuple(form.encode() for form in forms)
-        self._known = re.compile(b"|".join(map(re.escape, self._needles))) if forms else None
-        self._text = re.compile("|".join((*map(re.escape, forms), *SHAPES.values())))
+        self._known = re.compile(b"|".join(re.escape(form.encode()) for form in forms)) if forms else None
+        self._scanner = scanner(forms)
+        self._text = re.compile("|".join((*map(re.escape, forms), *SHAPES.values())), re.ASCII)
 
     def hits(self, payload: bytes) -> bool:
         """Return whether encoded text may hold a secret; cheap for every record."""
-        return is_likely(payload) or any(map(payload.__contains__, self._needles))
+        return self._scanner.search(payload) is not None
 
     def clean(self, event: EventT) -> EventT:
         """Return the event with every secret replaced."""

@@ -2,53 +2,19 @@
 
 Prefixes, alphabets and lengths are those that the issuers use, as gitleaks collects them (github.com/gitleaks/gitleaks,
 config/gitleaks.toml at b58d3f10, MIT). Rules without a fixed beginning, such as 32 hexadecimal digits near "key", are
-left out: they hit digests and ids, of which every record is full. ``is_likely`` finds what may hold one at a tenth of
-the cost, and is kept in step by a test.
+left out: they hit digests and ids, of which every record is full.
 """
 
 import re
+from collections.abc import Iterable
 
-# A separator in the middle of a long word, after the end of a known prefix.
-_ENDINGS = (
-    "gh[pousr]_", "pat_", "hf_", "gsk_", "npm_", "_v1_", "api_", "org_", "ntn_", "figd_", "shp(?:at|ca|pa|ss)_",
-    "gl[cs][ab]?_", "r8_", "fw_", "sbp_", "sec_", "ems_", "live_", "test_", "prod_", "tkn_", "oauth_", "_pw_",
-    "sk-", "xox[abepors]-", "xapp-", "SPX-", "gl[a-z]{2,5}-", "pypi-", "MAK-", "RAK-", "RKU-", "pplx-", "xai-", "tvly-",
-    "api-", "pul-", "hv[sb]\\.", "SG\\.", "ya29\\.", "v1\\.", "dt0c01\\.", "dp\\.[a-z]{2,5}\\.", "sntry[us]_", "key-",
-)  # fmt: skip
-_CAPITALS = rb"[ABELT](?:KIA|SIA|BIA|CCA|Iza|KCp|GE-S|ccountKey=|TAI|AAA|E KEY|asic )"  # rare in prose, so found fast
-_OTHERS = (b"eyJ", b"earer ", b"dapi", b"://")
-
-
-def _behind(ending: str) -> str:
-    """Lookbehinds of one width each for an ending, since Python's have to be so."""
-    forms = {ending}
-    for optional, choices in (
-        ("(?:at|ca|pa|ss)", ("at", "ca", "pa", "ss")),
-        ("[cs][ab]?", ("c", "sa")),
-        ("{2,5}", ("{2}", "{3}", "{4}", "{5}")),
-    ):
-        forms = {form.replace(optional, choice) for form in forms for choice in choices}
-    return "|".join(f"(?<={form})" for form in sorted(forms))
-
-
-_separated = re.compile(rf"[_.\-](?=[A-Za-z0-9_\-]{{14}})(?:{'|'.join(map(_behind, _ENDINGS))})".encode()).search
-_capitals = re.compile(_CAPITALS).search
-
-
-def is_likely(payload: bytes) -> bool:
-    """Return whether an encoded record may hold a credential."""
-    return (
-        _separated(payload) is not None
-        or _capitals(payload) is not None
-        or any(map(payload.__contains__, _OTHERS))  # a generator would take a fifth of an append
-    )
-
+import re2
 
 # A prefix begins a word, 'task-…' is no 'sk-…'; inside JSON the letter before it may end an escape, as in '\\nsk-…'.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 SHAPES: dict[str, str] = {
-    "bearer token": rf"{_START}[Bb]earer\s+[A-Za-z0-9._~+/=-]{{16,}}",
-    "basic authorization": r"(?<=[Aa]uthorization: )Basic\s+[A-Za-z0-9+/]{8,}={0,2}",
+    "bearer token": rf"{_START}[Bb]earer[ \t\r\n]+[A-Za-z0-9._~+/=-]{{16,}}",
+    "basic authorization": r"(?<=[Aa]uthorization: )Basic[ \t\r\n]+[A-Za-z0-9+/]{8,}={0,2}",
     "password in a URL": r"(?<=://)[^\s/:@\"'<>\\{}$*]{0,200}:[^\s/@\"'<>\\{}$*]{3,}(?=@)",
     "private key": r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]{20,}?"
     r"(?:-----END[ A-Z0-9]{0,40}-----|\Z)",
@@ -96,3 +62,23 @@ SHAPES: dict[str, str] = {
     "age": r"AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}",
 }
 """The shape of each kind of credential; those of one issuer stand together."""
+
+_LOOKAROUND = re.compile(r"\(\?<?([=!])((?:[^()\\[]|\\.|\[[^\]]*\])*)\)")
+
+
+def scanner(known: Iterable[str]) -> re2._Regexp:
+    """Return a pattern for bytes that finds at least what the shapes and the known values find.
+
+    It searches in linear time, 2 µs for a usual record where Python's ``re`` takes over 30. It has no lookaround, so
+    what must stand beside a match becomes part of it, and what must not is not asked for.
+    """
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # a byte is a character: artifacts need not be UTF-8
+    forms = (re2.escape(form.encode()) for form in known)
+    shapes = (_without_lookaround(shape).encode() for shape in SHAPES.values())
+    return re2.compile(b"|".join((*forms, *shapes)), options)
+
+
+def _without_lookaround(shape: str) -> str:
+    bare = shape.replace(_START, "").replace(r"\Z", r"\z")
+    return _LOOKAROUND.sub(lambda found: f"(?:{found[2]})" if found[1] == "=" else "", bare)
