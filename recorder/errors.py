@@ -1,7 +1,8 @@
 """What can go wrong with a store.
 
 RecorderError
-├── StoreError          the directory is no store, belongs to a newer version, or is held by another run
+├── StoreError          the directory is no store, belongs to a newer version, or cannot be written to
+│   └── StoreInUse      another run holds the experiment
 ├── RecordingFailed     the journal could not be written (disk full, I/O error): the run must stop
 └── DamagedStore        bytes on disk are not what was written: file, place and what is lost
 """
@@ -13,6 +14,10 @@ class RecorderError(Exception):
 
 class StoreError(RecorderError):
     """The directory cannot be used as a store."""
+
+
+class StoreInUse(StoreError):
+    """Another process runs the experiment; the message says who."""
 
 
 class RecordingFailed(RecorderError):

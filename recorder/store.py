@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recorder.disk import Disk, publish
-from recorder.errors import StoreError
+from recorder.errors import StoreError, StoreInUse
 from recorder.identifiers import is_experiment_id
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class Store:
             make_manifest(store)
             disk.sync_directory(root)
         except OSError as error:
-            raise StoreError(f"cannot make a store at {root}: {error}") from error
+            what = "write to the" if (root / MARKER).exists() else "make a"
+            raise StoreError(f"cannot {what} store at {root}: {error}") from error
         if store.remote is not None:
             from recorder.sharing.pull import make_remote
 
@@ -165,12 +166,13 @@ class Store:
         """Hold the lock of one experiment: one driver at a time. The kernel drops it when its holder dies.
 
         Raises:
-            StoreError: Another run holds it; the message says who, where and since when.
+            StoreInUse: Another run holds it; the message says who, where and since when.
+            StoreError: It cannot be written to.
         """
         with self._opened_lock(f"{experiment_id}.lock") as descriptor:
             if not try_lock(descriptor):
                 holder = os.read(descriptor, 4096).decode(errors="replace") or "an unnamed process"
-                raise StoreError(
+                raise StoreInUse(
                     f"experiment {experiment_id!r} in {self.name} is being run by {holder.strip()}; "
                     "wait for it or stop it, then run the same command again"
                 )
@@ -201,7 +203,10 @@ class Store:
 
     @contextmanager
     def _opened_lock(self, name: str) -> Iterator[int]:
-        descriptor = os.open(self.locks_dir / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            descriptor = os.open(self.locks_dir / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"cannot write to the store at {self.root}: {error}") from error
         try:
             yield descriptor
         finally:

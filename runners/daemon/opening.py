@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 import anyio.to_thread
 
 from recorder.canonical import canonical_json
-from recorder.errors import RecordingFailed, StoreError
+from recorder.errors import RecordingFailed, StoreInUse
 from recorder.events import CONTROL_EXPERIMENT, RunFinished
 from recorder.reader import read_snapshot
 from recorder.recorder import Recorder
@@ -28,15 +28,15 @@ async def opened_daemon(store: Store, max_trials: int) -> AsyncIterator[Daemon]:
     """Give the daemon of a store with the queue that its events say; close its stream at the end.
 
     Raises:
-        StoreError: Another daemon serves the store.
+        StoreInUse: Another daemon serves the store.
         DamagedStore: A journal is damaged in the middle.
         RecordingFailed: Its stream cannot be recorded.
     """
     with ExitStack() as stack:
         try:
             stack.enter_context(store.hold_experiment(CONTROL_EXPERIMENT))
-        except StoreError as error:
-            raise StoreError(
+        except StoreInUse as error:
+            raise StoreInUse(
                 f"another daemon serves this store: {error}; 'lhaw-record status' asks it how it stands"
             ) from error
         await anyio.to_thread.run_sync(recover, store)

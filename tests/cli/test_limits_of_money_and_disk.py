@@ -53,6 +53,25 @@ def small_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
+def test_a_file_system_that_turns_read_only_loses_nothing(small_disk, tmp_path):
+    """The run exits 1 and says so, tables still come; once it can be written again the same command finishes."""
+    folder, grow = small_disk
+    grow()
+    experiment = write_experiment(tmp_path / "a.toml", conditions=["full"], trials=1)
+    assert called("run", experiment, "--store", folder / "store").returncode == 0
+    write_experiment(experiment, conditions=["full"], trials=2)
+    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+    done = called("run", experiment, "--store", folder / "store")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert f"cannot write to the store at {folder / 'store'}: [Errno 30] Read-only file system" in done.stderr
+    assert called("tables", folder / "store", "trial_counts_and_cost").returncode == 0
+    subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+    done = called("run", experiment, "--store", folder / "store")
+    assert done.returncode == 0, done.stderr
+    assert query(folder / "store", "select count(*), max(attempts) from trials") == [(2, 1)]
+    verify(folder / "store")
+
+
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_a_full_disk_stops_the_run_and_spares_the_store(small_disk, reference, reference_tables):
