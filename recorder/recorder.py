@@ -71,6 +71,7 @@ class Recorder:
         self.experiment_id = check_experiment_id(experiment_id)
         self.writer_id = f"w{secrets.token_hex(6)}"
         self.clock = clock or Clock()
+        self._latest_us = 0
         self._redactor = redactor or Redactor()
         self._rotate_bytes = rotate_bytes
         self._pending: list[bytes] = []
@@ -89,6 +90,15 @@ class Recorder:
         self._journal = self._open_journal(1)
         self._opened_at = time.monotonic()
         self._thread = threading.Thread(target=self._commit_forever, name="recorder", daemon=True)
+
+    def wall_us(self) -> int:
+        """Return the time of the next event, never before that of the last one.
+
+        Readers put the events of several streams in order by their time. When the clock of the machine is set back, the
+        time stands still until the clock has caught up.
+        """
+        self._latest_us = max(self._latest_us, self.clock.wall_us())
+        return self._latest_us
 
     async def __aenter__(self) -> Self:
         """Learn which streams there are, and begin to record.

@@ -74,7 +74,7 @@ class Stream:
         envelope = Envelope(
             stream_id=self.stream_id,
             sequence=self._sequence,
-            recorded_at_us=recorder.clock.wall_us(),
+            recorded_at_us=recorder.wall_us(),
             elapsed_ns=recorder.clock.monotonic_ns() - self._began_ns,
             writer_id=recorder.writer_id,
             experiment_id=recorder.experiment_id,

@@ -8,8 +8,9 @@ import pytest
 from lhaw_record import main
 from recorder.compaction import compact
 from recorder.inspection.tail import Tail
+from recorder.inspection.verify import verify
 from recorder.reader import read_envelopes
-from recorder.recorder import Recorder
+from recorder.recorder import Clock, Recorder
 from recorder.store import Store
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
@@ -36,6 +37,36 @@ async def test_the_last_events_are_those_of_a_full_read(tmp_path):
                 assert _keys(Tail(store.root).last(count)) == _in_time(store.root)[max(0, 125 - count) :]
             assert _keys(Tail(store.root, "s3").last(4)) == _in_time(store.root, "s3")[-4:]
             compact(store)
+
+
+@pytest.mark.parametrize("week_us", [7 * 86_400_000_000, -7 * 86_400_000_000])
+async def test_a_clock_that_jumps_a_week_hides_and_reorders_nothing(tmp_path, week_us):
+    """Forth and back, or back and forth: events keep the order of recording, before and after sealing."""
+    store = Store.create(tmp_path / "store")
+    now_us = 1_800_000_000_000_000
+    clock = Clock(wall_us=lambda: now_us)
+    recorded = []
+    followed = Tail(store.root)
+    followed.last(1)
+    async with Recorder(store, "exp", clock=clock, rotate_bytes=2000, start_sealing=InProcess) as recorder:
+        streams = [recorder.stream(name, trial_id=name, attempt=1) for name in ("b", "a")]
+        for jump_us in (0, week_us, -week_us, -week_us, week_us):
+            now_us += jump_us
+            for stream in streams:
+                for index in range(6):
+                    now_us += 1000
+                    await stream.append(started(index) if index % 2 == 0 else finished(index))
+            recorded += _keys(followed.new())
+            compact(store)
+            for name in "ab":
+                sequences = [sequence for each, sequence in _in_time(store.root) if each == name]
+                assert sequences == list(range(len(sequences)))
+        for stream in streams:
+            await stream.append(failed())
+    assert len(recorded) == len(set(recorded)) == 60
+    envelopes = read_envelopes(store.root)
+    assert min(each.elapsed_ns for each in envelopes) >= 0
+    assert verify(store.root).findings == ()
 
 
 async def test_only_the_newest_row_groups_are_read(tmp_path, monkeypatch):
