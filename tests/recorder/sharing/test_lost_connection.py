@@ -9,6 +9,8 @@ from recorder.errors import StoreError
 from recorder.reader import read_envelopes
 from recorder.sharing.shared import Remote
 from tests.cli.program import wait_until
+from tests.recorder.sharing.conftest import s3_address
+from tests.recorder.sharing.failing import FailingWay
 from tests.recorder.sharing.hosts import ended_well, lines_until
 
 LARGE = bytes(range(256)) * 12_000
@@ -46,6 +48,26 @@ def test_an_upload_that_breaks_in_the_middle_leaves_nothing(bucket, cut_address,
     assert seen
     assert not any(seen)
     assert there.get("events/large") == LARGE
+
+
+def test_a_server_that_fails_is_asked_again(bucket, s3_port, tmp_path):
+    """Each request is refused once, and once done without an answer: in the end all is there once and whole."""
+    way = FailingWay(s3_port)
+    through = Remote(s3_address(way.server_port, tmp_path.name), sleep=lambda _: None)
+    try:
+        through.make()
+        for number in range(3):
+            through.put(f"events/{number}", bytes([number]) * 1000)
+        assert through.names("events") == {f"events/{number}" for number in range(3)}
+        assert through.get("events/2") == b"\2" * 1000
+    finally:
+        way.shutdown()
+        way.server_close()
+    there = Remote(bucket)
+    assert there.is_made()
+    assert [there.get(f"events/{number}") for number in range(3)] == [bytes([number]) * 1000 for number in range(3)]
+    assert way.answers[503] > 3
+    assert way.answers[500] > 3
 
 
 @pytest.mark.thorough
