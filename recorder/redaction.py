@@ -15,24 +15,38 @@ from recorder.secret_patterns import SHAPES, scanner
 EventT = TypeVar("EventT", bound=Event)
 
 MARK = "[redacted]"
+# AUTH, but no AUTHOR; TOKEN, but no TOKENIZER; and no name of a place or a way.
 _SECRET_NAME = re.compile(
-    r"(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|PRIVATE_?KEY|ACCESS_?KEY|AUTH)", re.IGNORECASE
+    r"(?!.*_(?:SOCK|PATH|FILE|DIR|METHOD|TYPE|MODE)$)"
+    r".*(?:API_?KEY|TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|PRIVATE_?KEY|ACCESS_?KEY|AUTH(?!OR(?!IZ))"
+    r"|(?:^|_)(?:KEY|PASS|PAT)$|_PWD$)",
+    re.IGNORECASE,
 )
 _SHORTEST = 8
-_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+=.-]{20,}")  # a word that nobody would write
+_WORD = re.compile(r"[A-Za-z0-9_+/=.-]{20,}")
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PRINTABLE = re.compile(rb"[\t\n\r -~]{12,}")  # the texts in other bytes
+_CHANGE = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]|(?<=[a-z])[A-Z]")
 
 
 def secrets_of(environment: Mapping[str, str]) -> frozenset[str]:
     """Return the values of the variables whose names say secret; shorter than 8 characters would hit plain words."""
     return frozenset(
-        value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= _SHORTEST
+        value for name, value in environment.items() if _SECRET_NAME.match(name) and len(value) >= _SHORTEST
     )
 
 
 def given_secrets(environment: Mapping[str, str]) -> frozenset[str]:
     """Return the values of an environment that somebody wrote for a program, where they are secret or look random."""
-    random = frozenset(value for value in environment.values() if _RANDOM.fullmatch(value))
+    random = frozenset(value for value in environment.values() if _looks_random(value))
     return secrets_of({name: value for name, value in environment.items() if "{" not in value}) | random
+
+
+def _looks_random(value: str) -> bool:
+    """Return whether nobody would write a word so: every fifth character changes its kind, as in no model's name."""
+    return bool(_WORD.fullmatch(value)) and (
+        bool(_UUID.fullmatch(value)) or len(_CHANGE.findall(value)) * 5 >= len(value)
+    )
 
 
 class Redactor:
@@ -61,17 +75,21 @@ class Redactor:
         return self._text.sub(MARK, text)
 
     def clean_bytes(self, content: bytes) -> bytes:
-        """Return an artifact with every secret replaced: text as text; in other bytes the known values only.
+        """Return an artifact with every secret replaced.
 
-        A known value in a binary file is overwritten by as many bytes, so that the places in the file stay right.
+        What is no UTF-8 is overwritten by as many bytes, so that the places in the file stay right.
         """
         if not self.hits(content):
             return content
         try:
-            text = content.decode()
+            return self.clean_text(content.decode()).encode()
         except UnicodeDecodeError:
-            return self._known.sub(lambda found: b"*" * len(found[0]), content) if self._known else content
-        return self.clean_text(text).encode()
+            if self._known:
+                content = self._known.sub(lambda found: b"*" * len(found[0]), content)
+            return _PRINTABLE.sub(self._overwritten, content)
+
+    def _overwritten(self, run: re.Match[bytes]) -> bytes:
+        return self._text.sub(lambda found: "*" * len(found[0]), run[0].decode()).encode()
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -12,31 +12,43 @@ import re2
 
 # A prefix begins a word, 'task-…' is no 'sk-…'; inside JSON the letter before it may end an escape, as in '\\nsk-…'.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
+# What an issuer drew, unlike 'sk-toggleable__label-arrow' or 'xai-for-time-series': letters and digits side by side, an
+# inner capital, or one long word. Bounded, as every search that may fail is: who writes an artifact chooses its cost.
+_DRAWN = r"(?=[A-Za-z0-9_-]{0,60}?(?:[A-Za-z][0-9]|[0-9][A-Za-z]|[a-z][A-Z]|[A-Za-z0-9]{20}))"
+_DRAWN_AFTER = r"(?=[A-Za-z._~+/=-]{0,60}(?:[0-9]|(?<=[a-z])[A-Z]))"  # unlike YOUR_API_KEY, or a word after "bearer"
+_GAP = r"(?:[\s\"',>|]|\\+[nrt]|\+(?=\s))"  # between two lines of a key: also inside JSON, or a program's source
+_KEY_HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): [^\n\\]{0,200}"
+_HEADERS = (": ", ":", "': '", '": "', '":"', r'\\": \\"', r'\\":\\"')  # as curl writes one, and Python, and JSON
 SHAPES: dict[str, str] = {
-    "bearer token": rf"{_START}[Bb]earer[ \t\r\n]+[A-Za-z0-9._~+/=-]{{16,}}",
-    "basic authorization": r"(?<=[Aa]uthorization: )Basic[ \t\r\n]+[A-Za-z0-9+/]{8,}={0,2}",
-    "password in a URL": r"(?<=://)[^\s/:@\"'<>\\{}$*]{0,200}:[^\s/@\"'<>\\{}$*]{3,}(?=@)",
-    "private key": r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]{20,}?"
-    r"(?:-----END[ A-Z0-9]{0,40}-----|\Z)",
-    "JSON web token": rf"{_START}eyJ[A-Za-z0-9_-]{{10,}}\.eyJ[A-Za-z0-9_-]{{10,}}(?:\.[A-Za-z0-9_-]{{5,}})?",
-    "OpenAI, Anthropic, OpenRouter, DeepSeek": rf"{_START}sk-[A-Za-z0-9_-]{{20,}}",
+    "bearer token": rf"{_START}(?:[Bb]earer|BEARER)[ \t\r\n]+{_DRAWN_AFTER}[A-Za-z0-9._~+/=-]{{16,}}",
+    "basic authorization": f"(?:{'|'.join(f'(?<=[Aa]uthorization{each})' for each in _HEADERS)})"
+    r"Basic[ \t\r\n]+[A-Za-z0-9+/]{8,}={0,2}",
+    # No port before a query, as in 'host:8080?to=a@b', and no tag of an image, as in 'docker://a:3@sha256:…'.
+    "password in a URL": r"(?<=://)[^\s/:@\"'<>\\{}$*?#]{0,200}:(?!\d{1,5}[?#])[^\s/@\"'<>\\{}$*]{3,}"
+    r"(?=@)(?!@sha256:)",
+    # Only its lines: whoever writes of '-----BEGIN PRIVATE KEY-----' goes on with something else.
+    "private key": rf"-----BEGIN[ A-Z0-9]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_GAP}*+(?:{_KEY_HEADER}{_GAP}++)*+"
+    rf"[A-Za-z0-9+/=]{{16,}}+(?:{_GAP}++[A-Za-z0-9+/=]{{16,}}+)*+"
+    rf"(?:(?:{_GAP}++[A-Za-z0-9+/=]{{1,15}}+)?{_GAP}*+-----END[ A-Z0-9]{{0,40}}-----)?",
+    "JSON web token": rf"{_START}eyJ[A-Za-z0-9_-]{{10,1000}}+\.eyJ[A-Za-z0-9_-]{{10,}}+(?:\.[A-Za-z0-9_-]{{5,}}+)?",
+    "OpenAI, Anthropic, OpenRouter, DeepSeek": rf"{_START}sk-{_DRAWN}[A-Za-z0-9_-]{{20,}}",
     "Google": rf"{_START}AIza[0-9A-Za-z_-]{{35}}|{_START}GOCSPX-[\w-]{{28}}|{_START}ya29\.[\w-]{{20,}}",
     "AWS": rf"{_START}(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}(?![A-Za-z0-9])",
     "Azure storage": r"(?<=AccountKey=)[A-Za-z0-9+/]{80,}={0,2}",
     "Alibaba": rf"{_START}LTAI[A-Za-z0-9]{{17,26}}(?![A-Za-z0-9])",
     "GitHub": rf"{_START}gh[pousr]_[0-9A-Za-z]{{36,}}|{_START}github_pat_\w{{60,}}",
-    "GitLab": rf"{_START}gl(?:pat|dt|rt|ptt|cbt|ft|imt|soat|agent|ffct)-[0-9A-Za-z_-]{{20,}}",
+    "GitLab": rf"{_START}gl(?:pat|dt|rt|ptt|cbt|ft|imt|soat|agent|ffct)-{_DRAWN}[0-9A-Za-z_-]{{20,}}",
     "Hugging Face": rf"{_START}hf_[A-Za-z0-9]{{30,}}|{_START}api_org_[A-Za-z]{{34}}",
     "Groq": rf"{_START}gsk_[A-Za-z0-9]{{40,}}",
-    "Perplexity, xAI, Tavily, NVIDIA": rf"{_START}(?:pplx|xai|tvly|nvapi)-[A-Za-z0-9_-]{{24,}}",
-    "Replicate, Fireworks": rf"{_START}(?:r8|fw)_[A-Za-z0-9]{{22,}}",
-    "Slack": rf"{_START}xox[abeporsc]-[0-9A-Za-z-]{{16,}}|{_START}xapp-\d-[A-Z0-9-]{{10,}}-[a-z0-9]{{16,}}",
+    "Perplexity, xAI, Tavily, NVIDIA": rf"{_START}(?:pplx|xai|tvly|nvapi)-{_DRAWN}[A-Za-z0-9_-]{{24,}}",
+    "Replicate, Fireworks": rf"{_START}(?:r8|fw)_{_DRAWN}[A-Za-z0-9]{{22,}}",
+    "Slack": rf"{_START}xox[abeporsc]-{_DRAWN}[0-9A-Za-z-]{{16,}}|{_START}xapp-\d-[A-Z0-9-]{{10,}}-[a-z0-9]{{16,}}",
     "Slack or Discord webhook": r"(?<=://)(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks)"
     r"/[A-Za-z0-9+/_-]{30,}",
-    "Stripe": rf"{_START}(?:sk|rk|pk)_(?:test|live|prod)_[A-Za-z0-9]{{10,}}|{_START}whsec_[A-Za-z0-9]{{24,}}",
+    "Stripe": rf"{_START}(?:sk|rk|pk)_(?:test|live|prod)_{_DRAWN}[A-Za-z0-9]{{16,}}|{_START}whsec_[A-Za-z0-9]{{24,}}",
     "Square": rf"{_START}EAAA[\w-]{{50,60}}(?![\w-])",
-    "SendGrid": rf"{_START}SG\.[\w-]{{16,32}}\.[\w-]{{16,64}}",
-    "Mailgun": rf"{_START}key-[0-9a-f]{{32}}(?![0-9a-f])",
+    "SendGrid": rf"{_START}SG\.{_DRAWN}[\w-]{{16,32}}\.[\w-]{{16,64}}",
+    "Mailgun": r"(?<![A-Za-z0-9_-])key-[0-9a-f]{32}(?![0-9a-f])",
     "npm": rf"{_START}npm_[A-Za-z0-9]{{36}}",
     "PyPI": r"pypi-AgE[\w-]{50,}",
     "RubyGems": rf"{_START}rubygems_[a-f0-9]{{48}}",
@@ -80,5 +92,6 @@ def scanner(known: Iterable[str]) -> re2._Regexp:
 
 
 def _without_lookaround(shape: str) -> str:
-    bare = shape.replace(_START, "").replace(r"\Z", r"\z")
+    bare = shape.replace(_START, "").replace(_DRAWN, "").replace(_DRAWN_AFTER, "").replace(",1000}", ",}")
+    bare = re.sub(r"(?<=[*+}])\+", "", bare)  # no possessive repetition either
     return _LOOKAROUND.sub(lambda found: f"(?:{found[2]})" if found[1] == "=" else "", bare)

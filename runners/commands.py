@@ -14,7 +14,7 @@ from runners.unknown_costs import UNKNOWN_COST
 
 if TYPE_CHECKING:
     from runners.executors.protocol import Executor
-    from runners.experiment import Experiment
+    from runners.run import Prepared
     from runners.scheduler import RunSummary
 
 
@@ -127,7 +127,7 @@ def run_command(options: argparse.Namespace) -> int:
     with Progress(sys.stderr) as progress:
         run = partial(run_experiment, retries_refused=options.retry_refused)
         summary = anyio.run(run, prepared, root, progress.reporter(), executor)
-    return _conclude(summary, options, root, prepared.experiment)
+    return _conclude(summary, options, root, prepared)
 
 
 def _executor(name: str, workers: int | None) -> "Executor":
@@ -158,14 +158,16 @@ def _again(options: argparse.Namespace, place: str) -> str:
     return shlex.join(words)
 
 
-def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, experiment: "Experiment") -> int:
+def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, prepared: "Prepared") -> int:
     """Say how the run ended and how to go on."""
+    from runners.executors.local import redactor_of
     from runners.models.calls import REFUSED_KINDS
     from runners.spending import spending
 
     place = place_of(root)
     again = _again(options, place)
-    spent = spending(experiment, summary.spent_usd, summary.unpriced)
+    spent = spending(prepared.experiment, summary.spent_usd, summary.unpriced)
+    redactor = redactor_of(prepared)
     say(f"{place}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
     if summary.abused:
         what = f"  {summary.abused} of them ended by resource_abuse"
@@ -174,7 +176,8 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, ex
         failure = outcome.failure
         assert failure is not None
         trial = f"{outcome.trial.agent.name}, {outcome.trial.condition}, {outcome.trial.task.task_id}"
-        say(f"  failed at {failure.boundary} ({failure.error_kind}) in {trial}: {failure.message.splitlines()[0]}")
+        message = redactor.clean_text(failure.message).splitlines()[0]  # a program may print its environment
+        say(f"  failed at {failure.boundary} ({failure.error_kind}) in {trial}: {message}")
     if summary.outcome == "interrupted":
         say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
         return 130

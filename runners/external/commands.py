@@ -155,6 +155,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     import msgspec
 
     from runners.errors import ExperimentError
+    from runners.executors.local import redactor_of
     from runners.external.wrapping import Wrapped, next_trial, unseen_files
     from runners.progress import Progress
     from runners.run import run_experiment
@@ -191,7 +192,8 @@ def wrap_command(options: argparse.Namespace) -> int:
             ) from error
     for outcome in summary.failures:
         assert outcome.failure is not None
-        say(f"failed at {outcome.failure.boundary} ({outcome.failure.error_kind}): {outcome.failure.message}")
+        message = redactor_of(prepared).clean_text(outcome.failure.message)  # a program may print its environment
+        say(f"failed at {outcome.failure.boundary} ({outcome.failure.error_kind}): {message}")
         for path in (
             unseen_files(wrapped) if outcome.failure.boundary == "sandbox" and kinds[-1:] != ["process"] else ()
         ):

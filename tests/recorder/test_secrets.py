@@ -5,6 +5,7 @@ import io
 import json
 import re
 import string
+import time
 import zlib
 from pathlib import Path
 from random import Random
@@ -127,6 +128,93 @@ def test_an_environment_tells_its_secrets():
     """By their names or by their looks; placeholders and words stay."""
     given = {"MODE": "production", "URL": "{base_url}/v1", "X": "A1b2C3d4E5f6G7h8I9j0", "DB_PASSWORD": "correct horse"}
     assert given_secrets(given) == {"A1b2C3d4E5f6G7h8I9j0", "correct horse"}
+
+
+def test_names_of_models_authors_and_places_are_no_secrets():
+    """They would be replaced in every record that speaks of them; random words are found beside them."""
+    plain = {
+        "MODEL": "claude-sonnet-4-20250514", "FAST": "qwen3-235b-a22b-thinking-2507",
+        "IMAGE": "python-3.11-slim-bookworm",
+        "GIT_AUTHOR_NAME": "Jane Smith", "SSH_AUTH_SOCK": "/tmp/ssh-x/agent.1", "XAUTHORITY": "/root/.Xauthority",
+        "TOKENIZER": "bert-base-uncased", "HF_TOKEN_PATH": "/root/.cache/token", "AUTH_MODE": "disabled",
+    }  # fmt: skip
+    secret = {
+        "DB_PASS": "correct horse", "STRIPE_KEY": "mostly-harmless", "AUTHORIZATION": "say the word",
+        "GIT_PAT": "open sesame",
+        "A": "5f0c1b9e-7a1d-4c58-9a53-6f0e2b7d1c44", "B": drawn(40), "C": drawn(40, HEX),
+    }  # fmt: skip
+    assert given_secrets(plain | secret) == set(secret.values())
+
+
+KEY_LINES = [drawn(64) for _ in range(3)] + [drawn(12) + "=="]
+
+
+@pytest.mark.parametrize("gap", ["\n", "\r\n", "\n    ", "\\n", "\\\\n", '\\n"\n    "', "\\n' +\n '"])
+@pytest.mark.parametrize("header", ["", "Proc-Type: 4,ENCRYPTED{gap}DEK-Info: AES-128-CBC,0A1B{gap}{gap}"])
+def test_of_a_private_key_its_lines_are_replaced_and_no_more(gap, header):
+    """As a file, inside JSON, and in the source of a program; with its end, and cut before it."""
+    begin = f"-----BEGIN RSA PRIVATE KEY-----{gap}{header.replace('{gap}', gap)}"
+    whole = begin + gap.join([*KEY_LINES, "-----END RSA PRIVATE KEY-----"])
+    cut = begin + gap.join(KEY_LINES[:3])
+    for key in (whole, cut):
+        assert Redactor().clean_text(f"cat id\n{key}\n$ ls -la; make test") == f"cat id\n{MARK}\n$ ls -la; make test"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grep -rl -- '-----BEGIN RSA PRIVATE KEY-----' . | wc -l && python solve.py",
+        'if "-----BEGIN PRIVATE KEY-----" in text:\n    raise SystemExit("a key is in the repository")\n',
+        '<div class="sk-toggleable__label-arrow sk-estimator-doc-link-x">',
+        "git clone https://example.com/a/xai-for-time-series-classification",
+        "restore-keys: cache-key-d41d8cd98f00b204e9800998ecf8427e",
+        "def pk_test_connection(): ...",
+        "the bearer responsibilities-of-office",
+        "curl -H 'Authorization: Bearer YOUR_API_KEY_GOES_HERE' -d sk-your-api-key-goes-here-now",
+        "http://localhost:3000?to=bob@example.com",
+        "docker://alpine:3.19@sha256:0123",
+        "xoxo-and-kisses-from-all-of-us",
+    ],
+)
+def test_what_an_agent_does_is_recorded_as_it_did_it(text):
+    """Words that begin or look like a credential and are none: no action is changed for them."""
+    assert Redactor().clean_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Authorization": "Basic dXNlcjpwYXNzd29yZDEyMw=="}',
+        "{'Authorization': 'Basic dXNlcjpwYXNzd29yZDEyMw=='}",
+        '{"a": "{\\"authorization\\": \\"Basic dXNlcjpwYXNzd29yZDEyMw==\\"}"}',
+        "authorization:Basic dXNlcjpwYXNzd29yZDEyMw==",
+    ],
+)
+def test_basic_authorization_is_found_in_any_header(text):
+    """As curl writes it, and as JSON and Python do."""
+    assert Redactor().hits(text.encode())
+    assert "dXNl" not in Redactor().clean_text(text)
+
+
+def test_credentials_in_bytes_that_are_no_utf8_are_overwritten():
+    """One letter of another encoding hides nothing; every byte keeps its place."""
+    for kind in ("github", "openai", "aws", "private key"):
+        content = b"caf\xe9 " + PLANTED[kind].encode() + b" \xff\x00end"
+        cleaned = Redactor().clean_bytes(content)
+        assert secret_part(PLANTED[kind]).encode() not in cleaned
+        assert (len(cleaned), cleaned[:5], cleaned[-6:]) == (len(content), content[:5], content[-6:])
+
+
+def test_no_text_takes_longer_than_its_length():
+    """An agent chooses what is searched: each begun token is looked at so far, not to the end of the text."""
+    searched = re.compile(SHAPES["JSON web token"])
+
+    def seconds(count):
+        began = time.process_time()
+        assert searched.search("-eyJ" * count) is None
+        return time.process_time() - began
+
+    assert seconds(20_000) < 25 * seconds(2_000)  # 100 times as long if it were quadratic
 
 
 def everything(root):

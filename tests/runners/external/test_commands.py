@@ -139,10 +139,17 @@ def test_a_program_that_is_not_there_is_refused(tmp_path, capsys):
 
 
 def test_a_wrapped_program_that_calls_nobody_is_shown_with_its_last_words(tmp_path, capsys):
-    """Exit code 1 and the reason; the failed attempts are in the store. A program of a virtual environment is found."""
+    """Exit code 1 and the reason; the failed attempts are in the store. A program of a virtual environment is found.
+
+    What it was given in secret and prints reaches the terminal no more than the store.
+    """
     fixed = ["--task", "desk/log-triage", "--model", "scripted/balanced", "--store", tmp_path / "store", "--unisolated"]
-    code, _, message = run(capsys, "wrap", *fixed, "--", sys.executable, "-c", "raise SystemExit('not today')")
+    fixed += ["--env", "TOOL_PASS=correct horse"]
+    last = "import os; raise SystemExit('not today, ' + os.environ['TOOL_PASS'])"
+    code, _, message = run(capsys, "wrap", *fixed, "--", sys.executable, "-c", last)
     assert code == 1
+    assert "not today, [redacted]" in message
+    assert "correct horse" not in message
     assert "failed at sandbox (program_no_call)" in message
     assert "It printed at last: not today" in message
     events = [envelope.event for envelope in read_envelopes(tmp_path / "store")]
