@@ -26,13 +26,22 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def make_manifest(store: Store) -> None:
-    """Begin the manifest of a store of an earlier version with what it holds now.
+    """Begin the manifest of a new store, or of one of an earlier version with what it holds now.
+
+    Where it was lost nothing is adopted: nobody knows any more what else is missing.
 
     Raises:
         OSError: The disk refuses.
         DamagedStore: A compacted segment cannot be read.
     """
-    begin(store, lambda: _adopted(store))
+    if not _is_lost(store):
+        begin(store, lambda: _adopted(store))
+
+
+def _is_lost(store: Store) -> bool:
+    """Whether a store that has something once had a manifest; a death while it is made leaves an empty store."""
+    is_there = store.address is not None or store.manifest_path.exists()
+    return store.began_with_manifest and not is_there and bool(store.journals() or store.segment_paths())
 
 
 def _adopted(store: Store) -> list[Entry]:
@@ -41,7 +50,7 @@ def _adopted(store: Store) -> list[Entry]:
 
 
 def problems(store: Store) -> list[Problem]:
-    """Return what is missing, shorter or changed; nothing where the store has no manifest.
+    """Return what is missing, shorter or changed; nothing where a store of an earlier version has no manifest.
 
     While others write, what a second look does not show again was under way.
 
@@ -49,6 +58,8 @@ def problems(store: Store) -> list[Problem]:
         FileNotFoundError: Files vanished: look again.
         DamagedStore: A compacted segment cannot be read.
     """
+    if _is_lost(store):
+        return [Problem(str(store.manifest_path), "is gone, and with it the list of what the store must hold")]
     if not has_manifest(store):
         return []
     found = _look(store)
@@ -86,6 +97,8 @@ def accept_loss(store: Store) -> list[Problem]:
         OSError: The disk refuses.
     """
     found = problems(store)
+    if _is_lost(store):
+        begin(store, lambda: _adopted(store))
     gone = sorted({str(name) for name in _missing(store, read_entries(store)[0])})
     if gone:
         append(store, Entry(kind="lost", journals=tuple(gone)))

@@ -81,6 +81,7 @@ class Store:
                 f"{root} has store format {found}, this version reads {FORMAT}; use the lhaw-record that wrote it"
             )
         self.address: str | None = said.get("address")
+        self.began_with_manifest = bool(said.get("has_manifest"))
         self._is_remote_side = bool(said.get("is_shared"))
 
     @property
@@ -118,7 +119,7 @@ class Store:
                     raise StoreError(
                         f"{root} is not empty and no store (it holds {strangers[0]!r}); name an empty directory"
                     )
-                publish(disk, root / MARKER, marker())
+                publish(disk, root / MARKER, marker(has_manifest=True))
             store = cls(root, disk)
             if store._is_remote_side:
                 raise StoreError(f"{root} is shared by several hosts; name it as shared:{root.resolve()}")

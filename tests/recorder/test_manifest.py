@@ -179,3 +179,16 @@ async def test_others_read_the_store_beside_it(damageable):
     events = len(read_envelopes(damageable))
     query = f"select count(*) from read_parquet('{damageable}/**/*.parquet', union_by_name = true)"
     assert duckdb.sql(query).fetchall() == [(events,)]
+
+
+async def test_a_manifest_that_is_gone_is_missed(damageable, capsys):
+    """Neither reading nor the next run takes what is left for all there ever was; a person may."""
+    (damageable / "manifest.jsonl").unlink()
+    next(iter(Store(damageable).segment_paths())).unlink()
+    assert _detected(damageable)
+    Store.create(damageable)
+    assert _detected(damageable)
+    assert main(["log", "repair", str(damageable), "--accept-loss"]) == 0
+    assert "and with it the list of what the store must hold" in capsys.readouterr().out
+    with stores.open(damageable, only={"trials"}):
+        assert (damageable / "manifest.jsonl").exists()
