@@ -11,6 +11,7 @@ import msgspec
 
 from recorder.compaction import compact
 from recorder.errors import StoreError
+from recorder.manifest_check import insist
 from recorder.reader import read_snapshot
 from recorder.recorder import Recorder
 from recorder.recovery import Recovered, recover
@@ -198,6 +199,7 @@ async def run_controlled(
         ExperimentError: A key is missing, or the sandbox is not to be had.
         ExecutorError: The machines that should execute it cannot.
         StoreError: The store cannot be used, or another run holds the experiment.
+        DamagedStore: Files of the store are missing or changed: their trials would be paid for again.
         RecordingFailed: An event could not be made durable.
     """
     experiment = prepared.experiment
@@ -211,6 +213,7 @@ async def run_controlled(
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(executor.held(prepared, store, run_id))
             reporter.recovered(await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=experiment.name)))
+            await anyio.to_thread.run_sync(insist, store)
             snapshot = await anyio.to_thread.run_sync(read_snapshot, root)
             index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
             if store.address is not None:  # the lock is this host's; who runs it elsewhere can only be warned of

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from recorder.store import Store
 from tests.cli.experiments import ALL_KINDS, BALANCED, write_experiment
 from tests.cli.program import called, lhaw_record, query, verify
 
@@ -81,3 +82,21 @@ def test_the_plan_is_data_in_every_format(tmp_path):
     assert [row["trials"] for row in rows] == ["1", "1", "2"]
     done = lhaw_record("run", experiment, "--store", tmp_path / "s")
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_what_a_store_has_lost_is_not_paid_again_unasked(tmp_path):
+    """A run on a store without one of its files exits 3 and runs nothing, until the loss is accepted."""
+    experiment = write_experiment(tmp_path / "a.toml", trials=1)
+    store = tmp_path / "store"
+    assert called("run", experiment, "--store", store).returncode == 0
+    (segment,) = Store(store).segment_paths()
+    segment.unlink()
+    before = files_of(store)
+    refused = called("run", experiment, "--store", store)
+    assert refused.returncode == 3
+    assert f"{segment} is gone" in refused.stderr
+    assert files_of(store).keys() == before.keys()
+    assert called("log", "repair", store, "--accept-loss").returncode == 0
+    again = called("run", experiment, "--store", store)
+    assert again.returncode == 0, again.stderr
+    assert "2 trials finished now" in again.stderr
