@@ -85,6 +85,8 @@ def begin(store: Store, adopted: Callable[[], Iterable[Entry]]) -> None:
 
 def read_entries(store: Store) -> tuple[list[Entry], int | None]:
     """Return every line whose chain holds, and the number of the first, from 1, that does not."""
+    if not store.manifest_path.is_file() and store.manifest_path.exists():  # a device would be read without end
+        return [], 1
     data = store.manifest_path.read_bytes()
     entries: list[Entry] = []
     chain = NO_CHAIN

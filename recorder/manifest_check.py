@@ -181,7 +181,10 @@ def _changed(store: Store, segment: Segment, by_file: dict[str, Entry]) -> Probl
     entry = by_file.get(segment.path.relative_to(store.root).as_posix())
     if entry is None:
         return Problem(str(segment.path), "is not in the manifest: something else than this program put it there")
-    size, crc32 = _sum_of(where_now(segment.path))
+    path = where_now(segment.path)
+    if not path.is_file() and path.exists():  # a device would be read without end
+        return Problem(str(segment.path), "is no regular file: something else than this program put it there")
+    size, crc32 = _sum_of(path)
     if size != entry.bytes:
         return Problem(str(segment.path), f"has {size} of {entry.bytes} bytes ({entry.records} events)")
     if crc32 != entry.crc32:

@@ -192,3 +192,13 @@ async def test_a_manifest_that_is_gone_is_missed(damageable, capsys):
     assert "and with it the list of what the store must hold" in capsys.readouterr().out
     with stores.open(damageable, only={"trials"}):
         assert (damageable / "manifest.jsonl").exists()
+
+
+@pytest.mark.parametrize("place", ["manifest.jsonl", "events/experiment=exp/*.parquet"])
+async def test_a_device_in_the_place_of_a_file_is_not_read(damageable, place):
+    """A store from elsewhere may have a link to a device: its bytes would have no end, and fill the memory."""
+    path = next(damageable.glob(place))
+    path.unlink()
+    path.symlink_to("/dev/null")  # no regular file either, and one that a test survives
+    found = [each for each in problems(Store(damageable)) if each.file == str(path)]
+    assert [each.text.split(":")[0] for each in found] in (["is damaged at line 1; restore it"], ["is no regular file"])
