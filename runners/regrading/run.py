@@ -1,5 +1,6 @@
 """Grades the trials of a store again with graders that ask nobody: which ones, and the new results beside the old."""
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -8,7 +9,7 @@ import anyio.to_thread
 
 from recorder.blobs import load_blob
 from recorder.reader import read_snapshot
-from recorder.redaction import Redactor
+from recorder.redaction import Redactor, secrets_of
 from recorder.store import Store
 from recorder.stream import Stream
 from runners.afterwards import Counts, experiments_of, held, recorded_run
@@ -98,7 +99,8 @@ class Regrading:
                 counts = Counts(len(trials))
                 names = [grader.grader for grader in self._graders.values()]
                 config = {"command": "grade", "graders": names, "experiment": self._experiment_id}
-                async with recorded_run(self._store, experiment_id, config, counts, redactor=Redactor()) as stream:
+                redactor = Redactor(secrets_of(os.environ))
+                async with recorded_run(self._store, experiment_id, config, counts, redactor=redactor) as stream:
                     work = partial(self._record_all, trials, stored, reader, stream, counts)
                     await interruptibly(work, self._stop)
                     counts.outcome = "interrupted" if self.is_stopped else "completed"

@@ -116,7 +116,7 @@ def test_a_benchmark_brings_changed_workspaces_of_its_own(design, tmp_path, caps
     variant, opened = (next(block for block in blocks if mark in block) for mark in ("def two_files", "is_changed ="))
     tasks, benchmark = folder / "tasks.py", folder / "benchmark.py"
     tasks.write_text(tasks.read_text().replace("import Checkpoint,", "import Checkpoint, EnvironmentChange,") + variant)
-    text = benchmark.read_text().replace("tasks import NAME,", "tasks import two_files, NAME,")
+    text = benchmark.read_text().replace("tasks import CHECKPOINTS,", "tasks import two_files, CHECKPOINTS,")
     brought = "for each in (task.variant(), two_files(task.task()))"
     text = text.replace(
         "task.variant() for task in self._tasks.values()", f"each for task in self._tasks.values() {brought}"
