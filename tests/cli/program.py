@@ -20,6 +20,7 @@ from analytics.views import named_in
 from lhaw_record import main
 from recorder.inspection.verify import verify as verified
 from recorder.reader import read_snapshot
+from recorder.segments import where_now
 
 PROGRAM = str(Path(sys.executable).with_name("lhaw-record"))
 PATIENCE_SECONDS = 600.0
@@ -117,12 +118,16 @@ def query(store: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def count_events(store: Path, event_type: str) -> int:
-    """Count the events of a type, also before the store or its first event is there."""
+    """Count the events of a type, also before the store or its first event is there, and while segments are merged."""
     if not (store / "store.json").exists():
         return 0
-    snapshot = read_snapshot(store)
-    types = [snapshot.open_rows, *(pq.read_table(path, columns=["type"]) for path in snapshot.segments)]
-    return sum(rows["type"].to_pylist().count(event_type) for rows in types)
+    while True:
+        snapshot = read_snapshot(store)
+        try:
+            sealed = [pq.read_table(where_now(path), columns=["type"]) for path in snapshot.segments]
+        except FileNotFoundError:
+            continue  # it moved between the look and the reading
+        return sum(rows["type"].to_pylist().count(event_type) for rows in (snapshot.open_rows, *sealed))
 
 
 def all_tables(store: Path) -> dict[str, Table]:

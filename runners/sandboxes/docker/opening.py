@@ -34,14 +34,18 @@ async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> 
             result = await sandbox.run_bash("echo works")
     except SandboxBoundaryError as error:
         if error.kind in ("sandbox_exhausted", "sandbox_died"):
-            raise ExperimentError(
-                f"no sandbox works in the image {image.name}: it needs python3 (3.9 or newer) and /bin/bash, see "
-                f"docs/sandboxes.md ({error})"
-            ) from error
+            raise _unfit(image, str(error)) from error
         raise ExperimentError(str(error)) from error
     if result.output != "works\n":
-        raise ExperimentError(f"a first command in the image {image.name} printed {result.output!r}")
+        raise _unfit(image, f"a first command printed {result.output!r}")
     return provider
+
+
+def _unfit(image: DockerImage, what: str) -> ExperimentError:
+    return ExperimentError(
+        f"no sandbox works in the image {image.name}: it needs python3 (3.9 or newer) and /bin/bash, see "
+        f"docs/sandboxes.md ({what})"
+    )
 
 
 async def _prepared(image: DockerImage, images: Images, report: Callable[[str], None]) -> MemoryRoom:
