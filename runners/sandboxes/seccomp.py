@@ -1,21 +1,24 @@
-"""The filter of system calls that an isolated sandbox runs under: a program of classic BPF, assembled here.
+"""The filters of system calls: of an isolated sandbox, and the narrower one of a grader. Classic BPF, assembled here.
 
-It denies what Docker's default profile denies a container without capabilities, and three things more: a call that is
-newer than this list, the calls of another architecture on the same machine (32-bit programs), and every family of
-sockets but unix, IPv4, IPv6 and netlink. So nothing of the agent reaches the kernel's keyrings, which all processes of
-a user share; a hypervisor's sockets (AF_VSOCK), which no network namespace holds back; or the parts of the kernel that
-most holes were in: namespaces of its own, mounts, bpf, io_uring, userfaultfd, performance counters, modules, kexec.
+A sandbox's denies what Docker's default profile denies a container without capabilities, and three things more: a call
+that is newer than this list, the calls of another architecture on the same machine (32-bit programs), and every family
+of sockets but unix, IPv4, IPv6 and netlink. So nothing of the agent reaches the kernel's keyrings, which all processes
+of a user share; a hypervisor's sockets (AF_VSOCK), which no network namespace holds back; or the parts of the kernel
+that most holes were in: namespaces of its own, mounts, bpf, io_uring, userfaultfd, performance counters, modules and
+kexec.
 
 Tracing stays allowed, as in Docker: debuggers need it, and it reaches no process outside the sandbox's own namespace.
+A grader, which reads what an agent left behind, has also no network, starts no process, and reaches no other one.
 """
 
 import errno
 import platform
+from collections.abc import Mapping
 from functools import lru_cache
 
 import msgspec
 
-_DENIED = {
+_DENIED: dict[str, tuple[int, int | None]] = {
     "acct": (163, 89),
     "add_key": (248, 217),
     "bpf": (321, 280),
@@ -88,11 +91,31 @@ _CONDITIONAL = {
     "socketpair": (53, 199),
     "unshare": (272, 97),
 }
+_DENIED_TO_GRADERS: dict[str, tuple[int, int | None]] = {
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "fork": (57, None),
+    "kill": (62, 129),
+    "pidfd_open": (434, 434),
+    "pidfd_send_signal": (424, 424),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "tkill": (200, 130),
+    "unshare": (272, 97),
+    "vfork": (58, None),
+}
+_CONDITIONAL_FOR_GRADERS = {"clone": (56, 220), "prlimit64": (302, 261), "tgkill": (234, 131)}
 _NEWEST = 466  # removexattrat; the list above knows every call up to it
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """By machine: the column of the numbers above, and AUDIT_ARCH of the kernel."""
 
 _NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+_THREAD = 0x10000  # CLONE_THREAD
 _NEW_TIME = 0x80  # CLONE_NEWTIME, which clone cannot take
 _FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # as in Docker's profile; the last one asks only
@@ -118,13 +141,10 @@ def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
     found = _ARCHITECTURES.get(machine or platform.machine())
     if found is None:
         return None
-    column, architecture = found
+    column, _ = found
     number = {name: columns[column] for name, columns in _CONDITIONAL.items()}
     rules = [
-        *_only_if(_ARCHITECTURE_AT, (architecture,), _MISSING),
-        _statement(_LOAD, _NUMBER_AT),
-        *_answer_if(_IF_GREATER, _NEWEST, _MISSING),
-        *_answer_if(_IF_EQUAL, number["clone3"], _MISSING),  # its flags lie behind a pointer; all fall back to clone
+        *_beginning(*found),
         *_rule(number["clone"], _unless_bits(_FIRST_AT, _NAMESPACES)),
         *_rule(number["unshare"], _unless_bits(_FIRST_AT, _NAMESPACES | _NEW_TIME)),
         *_rule(number["socket"], _only_if(_FIRST_AT, _FAMILIES, _NO_FAMILY)),
@@ -132,13 +152,47 @@ def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
         *_rule(number["personality"], _only_if(_FIRST_AT, _PERSONALITIES, _PERMISSION)),
         *_rule(number["ioctl"], _unless_equal(_SECOND_AT, _TERMINAL_REQUESTS)),
     ]
-    denied = {name: columns[column] for name, columns in _DENIED.items()}
-    for each in filter(None, denied.values()):
-        rules += _answer_if(_IF_EQUAL, each, _PERMISSION)
-    rules.append(_statement(_RETURN, _ALLOW))
-    keyctl = denied["keyctl"]
+    rules += [*_denials(column, _DENIED), _statement(_RETURN, _ALLOW)]
+    keyctl = _DENIED["keyctl"][column]
     assert keyctl is not None
     return SystemCallFilter(b"".join(rules), keyctl)
+
+
+def grader_filter(process_id: int, machine: str | None = None) -> bytes | None:
+    """Return the program for a grader, which may start threads, and send signals to itself only."""
+    found = _ARCHITECTURES.get(machine or platform.machine())
+    if found is None:
+        return None
+    number = {name: columns[found[0]] for name, columns in _CONDITIONAL_FOR_GRADERS.items()}
+    rules = [
+        *_rule(number["clone"], _only_with_bits(_FIRST_AT, _THREAD)),
+        *_rule(number["tgkill"], _only_if(_FIRST_AT, (process_id,), _PERMISSION)),
+        *_rule(number["prlimit64"], _only_if(_FIRST_AT, (0,), _PERMISSION)),
+        _statement(_RETURN, _ALLOW),
+    ]
+    return _grader_beginning(*found) + b"".join(rules)
+
+
+@lru_cache(maxsize=4)
+def _grader_beginning(column: int, architecture: int) -> bytes:
+    """What is the same for every grader; each has a process of its own."""
+    return b"".join((*_beginning(column, architecture), *_denials(column, _DENIED | _DENIED_TO_GRADERS)))
+
+
+def _beginning(column: int, architecture: int) -> list[bytes]:
+    """Leave the number of a call that this list knows."""
+    return [
+        *_only_if(_ARCHITECTURE_AT, (architecture,), _MISSING),
+        _statement(_LOAD, _NUMBER_AT),
+        *_answer_if(_IF_GREATER, _NEWEST, _MISSING),
+        # Its flags lie behind a pointer; all fall back to clone.
+        *_answer_if(_IF_EQUAL, _CONDITIONAL["clone3"][column], _MISSING),
+    ]
+
+
+def _denials(column: int, calls: Mapping[str, tuple[int, int | None]]) -> list[bytes]:
+    numbers = (columns[column] for columns in calls.values())
+    return [word for number in numbers if number is not None for word in _answer_if(_IF_EQUAL, number, _PERMISSION)]
 
 
 def _rule(number: int, block: list[bytes]) -> list[bytes]:
@@ -162,6 +216,11 @@ def _unless_equal(offset: int, denied: tuple[int, ...]) -> list[bytes]:
 def _unless_bits(offset: int, mask: int) -> list[bytes]:
     answer = _statement(_RETURN, _PERMISSION)
     return [_statement(_LOAD, offset), _statement(_AND, mask), _jump(_IF_EQUAL, 0, 1, 0), answer]
+
+
+def _only_with_bits(offset: int, mask: int) -> list[bytes]:
+    answer = _statement(_RETURN, _PERMISSION)
+    return [_statement(_LOAD, offset), _statement(_AND, mask), _jump(_IF_EQUAL, 0, 0, 1), answer]
 
 
 def _answer_if(test: int, value: int, answer: int) -> list[bytes]:

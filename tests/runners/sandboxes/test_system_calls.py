@@ -9,7 +9,15 @@ import sys
 
 import pytest
 
-from runners.sandboxes.seccomp import _CONDITIONAL, _DENIED, _NEWEST, system_call_filter
+from runners.sandboxes.seccomp import (
+    _CONDITIONAL,
+    _CONDITIONAL_FOR_GRADERS,
+    _DENIED,
+    _DENIED_TO_GRADERS,
+    _NEWEST,
+    grader_filter,
+    system_call_filter,
+)
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOWED = "read write openat execve futex mmap mprotect clone ptrace prctl seccomp bind connect kill wait4 membarrier"
@@ -75,7 +83,8 @@ def number_of():
 def test_the_numbers_are_the_kernels(number_of, machine):
     """Every call of the list has the number that libseccomp knows for this machine, or does not exist there."""
     column = list(MACHINES).index(machine)
-    for name, numbers in {**_DENIED, **_CONDITIONAL}.items():
+    listed = (_DENIED, _CONDITIONAL, _DENIED_TO_GRADERS, _CONDITIONAL_FOR_GRADERS)
+    for name, numbers in (call for calls in listed for call in calls.items()):
         known = number_of(machine, name)
         if known == -1:
             continue  # newer than this libseccomp
@@ -102,6 +111,26 @@ def test_each_call_gets_its_answer(number_of, machine):
     assert {answer("socket", family) for family in (17, 38, 40, 44)} == {errno.EAFNOSUPPORT}
     assert (answer("ioctl", 0, 0x5401), answer("ioctl", 0, 0x5412)) == (0, errno.EPERM)
     assert (answer("personality", 0xFFFFFFFF), answer("personality", 0x400000)) == (0, errno.EPERM)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_grader_is_refused_more(number_of, machine):
+    """It reads, computes and starts threads; it has no network, no other program, and no other process to reach."""
+    program = grader_filter(4321, machine)
+    assert program is not None
+
+    def answer(call: str, *arguments: int) -> int:
+        return verdict(program, MACHINES[machine], number_of(machine, call), *arguments)
+
+    assert {answer(call) for call in ["read", "openat", "futex", "mmap", "mprotect", "exit_group"]} == {0}
+    for call, numbers in {**_DENIED, **_DENIED_TO_GRADERS}.items():
+        if numbers[list(MACHINES).index(machine)] is not None and number_of(machine, call) >= 0:
+            assert answer(call) == errno.EPERM
+    assert (answer("clone", THREAD), answer("clone", 17), answer("clone3")) == (0, errno.EPERM, errno.ENOSYS)
+    assert (answer("tgkill", 4321), answer("tgkill", 1)) == (0, errno.EPERM)
+    assert (answer("prlimit64", 0), answer("prlimit64", 1)) == (0, errno.EPERM)
+    assert verdict(program, 0x40000003, 20) == errno.ENOSYS
+    assert grader_filter(1, "pdp11") is None
 
 
 def test_what_is_newer_or_foreign_is_missing():
