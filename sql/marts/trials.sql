@@ -52,8 +52,8 @@
 --   injected_after_action bigint: action after which the message went in
 --   attempts bigint: attempts started, whatever became of them
 --   failed_attempts bigint: attempts that ended and do not count
---   charged_seconds double: of the agent's part, its own time, which max_seconds limits;
---       null if unknown
+--   charged_seconds double: of the agent's part, its own time, which max_seconds
+--       limits; null if unknown
 --   waited_seconds double: of the agent's part, waited for infrastructure; null if
 --       unknown
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
