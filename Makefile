@@ -22,7 +22,7 @@ demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, 
 PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress --numprocesses auto --maxprocesses 4 --dist loadfile \
   --no-loadscope-reorder
 
-test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once (4 minutes on 2 processors)
+test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once (5 to 6 minutes on 2 processors)
 	@LHAW_RECORD_QUICK=1 $(PYTEST) -m 'not thorough'
 
 test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kills, Docker, Chromium, where they are (20 minutes)
