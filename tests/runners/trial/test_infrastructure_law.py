@@ -241,13 +241,22 @@ class Lasting:
 class LawServices(Services):
     """The real services, with short pauses; the agent's requests last."""
 
-    def __init__(self, *args, hands, answered_s, simulator):
+    def __init__(self, *args, hands, answered_s, simulator, side_s):
         super().__init__(*args)
+        self._side_s = side_s
         self._retry = RetryPolicy(max_attempts=3, first_delay_s=0.001, max_delay_s=0.002, max_retry_after_s=0.02)
         self._hands, self._answered_s, self._simulator = hands, answered_s, simulator
 
     def _agent_model(self, trial, spec):
         return Lasting(super()._agent_model(trial, spec), self._hands, self._answered_s)
+
+    def _caller(self, model, recording, role, *others):
+        if role == "agent" or self._side_s is None:
+            return super()._caller(model, recording, role, *others)
+        whole, self._timeout_s = self._timeout_s, self._side_s
+        caller = super()._caller(model, recording, role, *others)
+        self._timeout_s = whole
+        return caller
 
     def agent_upstream(self, trial):
         """The provider of a program."""
@@ -387,8 +396,10 @@ class Life(ListedBenchmark):
         self.fail("open")
         yield Environment(self)
 
-    async def lived(self, url, *, hands, answered_s=0.0, condition="full", simulator=None, recording=None, **changes):
-        """Run the trial and return its events."""
+    async def lived(
+        self, url, *, hands, answered_s=0.0, condition="full", simulator=None, recording=None, side_s=None, **changes
+    ):
+        """Run the trial and return its events. Requests of judge and simulated user may take `side_s`."""
         program = ProgramSpec(command=("tiny", "{base_url}", "{token}"), answer="stdout", ask_user="mcp")
         agent = AgentSpec(name="a", model="m", api_base=url, program=program if self.is_program else None)
         settings = {
@@ -414,7 +425,9 @@ class Life(ListedBenchmark):
                 benchmark=self,
                 prompts=prompts,
                 settings=EnvironmentSettings(sandbox=ProcessSandboxProvider(), limits=SandboxLimits()),
-                services=LawServices(described, self, prompts, hands=hands, answered_s=answered_s, simulator=simulator),
+                services=LawServices(
+                    described, self, prompts, hands=hands, answered_s=answered_s, simulator=simulator, side_s=side_s
+                ),
                 recorder=SimpleNamespace(attempt=lambda *_: recording, store=None),
                 run_id="run",
                 listener=Listener(gateway, asking, "", None),
@@ -652,9 +665,9 @@ async def test_a_simulated_user_whose_model_fails_is_missing_data(hands, day, ki
     user, agent = CannedModel([text_reply("Today.")]), CannedModel([WORK, ASK, SUBMIT])
     async with chat_server(user, [SIDE_MODELS[day]]) as user_url, chat_server(agent) as url:
         simulator = UserSimulatorSpec(kind="llm", llm=ModelSpec(model="u", api_base=user_url))
-        hang = {"retry": RetrySpec(request_timeout_s=0.15)} if day == "hangs" else {}
+        side_s = 0.15 if day == "hangs" else None
         life = Life(is_program=kind == "program")
-        events = await life.lived(url, hands=hands, condition="full_ask_user", user_simulator=simulator, **hang)
+        events = await life.lived(url, hands=hands, condition="full_ask_user", user_simulator=simulator, side_s=side_s)
     assert missing(events)[0] == "user_simulator"
 
 
@@ -665,8 +678,8 @@ async def test_a_judge_whose_model_fails_is_missing_data(hands, day, kind):
     judge = CannedModel([text_reply('{"score": 1}')])
     async with chat_server(judge, [SIDE_MODELS[day]]) as judge_url, chat_server(CannedModel([WORK, SUBMIT])) as url:
         grader = GraderSpec(kind="judge", judge=ModelSpec(model="j", api_base=judge_url))
-        hang = {"retry": RetrySpec(request_timeout_s=0.15)} if day == "hangs" else {}
-        events = await Life(is_program=kind == "program").lived(url, hands=hands, grader=grader, **hang)
+        side_s = 0.15 if day == "hangs" else None
+        events = await Life(is_program=kind == "program").lived(url, hands=hands, grader=grader, side_s=side_s)
     assert missing(events)[0] == "grader"
 
 
