@@ -5,19 +5,16 @@
 -- outputs:
 --   stream_id
 --   unknown varchar[]: the facts that are unknown
--- equation: values may be unknown only in imported attempts: keys, outcome, tokens and
---     times of calls, times of actions, and what answers revealed
+-- equation: values may be unknown only in imported attempts: keys, outcome, times of
+--     replies and of actions, and what answers revealed
 -- source: docs/imports.md: a value that the source lacks is null; docs/log-format.md
 -- notes: returns the attempts that break it. The outcome is checked for finished
---     attempts, and what was revealed for those that count.
+--     attempts, and what was revealed for those that count. Tokens may be unknown
+--     anywhere: a server may report none, and a request may have no end.
 with calls as (
     select
         stream_id,
-        bool_or(
-            input_tokens is null
-            or output_tokens is null
-            or model_seconds is null
-        ) as has_unknown
+        bool_or(model_seconds is null) as has_unknown
     from int_calls_summed
     group by stream_id
 ),
@@ -43,7 +40,7 @@ examined as (
                     )
                     then 'end'
             end,
-            case when calls.has_unknown then 'calls' end,
+            case when calls.has_unknown then 'reply times' end,
             case
                 when tools.stream_id is not null and tools.tool_seconds is null
                     then 'action times'

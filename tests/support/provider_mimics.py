@@ -270,10 +270,12 @@ class ResponsesMimic(Mimic):
         for index, item in enumerate(body["output"]):
             events.append({"type": "response.output_item.added", "output_index": index, "item": item})
             if item["type"] == "function_call":
-                deltas = [{"output_index": index, "delta": half} for half in _halves(item["arguments"])]
+                where = {"item_id": item["id"], "output_index": index}
+                deltas = [{**where, "delta": half} for half in _halves(item["arguments"])]
                 events += [{"type": "response.function_call_arguments.delta", **delta} for delta in deltas]
             events.append({"type": "response.output_item.done", "output_index": index, "item": item})
-        return "".join(map(_event, [*events, {"type": "response.completed", "response": body}]))
+        events.append({"type": "response.completed", "response": body})
+        return "".join(_event({**event, "sequence_number": number}) for number, event in enumerate(events))
 
     def error(self, message):
         """Return the body of a refusal."""
@@ -307,7 +309,8 @@ class GeminiMimic(Mimic):
                 )
         issued = [[part for part in parts if not part.get("thought")] for parts in self.issued]
         back = [[_gemini_part(part) for part in parts] for parts in turns]
-        self.lost += [(turn, a, b) for turn, (a, b) in enumerate(zip(issued, back, strict=True)) if a != b]
+        pairs = [(_one_text(one), _one_text(other)) for one, other in zip(issued, back, strict=True)]
+        self.lost += [(turn, a, b) for turn, (a, b) in enumerate(pairs) if a != b]
 
     def think(self, mark):
         """Return a thought summary."""
@@ -341,16 +344,22 @@ class GeminiMimic(Mimic):
         }
 
     def stream(self, body):
-        """Return a reply as chunks of streamGenerateContent. The signature of a text comes with its end."""
+        """Return a reply as chunks of streamGenerateContent. A text's signature comes in a part without text.
+
+        No part with a signature may be merged with another one.
+        """
         (candidate,) = body["candidates"]
         parts = []
         for part in candidate["content"]["parts"]:
             if "text" in part:
-                first, second = _halves(part["text"])
-                parts.append({name: value for name, value in part.items() if name == "thought"} | {"text": first})
-                parts.append({**part, "text": second})
+                parts += [{**part, "text": half} for half in _halves(part["text"])]
+                for each in parts[-2:]:
+                    each.pop("thoughtSignature", None)
+                if "thoughtSignature" in part:
+                    parts.append({**part, "text": ""})
             else:
                 parts.append(part)
+        self.issued[-1] = parts
         head = {name: value for name, value in body.items() if name not in ("candidates", "usageMetadata")}
         chunks = [
             {**head, "candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]} for part in parts
@@ -370,6 +379,17 @@ def _event(data, *, is_named=True):
 
 def _halves(text):
     return [text[: len(text) // 2], text[len(text) // 2 :]]
+
+
+def _one_text(parts):
+    """Return parts with neighbouring texts as one, unless they are signed."""
+    joined = []
+    for part in parts:
+        if joined and {*part} == {*joined[-1]} == {"text"}:
+            joined[-1] = {"text": joined[-1]["text"] + part["text"]}
+        else:
+            joined.append(part)
+    return joined
 
 
 def _gemini_part(part):

@@ -115,9 +115,10 @@ class ChatStream:
 
 
 def _message(joined: Body) -> Body:
-    """Return a message whose pieces of text are joined."""
+    """Return a message whose pieces of text are joined. Beside tool calls, no text is null, as in a whole reply."""
     message = {name: value for name, value in joined.items() if not name.startswith("+")}
-    return message | {name[1:]: "".join(value) for name, value in joined.items() if name.startswith("+")}
+    message |= {name[1:]: "".join(value) for name, value in joined.items() if name.startswith("+")}
+    return {**message, "content": message["content"] or None} if message.get("tool_calls") else message
 
 
 def _has_answer(joined: Body) -> bool:

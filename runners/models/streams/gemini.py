@@ -54,9 +54,14 @@ class GeminiStream:
 
 
 def _append(parts: list[Body], part: Body) -> None:
-    """Add a part. A text goes on with the text before it, if both are thoughts or neither is."""
+    """Add a part. A text goes on with the text before it, if both are thoughts or neither is.
+
+    What is signed stays as it came: "Don't merge a Part containing a signature with one that does not"
+    (ai.google.dev/gemini-api/docs/function-calling, "Manually managing thought signatures").
+    """
     last: dict[str, Any] = parts[-1] if parts else {}
-    if "text" in part and "text" in last and part.get("thought") == last.get("thought"):
+    is_signed = "thoughtSignature" in part or "thoughtSignature" in last
+    if "text" in part and "text" in last and part.get("thought") == last.get("thought") and not is_signed:
         parts[-1] = {**last, **part, "text": str(last["text"]) + str(part["text"])}
     else:
         parts.append(dict(part))

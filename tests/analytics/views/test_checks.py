@@ -11,12 +11,15 @@ from recorder.events import (
     ActionFinished,
     ActionStarted,
     CheckpointScored,
+    ModelFailed,
     ModelResponded,
     OracleBudgetSet,
     QuestionAnswered,
     QuestionAsked,
+    TrialFailed,
     TrialFinished,
     TrialStarted,
+    Wire,
 )
 from recorder.events.values import Checkpoint
 from tests.analytics.make_store import Store, scored
@@ -146,8 +149,7 @@ UNKNOWN = [
     (changed(TrialStarted, prompts_digest=None), "keys"),
     (changed(TrialFinished, ended_by=None), "end"),
     (changed(TrialFinished, duration_ms=None), "end"),
-    (changed(ModelResponded, input_tokens=None), "calls"),
-    (changed(ModelResponded, latency_ms=None), "calls"),
+    (changed(ModelResponded, latency_ms=None), "reply times"),
     (changed(ActionFinished, duration_ms=None), "action times"),
     (changed(QuestionAnswered, revealed=None), "revealed segments"),
 ]
@@ -165,6 +167,44 @@ def test_only_an_import_may_lack_a_value(fault, what):
             event = msgspec.structs.replace(envelope.event, origin="elsewhere")
             store.envelopes[place] = msgspec.structs.replace(envelope, event=event)
     assert _unknown(store) == []
+
+
+def cut_short(event=None) -> Callable[[Store], None]:
+    """Return a change: a request of the failed attempt has this end in the place of its reply, or none."""
+
+    def change(store):
+        failed = next(one.stream_id for one in store.envelopes if isinstance(one.event, TrialFailed))
+        reply = next(
+            one for one in store.envelopes if one.stream_id == failed and isinstance(one.event, ModelResponded)
+        )
+        if event is None:
+            dropped(ModelResponded, lambda found: found is reply.event)(store)
+        else:
+            lost = msgspec.structs.replace(event, call_id=reply.event.call_id)
+            store.envelopes[store.envelopes.index(reply)] = msgspec.structs.replace(reply, event=lost)
+
+    return change
+
+
+LATE = ModelFailed(
+    call_id="", role="agent", error_kind="timeout", message="late", is_retried=False, latency_ms=1.0, http_status=408
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed(ModelResponded, input_tokens=None, output_tokens=None, cached_input_tokens=None),
+        cut_short(),
+        cut_short(msgspec.structs.replace(LATE, wire=Wire(sent_sha256="0" * 64))),
+    ],
+    ids=["no usage", "killed", "too late"],
+)
+def test_tokens_may_be_unknown_in_trials_of_our_own(change):
+    """A server may report no usage, and a request that was sent may have no end or none that says what it used."""
+    store = sound_store()
+    change(store)
+    assert broken_by(store) == set()
 
 
 def _unknown(store):

@@ -128,6 +128,8 @@ async def test_a_forged_key_finds_nothing(path, key):
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
+        ("?key=secret", 200),
+        ("?key=secrets", 404),
         ({"authorization": "Bearer secret"}, 200),
         ({"authorization": "bearer secret"}, 200),
         ({"x-api-key": "secret"}, 200),
@@ -145,8 +147,12 @@ async def test_a_forged_key_finds_nothing(path, key):
 async def test_a_token_is_asked_for_where_one_is_set(headers, status):
     """As a bearer token, or where Anthropic, Azure and Google have it; a wrong one is as good as a missing trial."""
     rig, _ = canned(text_reply("Done."), token="secret")
+    path, body, given = "v1/chat/completions", BODIES["chat/completions"], {"headers": headers}
+    if isinstance(headers, str):  # Google's clients may put it into the address
+        path, given = f"v1beta/models/m:generateContent{headers}", {}
+        body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     async with rig.client() as client:
-        response = await client.post("v1/chat/completions", json=BODIES["chat/completions"], headers=headers)
+        response = await client.post(path, json=body, **given)
     assert response.status_code == status
 
 

@@ -87,14 +87,14 @@ async def test_a_whole_trial_through_litellm(wire, is_native):
 class Provider:
     """Keeps what it is sent and answers with a prepared body."""
 
-    def __init__(self, body, status=200):
+    def __init__(self, body, status=200, headers=None):
         self.requests = []
         self.headers = []
 
         async def answer(request):
             self.requests.append(json.loads(await request.body()))
             self.headers.append(dict(request.headers))
-            return JSONResponse(body, status)
+            return JSONResponse(body, status, headers)
 
         self.app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
 
@@ -202,6 +202,86 @@ async def test_what_messages_can_hold_reaches_its_provider_and_the_rest_is_recor
     assert parameters["dropped_parameters"] == {"seed": 7}
     (responded,) = rig.of(ModelResponded)
     assert (responded.text, responded.input_tokens, responded.cached_input_tokens) == ("Hi", 12, 4)
+
+
+PICTURE = "iVBORw0KGgo="
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+RICH = {
+    "chat": chat(
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": TASK},
+                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}", "detail": "low"}},
+            ],
+        },
+        {"role": "assistant", "content": "Hm.", "reasoning_content": "Which?"},
+        user("Go on."),
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": SCHEMA}},
+        reasoning_effort="low",
+    ),
+    "responses": responses(
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": TASK},
+                {"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}", "detail": "auto"},
+            ],
+        },
+        {"type": "reasoning", "id": "rs_0", "summary": [], "encrypted_content": "yy"},
+        item("assistant", "Hm."),
+        item("user", "Go on."),
+        text={"format": {"type": "json_schema", "name": "n", "strict": True, "schema": SCHEMA}},
+        reasoning={"effort": "low", "summary": "auto"},
+    ),
+    "messages": messages(
+        {
+            "role": "user",
+            "content": [
+                block(TASK),
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, block("Hm.")]},
+        user("Go on."),
+        output_config={"format": {"type": "json_schema", "schema": SCHEMA}, "effort": "low"},
+        thinking={"type": "adaptive"},
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", RICH)
+async def test_pictures_schemas_and_reasoning_reach_a_server_of_ones_own(wire):
+    """A server that speaks the dialect gets the request as it came, but for the model's name."""
+    provider = Provider({"error": {"message": "busy"}}, 503)
+    async with behind("own", "/v1", provider, api_wires=tuple(RICH)) as rig:
+        assert (await post(rig, PATHS[wire], RICH[wire])).status_code == 503
+    assert provider.requests == [{**RICH[wire], "model": "own"}]
+
+
+LIMITED = {
+    "chat": {"error": {"message": "Slow down.", "type": "tokens", "param": None, "code": "rate_limit_exceeded"}},
+    "responses": {"error": {"message": "Slow down.", "type": "tokens", "param": None, "code": "rate_limit_exceeded"}},
+    "messages": {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}, "request_id": "req"},
+}
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+async def test_the_code_of_an_error_and_the_headers_of_a_limit_reach_the_agent(wire):
+    """Clients decide by them when to ask again: body and headers are the provider's own, other headers stay here."""
+    shown = {
+        "retry-after": "3",
+        "x-should-retry": "true",
+        "x-ratelimit-remaining-tokens": "0",
+        "anthropic-ratelimit-tokens-remaining": "0",
+        "request-id": "req",
+    }
+    provider = Provider(LIMITED[wire], 429, {**shown, "set-cookie": "a=b"})
+    make = {"chat": chat(user(TASK)), "messages": messages(user(TASK)), "responses": responses(item("user", TASK))}
+    async with behind(*NATIVE[wire], provider) as rig:
+        response = await post(rig, PATHS[wire], make[wire])
+    assert (response.status_code, response.json()) == (429, LIMITED[wire])
+    assert {name: response.headers.get(name) for name in [*shown, "set-cookie"]} == {**shown, "set-cookie": None}
 
 
 async def test_the_experiments_parameters_go_before_the_agents():

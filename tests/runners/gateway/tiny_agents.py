@@ -1,11 +1,11 @@
-"""Three agents of half a page that know nothing of us, one for each wire: they keep their own history and run tools."""
+"""Agents of half a page that know nothing of us, one for each wire: they keep their own history and run tools."""
 
 import json
 from typing import Any
 
 
 class TinyAgent:
-    """What the three have in common: ask, run the calls, go on until ``submit`` or a text.
+    """What all have in common: ask, run the calls, go on until ``submit`` or a text.
 
     Args:
         client: An httpx client whose base URL is a trial's.
@@ -99,14 +99,15 @@ class ChatAgent(TinyAgent):
         for data in (json.loads(data) for _, data in events if data != "[DONE]"):
             for choice in data["choices"]:
                 delta = choice["delta"]
-                if delta.get("content"):
-                    message["content"] = (message["content"] or "") + delta["content"]
+                for name in {*delta} & {"content", "reasoning_content"}:
+                    message[name] = (message.get(name) or "") + (delta[name] or "")
                 for call in delta.get("tool_calls") or ():
                     known = message.setdefault("tool_calls", [])
                     if call["index"] == len(known):
                         known.append({"id": call["id"], "type": "function", "function": {"name": "", "arguments": ""}})
                     for name, text in call["function"].items():
                         known[call["index"]]["function"][name] += text
+                message["content"] = message["content"] or None
                 reason = choice["finish_reason"] or reason
         assert events[-1][1] == "[DONE]"
         return {"choices": [{"message": message, "finish_reason": reason}]}
@@ -164,7 +165,7 @@ class ResponsesAgent(TinyAgent):
         done = [each["item"] for each in data if each["type"] == "response.output_item.done"]
         assert done == final["output"]
         deltas = [each["delta"] for each in data if each["type"] == "response.function_call_arguments.delta"]
-        assert deltas == [item["arguments"] for item in done if item["type"] == "function_call"]
+        assert "".join(deltas) == "".join(item["arguments"] for item in done if item["type"] == "function_call")
         return final
 
 
@@ -217,11 +218,11 @@ class MessagesAgent(TinyAgent):
             if name == "content_block_start":
                 blocks.append(data["content_block"])
             elif name == "content_block_delta":
-                delta = data["delta"]
-                if delta["type"] == "text_delta":
-                    blocks[data["index"]]["text"] += delta["text"]
+                ((field, piece),) = ((field, value) for field, value in data["delta"].items() if field != "type")
+                if field == "partial_json":
+                    partial[data["index"]] = partial.get(data["index"], "") + piece
                 else:
-                    partial[data["index"]] = partial.get(data["index"], "") + delta["partial_json"]
+                    blocks[data["index"]][field] += piece
             elif name == "message_delta":
                 ending = data["delta"]
         for index, text in partial.items():
@@ -230,7 +231,57 @@ class MessagesAgent(TinyAgent):
         return {"content": blocks, **ending}
 
 
-AGENTS = {"chat": ChatAgent, "responses": ResponsesAgent, "memory": MemoryAgent, "messages": MessagesAgent}
+class GeminiAgent(TinyAgent):
+    """Speaks Gemini's generateContent."""
+
+    @property
+    def path(self):
+        """The address, which says whether the reply is streamed."""
+        return f"v1beta/models/some-model:{'streamGenerateContent?alt=sse' if self.is_streamed else 'generateContent'}"
+
+    def opening(self, prompt):
+        """The first contents."""
+        return [{"role": "user", "parts": [{"text": prompt}]}]
+
+    def body(self):
+        """The conversation as a request."""
+        declared = [{"name": each.name, "parameters": each.input_schema} for each in self.tools]
+        system = {"systemInstruction": {"parts": [{"text": self.system}]}} if self.system else {}
+        return {"contents": self.history, **system, "tools": [{"functionDeclarations": declared}]}
+
+    def take(self, reply):
+        """Put the reply into the history and return its calls, which need no ids."""
+        content = reply["candidates"][0]["content"]
+        self.history.append(content)
+        calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
+        return [(call["name"], call["name"], call["args"]) for call in calls]
+
+    def add_result(self, call_id, text):
+        """Put a result into the history, all results of a batch into one content."""
+        if self.history[-1]["role"] == "model":
+            self.history.append({"role": "user", "parts": []})
+        self.history[-1]["parts"].append({"functionResponse": {"name": call_id, "response": {"result": text}}})
+
+    def text(self, reply):
+        """The text of a reply."""
+        parts = reply["candidates"][0]["content"]["parts"]
+        return "".join(part.get("text", "") for part in parts if not part.get("thought"))
+
+    def joined(self, events):
+        """Put the parts of all chunks behind each other, each as it came."""
+        candidates = [json.loads(data)["candidates"][0] for _, data in events]
+        parts = [part for candidate in candidates for part in candidate["content"]["parts"]]
+        assert candidates[-1]["finishReason"] == "STOP"
+        return {"candidates": [{"content": {"role": "model", "parts": parts}}]}
+
+
+AGENTS = {
+    "chat": ChatAgent,
+    "responses": ResponsesAgent,
+    "memory": MemoryAgent,
+    "messages": MessagesAgent,
+    "gemini": GeminiAgent,
+}
 
 
 def events_of(text):
