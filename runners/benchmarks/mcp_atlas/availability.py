@@ -16,6 +16,7 @@ from runners.benchmarks.mcp_atlas.specs import (
     how_to_install,
     installed_version,
     missing_credentials,
+    missing_in_container,
 )
 
 
@@ -33,12 +34,14 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Availability(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one row can run.
 
-    ``needed`` is None if it is unknown which of the enabled servers the row uses.
+    ``needed`` is None if it is unknown which of the enabled servers the row uses. ``servers`` are installed ones to
+    start, ``in_container`` those of a container by name; only one of the two is filled.
     """
 
     needed: tuple[str, ...] | None
     servers: tuple[ServerSpec, ...]
     reasons: tuple[str, ...]
+    in_container: tuple[str, ...] = ()
 
     @property
     def is_runnable(self) -> bool:
@@ -52,10 +55,14 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where rows run: the data folder, the installed servers, the allowed stand-ins, and whether there is a network."""
+    """Where rows run: the data folder, the installed servers, the allowed stand-ins, and whether there is a network.
+
+    A container has its own data and servers, so ``is_container`` replaces the first three.
+    """
 
     data: Path
     servers: Path
+    is_container: bool = False
     stand_ins: tuple[str, ...] = ()
     has_network: bool = False
 
@@ -72,23 +79,26 @@ def availability(row: Row, place: Place) -> Availability:
     known = known_needs().get(row.task_id)
     needed = _needed(row, known)
     enabled = {split[0] for tool in row.enabled_tools if (split := catalog().split(tool))}
-    servers = []
+    servers, in_container = [], []
     reasons = [] if row.claims else ["it has no claims, so it cannot be graded"]
     if known and known.problem:
         reasons.append(known.problem)
     for name in sorted(enabled | set(needed or ())):
         spec = catalog().servers.get(name)
-        problems = list(problems_of(name, spec, place))
+        problems = list(_problems_in_container(name, place) if place.is_container else problems_of(name, spec, place))
         is_needed = needed is None or name in needed
-        if not problems and spec is not None and (is_needed or spec.kind != "stand_in"):
+        if not problems and place.is_container:
+            in_container.append(name)
+        elif not problems and spec is not None and (is_needed or spec.kind != "stand_in"):
             servers.append(spec)
         elif is_needed:
             reasons += problems
     unknown = sorted(tool for tool in row.enabled_tools if catalog().split(tool) is None)
     if unknown and needed is None:
         reasons.append(f"unknown server of tool {unknown[0]}")
-    reasons += [f"data missing: {entry}" for entry in _data(row, known) if not (place.data / entry).exists()]
-    return Availability(needed=needed, servers=tuple(servers), reasons=tuple(reasons))
+    if not place.is_container:
+        reasons += [f"data missing: {entry}" for entry in _data(row, known) if not (place.data / entry).exists()]
+    return Availability(needed=needed, servers=tuple(servers), in_container=tuple(in_container), reasons=tuple(reasons))
 
 
 def _needed(row: Row, known: Needs | None) -> tuple[str, ...] | None:
@@ -115,6 +125,19 @@ def problems_of(name: str, spec: ServerSpec | None, place: Place) -> Iterator[st
     elif spec.kind == "stand_in" and name not in place.stand_ins:
         yield f"server {name} cannot be installed; a stand-in may replace it: stand_ins = [{name!r}]"
     missing = missing_credentials(spec)
+    if missing:
+        yield f"server {name} needs credentials in the environment: set {', '.join(missing)}"
+
+
+def _problems_in_container(name: str, place: Place) -> Iterator[str]:
+    """Yield every reason why a server of the published container cannot run. Each reason says how to fix it."""
+    if name not in catalog().container.servers:
+        yield f"server {name} is not in the container"
+        return
+    spec = catalog().servers.get(name)
+    if (spec is None or spec.needs_network) and not place.has_network:
+        yield f"server {name} needs the network; allow_network = true gives it to the container"
+    missing = missing_in_container(name)
     if missing:
         yield f"server {name} needs credentials in the environment: set {', '.join(missing)}"
 

@@ -11,6 +11,7 @@ from recorder.events.canonical_json import canonical_json, digest
 from recorder.events.values import Task, Variant
 from runners.benchmarks.mcp_atlas.availability import Availability, Place, availability
 from runners.benchmarks.mcp_atlas.claims import MATCHER
+from runners.benchmarks.mcp_atlas.container import ContainerSpec, memory_mb, open_world
 from runners.benchmarks.mcp_atlas.data_copy import data_digest, private_copy
 from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment, offered_tools, server_plan
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
@@ -52,9 +53,12 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "
         data=Path(chosen.data),
         servers=Path(chosen.servers),
         stand_ins=chosen.stand_ins,
+        is_container=chosen.container is not None,
         has_network=chosen.allow_network,
     )
-    benchmark = McpAtlasBenchmark(rows, place, judge, is_confined=not chosen.allow_unconfined)
+    benchmark = McpAtlasBenchmark(
+        rows, place, judge, is_confined=not chosen.allow_unconfined, container=chosen.container
+    )
     if not benchmark.tasks():
         first = rows[0].task_id
         raise ExperimentError(
@@ -72,6 +76,7 @@ class McpAtlasBenchmark(Benchmark):
         place: The data folder, the installed servers, and the stand-ins that may be used.
         judge: The model that grades claims, or None to use the deterministic matcher.
         is_confined: Whether servers run in bubblewrap. Otherwise they are plain processes.
+        container: The container that replaces data folder and installed servers, or None.
     """
 
     name = BENCHMARK
@@ -79,12 +84,21 @@ class McpAtlasBenchmark(Benchmark):
     ends_on_text = True
 
     def __init__(
-        self, rows: Sequence[Row], place: Place, judge: ClaimJudge | None = None, *, is_confined: bool = True
+        self,
+        rows: Sequence[Row],
+        place: Place,
+        judge: ClaimJudge | None = None,
+        *,
+        is_confined: bool = True,
+        container: ContainerSpec | None = None,
     ) -> None:
         self._rows = {row.task_id: row for row in rows}
         self._place = place
         self._judge = judge
         self._is_confined = is_confined
+        self._container = container
+        if container and not container.address:
+            self.needs_sandbox, self.has_own_images = "docker", True
         self.grader = judge.name if judge else MATCHER
 
     @cached_property
@@ -172,6 +186,10 @@ class McpAtlasBenchmark(Benchmark):
                 kind="not_runnable",
                 is_retry_owed=False,
             )
+        if self._container:
+            async with self._in_container(self._container, task, row, found.in_container, settings) as environment:
+                yield environment
+            return
         async with private_copy(self._place.data) as copy:
             plans = [self._plan(spec, copy, settings) for spec in found.servers]
             async with running_servers(plans) as servers:
@@ -187,6 +205,43 @@ class McpAtlasBenchmark(Benchmark):
                     facts=(self._facts(found.servers, servers),),
                 )
 
+    @asynccontextmanager
+    async def _in_container(
+        self,
+        container: ContainerSpec,
+        task: Task,
+        row: Row,
+        names: Sequence[str],
+        settings: EnvironmentSettings,
+    ) -> AsyncIterator[Environment]:
+        """Open a trial whose servers are those of a container."""
+        has_network = self._place.has_network
+        async with open_world(container, names, settings, has_network=has_network) as (world, image_id):
+            servers = await world.servers(names, settings.limits.command_seconds)
+            needed = self.availability[task.task_id].needed
+            for name in names if needed is None else needed:
+                await world.check(name, "at the start")
+            described = [
+                {
+                    "server": name,
+                    "image": container.image,
+                    "image_id": image_id or None,
+                    "tools": len(server.tools),
+                    "output_schemas": server.output_schemas,
+                    "is_shared": bool(container.address),
+                    "has_network": has_network,
+                }
+                for name, server in servers.items()
+            ]
+            tools = offered_tools(row, servers)
+            yield McpAtlasEnvironment(task, tools, row.trajectory or (), self._judge, facts=(_recorded(described),))
+
+    def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
+        """Return the memory of a trial in MiB: that of its containers, if it has some."""
+        del task_id
+        has_own = self._container and not self._container.address
+        return memory_mb(self._container) if self._container and has_own else sandbox_mb
+
     def _facts(self, specs: Sequence[ServerSpec], servers: Sequence[RunningServer]) -> Artifact:
         """Return an artifact that lists the servers a trial used, with their versions and their self-descriptions."""
         described = [
@@ -197,14 +252,13 @@ class McpAtlasBenchmark(Benchmark):
                 "pinned_version": spec.version,
                 "says": server.info,
                 "tools": len(server.tools),
+                "output_schemas": server.output_schemas,
                 "is_confined": self._is_confined,
                 "has_network": spec.needs_network or not self._is_confined,
             }
             for spec, server in zip(specs, servers, strict=True)
         ]
-        return Artifact(
-            name="servers.json", role="environment", media_type="application/json", content=canonical_json(described)
-        )
+        return _recorded(described)
 
     def _plan(self, spec: ServerSpec, copy: Path, settings: EnvironmentSettings) -> ServerPlan:
         return server_plan(
@@ -220,6 +274,14 @@ class McpAtlasBenchmark(Benchmark):
         return task_of(row, self._environment_digest(row))
 
     def _environment_digest(self, row: Row) -> str:
+        if self._container:
+            world = {
+                "image": self._container.image,
+                "is_shared": bool(self._container.address),
+                "has_network": self._place.has_network,
+                "servers": self.availability[row.task_id].in_container,
+            }
+            return digest({"container": world, "tools": row.enabled_tools})
         servers = {
             spec.recorded_name: [
                 spec.package,
@@ -234,6 +296,12 @@ class McpAtlasBenchmark(Benchmark):
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self._place.data)
+
+
+def _recorded(servers: list[dict[str, Any]]) -> Artifact:
+    return Artifact(
+        name="servers.json", role="environment", media_type="application/json", content=canonical_json(servers)
+    )
 
 
 def _playbook(row: Row) -> Playbook | None:

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -15,7 +15,7 @@ from runners.benchmarks.mcp_atlas.data_copy import mount_pattern, translated
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge, scores_unasked
 from runners.benchmarks.mcp_atlas.rows import RecordedCall, Row
 from runners.benchmarks.mcp_atlas.scoring import grade_claims, grade_of
-from runners.benchmarks.mcp_atlas.server import RunningServer, ServerPlan
+from runners.benchmarks.mcp_atlas.server import ServerAnswer, ServerPlan
 from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, command_of, runtime_roots, with_credentials
 from runners.benchmarks.protocol import Artifact, AskJudge, Environment, Grade, ToolResult
 from runners.conversation.messages import ToolDefinition
@@ -23,13 +23,37 @@ from runners.errors import GraderError
 from runners.grading.confined_grading import grade_apart
 from runners.grading.deliverables import Deliverables
 
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
 MAX_RESULT_CHARACTERS = 1 << 20
+
+
+class ToolServer(Protocol):
+    """A server that answers calls: an installed one, or one of a container."""
+
+    name: str
+
+    @property
+    def pid(self) -> int | None:
+        """The id of its process, or None if that is in a container."""
+
+    @property
+    def tools(self) -> "Sequence[Tool]":
+        """Its tools, under its own names."""
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> ServerAnswer:
+        """Call one tool.
+
+        Raises:
+            ToolBoundaryError: The server died or did not answer in time.
+        """
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
     """One enabled tool: its server, and the tool's name on that server."""
 
-    server: RunningServer
+    server: ToolServer
     tool: str
 
 
@@ -157,7 +181,7 @@ def server_plan(
     return ServerPlan(name=spec.recorded_name, process=process, call_seconds=call_seconds)
 
 
-def offered_tools(row: Row, servers: Mapping[str, RunningServer]) -> dict[str, OfferedTool]:
+def offered_tools(row: Row, servers: Mapping[str, ToolServer]) -> dict[str, OfferedTool]:
     """Return the enabled tools of a row that its running servers actually list, in the row's order."""
     offered = {}
     for name in row.enabled_tools:

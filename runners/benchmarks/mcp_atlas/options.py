@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from runners.benchmarks.mcp_atlas.container import ContainerSpec
 from runners.benchmarks.mcp_atlas.specs import catalog, servers_directory
 from runners.benchmarks.refusals import decoded
 from runners.errors import ExperimentError
@@ -14,7 +15,8 @@ class McpAtlasOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """The keys of ``[benchmark]`` that belong to mcp_atlas. Paths are relative to the experiment file."""
 
     rows: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    data: str
+    data: str = ""
+    container: ContainerSpec | None = None
     servers: str = ""
     stand_ins: tuple[str, ...] = ()
     allow_unconfined: bool = False
@@ -39,8 +41,13 @@ def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
         if spec is None or spec.kind != "stand_in":
             raise ExperimentError(f"key 'benchmark.stand_ins': there is no stand-in for {name!r}")
     data = (base / chosen.data).resolve()
-    if not data.is_dir():
-        raise ExperimentError(f"key 'benchmark.data': {data} is not a folder; name the one that servers see as /data")
+    if chosen.container:
+        _check_container(chosen)
+    elif not chosen.data or not data.is_dir():
+        found = f": {data} is not a folder" if chosen.data else " is missing"
+        raise ExperimentError(
+            f"key 'benchmark.data'{found}; name the one that servers see as /data, or choose a container"
+        )
     return msgspec.structs.replace(
         chosen,
         rows=tuple(str((base / path).resolve()) for path in chosen.rows),
@@ -48,3 +55,13 @@ def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
         servers=str((base / chosen.servers).resolve() if chosen.servers else servers_directory()),
         claim_judge=str((base / chosen.claim_judge).resolve()) if chosen.claim_judge else "",
     )
+
+
+def _check_container(chosen: McpAtlasOptions) -> None:
+    """Reject keys that belong to installed servers."""
+    for key in ("data", "servers", "stand_ins", "allow_unconfined"):
+        if getattr(chosen, key):
+            raise ExperimentError(
+                f"key 'benchmark.{key}': it belongs to installed servers, and the container has its own data and "
+                "servers; remove it, or benchmark.container"
+            )

@@ -57,6 +57,11 @@ class RunningServer:
         """The number of lines on standard output that were not protocol messages."""
         return self._transport.noise_lines
 
+    @property
+    def output_schemas(self) -> dict[str, Any]:
+        """What tools state about the form of their results, by the tools' names."""
+        return self._transport.output_schemas
+
     async def serve(self, closing: anyio.Event, *, task_status: TaskStatus[None]) -> None:
         """Keep the session open until ``closing`` is set.
 

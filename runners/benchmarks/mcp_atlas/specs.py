@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -52,12 +52,20 @@ class PythonEnvironment(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     requirements: tuple[str, ...]
 
 
+class ContainerServers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The servers of the published container, and the variables of those that are not in the catalog otherwise."""
+
+    servers: tuple[str, ...]
+    variables: dict[str, tuple[str, ...]]
+
+
 class ServerCatalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Every server name that rows may use: the servers that can run here, and the reasons why the others cannot."""
 
     environments: dict[str, PythonEnvironment]
     servers: dict[str, ServerSpec]
     unavailable: dict[str, str]
+    container: ContainerServers
 
     def split(self, tool: str) -> tuple[str, str] | None:
         """Split ``<server>_<tool>`` at the longest known server name. Return None if no server name matches.
@@ -193,7 +201,26 @@ def credentials_of(spec: ServerSpec) -> tuple[str, ...]:
 
 def missing_credentials(spec: ServerSpec) -> tuple[str, ...]:
     """Return the names of the environment variables that a server needs and that are unset or empty."""
-    return tuple(name for name in credentials_of(spec) if not os.environ.get(name))
+    return _unset(credentials_of(spec))
+
+
+def missing_in_container(name: str) -> tuple[str, ...]:
+    """Return the names of the unset or empty environment variables that a server of the container needs."""
+    return _unset(_needed_in_container(name))
+
+
+def variables_in_container(names: Iterable[str]) -> dict[str, str]:
+    """Return the environment variables that the named servers of the container need."""
+    return {each: os.environ.get(each, "") for name in names for each in _needed_in_container(name)}
+
+
+def _needed_in_container(name: str) -> tuple[str, ...]:
+    spec = catalog().servers.get(name)
+    return credentials_of(spec) if spec else catalog().container.variables.get(name, ())
+
+
+def _unset(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if not os.environ.get(name))
 
 
 def with_credentials(text: str) -> str:
@@ -203,5 +230,7 @@ def with_credentials(text: str) -> str:
 
 def secrets_of_servers(environment: Mapping[str, str]) -> frozenset[str]:
     """Return the values of all servers' credentials, so that they can be redacted if a server repeats them."""
-    names = {name for spec in catalog().servers.values() for name in credentials_of(spec)}
+    known = catalog()
+    of_container = (name for names in known.container.variables.values() for name in names)
+    names = {name for spec in known.servers.values() for name in credentials_of(spec)} | set(of_container)
     return frozenset(value for name in names if len(value := environment.get(name, "")) >= _SHORTEST_SECRET)

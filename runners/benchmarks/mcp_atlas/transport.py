@@ -5,7 +5,6 @@ clients accept. This one starts the process itself, skips lines that are not JSO
 gone.
 """
 
-import json
 import os
 import signal
 from collections import deque
@@ -18,6 +17,7 @@ from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
 from recorder.sealing import own_session
 from runners.benchmarks.mcp_atlas.confinement import ProcessPlan
+from runners.benchmarks.mcp_lines import parse_line
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -42,6 +42,8 @@ class ServerTransport:
         self._inbox: MemoryObjectSendStream[SessionMessage | Exception] | None = None
         self.is_gone = False
         self.noise_lines = 0
+        self.output_schemas: dict[str, Any] = {}
+        """What tools state about the form of their results, by the tools' names."""
 
     @property
     def pid(self) -> int | None:
@@ -107,7 +109,7 @@ class ServerTransport:
             first, *others = chunk.split(b"\n")
             line += first
             for other in others:
-                message = parse_line(bytes(line))
+                message = parse_line(bytes(line), self.output_schemas)
                 if message is not None:
                     await inbox.send(message)
                 elif line.strip():
@@ -136,29 +138,6 @@ class ServerTransport:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
             async for chunk in process.stderr:
                 self._stderr.extend(chunk.decode(errors="replace")[-4096:].splitlines())
-
-
-def parse_line(line: bytes) -> "SessionMessage | None":
-    """Return the JSON-RPC message in one line of standard output, or None if the line is not a message.
-
-    Output schemas are removed from tool lists: agents read the text of a result, and a client that knows a schema
-    rejects servers whose schemas or structured results do not match it.
-    """
-    from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
-
-    try:
-        raw = json.loads(line)
-        if not isinstance(raw, dict):
-            return None
-        result = raw.get("result")
-        tools = result.get("tools") if isinstance(result, dict) else None
-        for tool in tools if isinstance(tools, list) else ():
-            if isinstance(tool, dict):
-                tool.pop("outputSchema", None)
-        return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
-    except (ValueError, RecursionError):
-        return None
 
 
 async def end_process(process: Process, *, ends_by_itself: bool = False) -> None:

@@ -6,7 +6,6 @@ after every step is the page's accessibility tree, as in the original.
 """
 
 import base64
-import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.abc import TaskGroup
 
+from runners.benchmarks.mcp_lines import parse_line
 from runners.benchmarks.protocol import Artifact, ToolResult
 from runners.benchmarks.tac.options import BrowserSpec
 from runners.conversation.messages import ToolDefinition
@@ -202,17 +202,13 @@ class _Transport:
         return await self._group.__aexit__(kind, error, trace)
 
     async def _read(self, inbox: "MemoryObjectSendStream[Any]") -> None:
-        from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
-
         async with inbox:  # its end answers whatever is still asked
             async for line in self._channel.lines:
-                try:
-                    message = jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)
-                except (ValueError, RecursionError):
+                message = parse_line(line, {})
+                if message is None:
                     continue
                 try:
-                    await inbox.send(SessionMessage(message))
+                    await inbox.send(message)
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
 

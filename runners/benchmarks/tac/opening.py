@@ -75,7 +75,7 @@ class Opening(msgspec.Struct, frozen=True):
             await stack.enter_async_context(turn(options.services_host if services else ""))
             # All memory at once: trials that each hold a part would deadlock.
             await stack.enter_async_context(provider.room.hold(total_mb))
-            room = MemoryBudget(total_mb, _nobody)
+            room = MemoryBudget.of_trial(total_mb)
             company = await stack.enter_async_context(open_company(options, services, image, room, provider.images))
             own = provider.with_image(
                 name=image,
@@ -167,8 +167,3 @@ class Opening(msgspec.Struct, frozen=True):
                 kind="other_task",
                 is_retry_owed=False,
             )
-
-
-async def _nobody() -> int:
-    """Return 0, because no other process uses memory that the trial already holds."""
-    return 0

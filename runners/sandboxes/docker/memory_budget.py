@@ -27,6 +27,15 @@ class MemoryBudget:
         self._queue: deque[object] = deque()
         self._change = anyio.Event()
 
+    @classmethod
+    def of_trial(cls, memory_mb: int) -> "MemoryBudget":
+        """Return the budget of one trial, from which its containers draw what it already holds as a whole."""
+
+        async def nobody() -> int:
+            return 0
+
+        return cls(memory_mb, nobody)
+
     def fits(self, memory_mb: int) -> int:
         """Return how many sandboxes of that size fit if no other process uses memory."""
         return self.capacity_mb // memory_mb

@@ -75,9 +75,9 @@ def made_images():
         "utils/link": Path("init.sh"),
     }
     service = {"srv/service.py": (HERE / "service.py").read_bytes()}
-    _make(names[0], utils, [])
-    _make(names[1], service, ["python3", "/srv/service.py"])
-    _make(names[2], service, ["python3", "/srv/service.py", "control"])
+    make_image(names[0], utils, [])
+    make_image(names[1], service, ["python3", "/srv/service.py"])
+    make_image(names[2], service, ["python3", "/srv/service.py", "control"])
     return names
 
 
@@ -89,7 +89,7 @@ def browser_image():
     return done.stdout.strip()
 
 
-def _make(name, files, command):
+def make_image(name, files, command):
     """Commit an image of the base image and files; a path as content is a link."""
     if docker("image", "inspect", name).returncode == 0:
         return
