@@ -1,6 +1,8 @@
 """The lhaw-record command line: assembles the commands of all layers and turns errors into exit codes.
 
 Exit codes: 0 success, 1 a finding or failed work, 2 usage error, 3 damaged store, 130 interrupted.
+
+In Python, :func:`open` gives a store's views, tables and figures, and :func:`run` runs an experiment.
 """
 
 import argparse
@@ -8,19 +10,27 @@ import importlib.metadata
 import os
 import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analytics.cli import coverage_commands, export_commands, figure_commands, power_commands, table_commands
+from analytics.cli import (
+    coverage_commands,
+    export_commands,
+    figure_commands,
+    paper_commands,
+    power_commands,
+    table_commands,
+)
 from analytics.errors import AnalyticsError
 from generators.cli import generate_commands, pipeline_commands, select_commands, task_commands, variants_commands
 from recorder.cli import log_commands
 from recorder.cli.command import Command, CommandGroup, add_commands, argument
 from recorder.errors import DamagedStore, RecorderError
 from recorder.resources import experiment_path
-from recorder.sharing.address import opened, place_of, store_address
+from recorder.sharing.address import open_address, opened, place_of, store_address
 from recorder.storage.no_pandas import refuse_pandas
 from runners.cli import (
     agent_commands,
@@ -35,15 +45,58 @@ from runners.errors import ExperimentError, RunnerError
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from analytics.opened import OpenStore
+    from analytics.views.parameters import Setting
     from runners.daemon.daemon import Daemon
     from runners.daemon.endpoints import Extension
     from runners.planning.plan import PlannedTrial
 
+_ROOT = str(Path(__file__).resolve().parent)
 _SUCCESSES = (
     "select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions "
     "from trials group by all order by all"
 )
 """An example query to run on the demo store."""
+
+
+def open(path: str | Path, parameters: "Mapping[str, Setting] | None" = None) -> "OpenStore":  # noqa: A001 - lhaw_record.open
+    """Open a store in Python: ``lhaw_record.open("stores/demo").trials.df()``. See :mod:`analytics.opened`.
+
+    Args:
+        path: The store's directory or shared address.
+        parameters: Analysis parameters that differ from their defaults, for example ``{"k": 1}``.
+
+    Raises:
+        AnalyticsError: A parameter does not exist or does not allow the given value.
+        StoreError: There is no store.
+    """
+    from analytics.opened import OpenStore
+
+    return OpenStore(open_address(store_address(str(path))), parameters or {})
+
+
+def run(experiment: str | Path, store: str | Path | None = None, arguments: Sequence[str] = ()) -> None:
+    """Run an experiment in a process of its own and print its progress. Finished trials are not run again.
+
+    Args:
+        experiment: The experiment file.
+        store: Where events go. None for the store that ``lhaw-record run`` takes.
+        arguments: More arguments of ``lhaw-record run``.
+
+    Raises:
+        RunnerError: The run failed. Its messages are printed.
+    """
+    where = [] if store is None else ["--store", str(store)]
+    command = [sys.executable, "-m", "lhaw_record", "run", str(experiment), *where, *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH")]))}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", env=environment
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+    if process.returncode:
+        raise RunnerError(f"'run {experiment}' ended with exit code {process.returncode}; its messages stand above")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -93,6 +146,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *power_commands.power_commands(_planned_study),
         *coverage_commands.COMMANDS,
         *figure_commands.COMMANDS,
+        *paper_commands.COMMANDS,
         *export_commands.COMMANDS,
         *log_commands.COMMANDS,
     )

@@ -15,6 +15,7 @@ from analytics.views.headers import headers
 from analytics.views.parameters import PARAMETERS, Setting, parse_settings
 from analytics.views.store import open as open_store
 from recorder.cli.output import FORMATS, print_rows, say
+from recorder.cli.suggestions import did_you_mean
 from recorder.transfer.export import export_file
 
 MAIN_TABLES = ("overall", "by_class", "voi")
@@ -89,7 +90,8 @@ def known_tables(names: Sequence[str]) -> list[str]:
     known = (*TABLES, *COMPUTED_TABLES)
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise UnknownName(f"there is no table {unknown[0]!r}; known: {', '.join(known)}")
+        hint = did_you_mean(unknown[0], known)
+        raise UnknownName(f"there is no table {unknown[0]!r}{hint}; known: {', '.join(known)}")
     return list(dict.fromkeys(names)) or list(TABLES)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from analytics.errors import UnknownName
 from analytics.exports.exported import ExportDocument
+from analytics.tables.labels import BENCHMARKS
 from analytics.views.rows import rows_of
 from analytics.views.store import open as open_store
 from recorder.events import VariantGenerated
@@ -20,8 +21,6 @@ from recorder.events.values import Variant
 from recorder.reading.reader import read_snapshot
 from recorder.reading.registrations import Registrations
 
-DATASETS = {"mcp_atlas": "MCP-Atlas", "tac": "TheAgentCompany", "swebench_pro": "SWE-Bench Pro"}
-"""Maps benchmarks to their names in the published dataset. Other benchmarks keep their own names."""
 _CLASSES = "select variant_digest, ambiguity_class, classified_by from ambiguity_classes"
 _STATES = """
     select variant_digest, role, agent, terminal_state
@@ -152,7 +151,7 @@ def _row(variant: Variant, label: str | None, prompt: str, states: Iterable[Sequ
     return {
         "variant_id": variant.variant_id,
         "original_task": variant.task_id,
-        "dataset": DATASETS.get(variant.benchmark, variant.benchmark),
+        "dataset": BENCHMARKS.get(variant.benchmark, variant.benchmark),
         "original_prompt": prompt,
         "underspecified_prompt": variant.prompt,
         "information_dimension": list(dict.fromkeys(segment.dimension for segment in segments)),

@@ -1,12 +1,16 @@
 """The catalogue of all figures, and a function that draws one of them from a store."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from analytics.errors import UnknownName
 from analytics.figures import agreement, asking, injections, questions, variants, voi
 from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read
 from analytics.figures.style import styled
 from analytics.views.parameters import current
+from recorder.cli.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -111,25 +115,45 @@ def spec_of(name: str) -> FigureSpec:
         UnknownName: There is no such figure.
     """
     if name not in _BY_NAME:
-        raise UnknownName(f"there is no figure {name!r}; known: {', '.join(FIGURES)}")
+        raise UnknownName(f"there is no figure {name!r}{did_you_mean(name, FIGURES)}; known: {', '.join(FIGURES)}")
     return _BY_NAME[name]
 
 
-def draw(connection: "duckdb.DuckDBPyConnection", name: str) -> "Figure":
+def draw(
+    connection: "duckdb.DuckDBPyConnection", name: str, shown: Callable[[list[Row]], list[Row]] = list
+) -> "Figure":
     """Draw a figure from a store. If there is nothing to draw, the figure says why.
 
     Args:
         connection: A connection from :func:`analytics.views.store.open`.
         name: The name of the figure, one of ``FIGURES``.
+        shown: Picks the rows that are drawn.
 
     Raises:
         UnknownName: There is no such figure.
     """
+    try:
+        return paint(connection, name, shown=shown)
+    except NothingToDraw as reason:
+        with styled():
+            return blank(spec_of(name), str(reason))
+
+
+def paint(
+    connection: "duckdb.DuckDBPyConnection",
+    name: str,
+    *,
+    title: str | None = None,
+    shown: Callable[[list[Row]], list[Row]] = list,
+) -> "Figure":
+    """Draw a figure from a store. The arguments are those of :func:`draw`, and a title in place of its own.
+
+    Raises:
+        UnknownName: There is no such figure.
+        NothingToDraw: The tables have no rows for it.
+    """
     spec = spec_of(name)
-    rows: dict[str, list[Row]] = {view: read(connection, view) for view in spec.reads}
+    rows: dict[str, list[Row]] = {view: shown(read(connection, view)) for view in spec.reads}
     rows["parameters"] = [dict(current(connection))]
     with styled():
-        try:
-            return spec.draw(spec, rows)
-        except NothingToDraw as reason:
-            return blank(spec, str(reason))
+        return spec.draw(spec if title is None else msgspec.structs.replace(spec, title=title), rows)

@@ -42,6 +42,7 @@ _SETTINGS: Any = {
     "legend.handlelength": 2.8,
     "lines.linewidth": 1.6,
     "lines.markersize": 5,
+    "pdf.fonttype": 42,  # whole TrueType fonts: what publishers ask for
     "savefig.dpi": 160,
     "svg.fonttype": "none",  # texts stay texts: searched, read aloud, coloured with the page
     "svg.hashsalt": "lhaw-record",  # else element ids are random
@@ -130,17 +131,29 @@ def note(axes: "Axes", text: str) -> None:
     )
 
 
-FORMATS = ("svg", "png")
+FORMATS = ("svg", "png", "pdf")
 # Files must not depend on the date or on the version of matplotlib.
-_METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
 # Where DejaVu Sans is not installed, Verdana is as wide.
 _FONT, _FONTS = b"font-family: 'DejaVu Sans'", b"font-family: 'DejaVu Sans', Verdana, sans-serif"
 
 
-def to_bytes(figure: "Figure", form: str) -> bytes:
-    """Encode a figure as ``svg`` or ``png``."""
+def to_bytes(figure: "Figure", form: str, *, has_paths: bool = False) -> bytes:
+    """Encode a figure as ``svg``, ``png`` or ``pdf``, which embeds its fonts.
+
+    Args:
+        figure: The figure.
+        form: One of ``FORMATS``.
+        has_paths: Draw the letters of an SVG, so that it needs no font. Else they stay text.
+    """
+    from matplotlib import rc_context
+
     out = io.BytesIO()
-    with styled():
+    with styled(), rc_context({"svg.fonttype": "path"} if has_paths else {}):
         figure.savefig(out, format=form, metadata=_METADATA[form])
     data = out.getvalue()
     return data.replace(_FONT, _FONTS) if form == "svg" else data

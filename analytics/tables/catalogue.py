@@ -7,6 +7,7 @@ import msgspec
 
 from analytics.errors import UnknownName
 from analytics.statistics.effects import effects
+from recorder.cli.suggestions import did_you_mean
 from recorder.events.values import CONDITIONS, DIMENSIONS
 
 if TYPE_CHECKING:
@@ -381,7 +382,7 @@ def spec_of(name: str) -> TableSpec:
         UnknownName: There is no such table.
     """
     if name not in _BY_NAME:
-        raise UnknownName(f"there is no table {name!r}; known: {', '.join(_BY_NAME)}")
+        raise UnknownName(f"there is no table {name!r}{did_you_mean(name, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
 
 

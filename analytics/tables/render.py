@@ -62,27 +62,27 @@ def to_markdown(table: Table) -> str:
     """Render a table as Markdown: keys, estimates with intervals, and counts. The notes follow as a list."""
     head, *lines = _every_line(table)
     rows = [head, ["---"] * len(head), *lines]
-    title = _markdown(f"{table.name}: {table.title}")
-    parts = [f"## {title}\n", *("| " + " | ".join(map(_markdown, row)) + " |" for row in rows)]
-    return "\n".join([*parts, "", *(f"- {_markdown(note)}" for note in table.notes)]) + "\n"
+    title = markdown_text(f"{table.name}: {table.title}")
+    parts = [f"## {title}\n", *("| " + " | ".join(map(markdown_text, row)) + " |" for row in rows)]
+    return "\n".join([*parts, "", *(f"- {markdown_text(note)}" for note in table.notes)]) + "\n"
 
 
 def to_latex(table: Table) -> str:
     """Render a table for LaTeX. Needed packages: booktabs, longtable and, for quotes, fontenc (T1) and textcomp."""
     head, *lines = _every_line(table)
-    body = [" & ".join(map(_tex, line)) + r" \\" for line in lines]
+    body = [" & ".join(map(tex_text, line)) + r" \\" for line in lines]
     return "\n".join(
         [
             f"% {table.name}",
             rf"\begin{{longtable}}{{{'l' * len(head)}}}",
-            rf"\caption{{{_tex(table.title)}}}\label{{tab:{table.name}}}\\",
+            rf"\caption{{{tex_text(table.title)}}}\label{{tab:{table.name}}}\\",
             r"\toprule",
-            " & ".join(map(_tex, head)) + r" \\",
+            " & ".join(map(tex_text, head)) + r" \\",
             r"\midrule\endhead",
             *body,
             r"\bottomrule",
             r"\end{longtable}",
-            *(rf"\noindent {{\footnotesize {_tex(note)}}}\par" for note in table.notes),
+            *(rf"\noindent {{\footnotesize {tex_text(note)}}}\par" for note in table.notes),
             "",
         ]
     )
@@ -95,12 +95,12 @@ def _every_line(table: Table) -> Lines:
     return _one_per_line(table, list(table.rows), list(table.keys), has_repeats=True)
 
 
-def _markdown(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Escape text for a Markdown cell. Characters that GitHub shows unchanged, as in a_b or [0.1, 0.2], are kept."""
     return _MARKUP.sub(lambda found: "\\" + found[0], text).replace("\n", " ")
 
 
-def _tex(text: str) -> str:
+def tex_text(text: str) -> str:
     """Escape text for LaTeX. A hyphen before a number becomes a minus sign."""
     escaped = "".join(_TEX.get(character, character) for character in text)
     return re.sub(r"(?<![\w-])-(?=\d)", "$-$", escaped)

@@ -67,7 +67,7 @@ def _table(connection: "duckdb.DuckDBPyConnection", spec: TableSpec, found: Back
     result = connection.execute(query_of(spec.name) if spec.compute is None else f"from {spec.name}")
     columns = tuple(column[0] for column in result.description or ())
     rows = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
-    rows.sort(key=lambda row: tuple(_rank(key, row[key]) for key in spec.keys))
+    rows.sort(key=lambda row: tuple(rank(key, row[key]) for key in spec.keys))
     return Table(
         name=spec.name,
         title=spec.title,
@@ -98,7 +98,7 @@ def _is_excepted(column: str) -> bool:
     return column == "attempts" or column.startswith("failed_") or column.endswith("_seconds")
 
 
-def _rank(key: str, value: str | None) -> tuple[bool, int, str]:
+def rank(key: str, value: Any) -> tuple[bool, int, str]:
     """Return a sort key: null, known values in their order, others by name, then ``all`` if the order lacks it."""
     order = ORDERS.get(key, ())
     if value is None:

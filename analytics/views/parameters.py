@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from analytics.errors import BadParameter, UnknownName
+from recorder.cli.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -419,7 +420,7 @@ def _typed(name: str, text: str) -> Setting:
 
 def _parameter(name: str) -> Parameter:
     if name not in _BY_NAME:
-        raise UnknownName(f"there is no parameter {name!r}; known: {', '.join(_BY_NAME)}")
+        raise UnknownName(f"there is no parameter {name!r}{did_you_mean(name, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
 
 

@@ -54,6 +54,8 @@ from recorder.events.arrow_schema import to_table
 from recorder.events.canonical_json import canonical_json, digest, short_digest
 from recorder.events.values import Checkpoint, Segment, Task, Usage, Variant, prompt_state_and_channel
 from recorder.reading.reader import Snapshot
+from recorder.storage.creation import create_store
+from recorder.writing.recorder import Recorder, Stream
 from runners.judging.verdicts import JUDGED
 
 _DETAILS = {
@@ -539,6 +541,16 @@ class Store:
             open_rows=to_table(self.envelopes if envelopes is None else envelopes),
             live_streams=frozenset(self.live),
         )
+
+
+async def write_events(folder: Path, envelopes: Sequence[Envelope]) -> None:
+    """Record events in a new store on disk."""
+    async with Recorder(create_store(folder), "e") as recorder:
+        streams: dict[str, Stream] = {}
+        for each in envelopes:
+            if each.stream_id not in streams:
+                streams[each.stream_id] = recorder.stream(each.stream_id, trial_id=each.trial_id, attempt=each.attempt)
+            await streams[each.stream_id].append(each.event)
 
 
 def scored(checkpoint: Checkpoint, score: float, **fields: Any) -> CheckpointScored:

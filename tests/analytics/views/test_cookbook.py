@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -68,14 +68,8 @@ def test_the_python_on_the_page_runs(tmp_path):
 @pytest.mark.anyio
 async def test_the_example_runs(tmp_path):
     """Every cell of the example runs on a real store with what the product declares, and prints what it found."""
-    store = create_store(tmp_path / "store")
-    async with Recorder(store, "e") as recorder:
-        streams = {}
-        for each in busy_store().envelopes:
-            if each.stream_id not in streams:
-                streams[each.stream_id] = recorder.stream(each.stream_id, trial_id=each.trial_id, attempt=each.attempt)
-            await streams[each.stream_id].append(each.event)
-    done = _python(tmp_path, "examples/analysis.py", str(store.root))
+    await write_events(tmp_path / "store", busy_store().envelopes)
+    done = _python(tmp_path, "examples/analysis.py", str(tmp_path / "store"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "95%, over tasks as clusters" in done.stdout
 

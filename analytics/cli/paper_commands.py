@@ -1,0 +1,67 @@
+"""The command ``paper``, which writes a paper's tables and figures, and a notebook that makes them again."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from analytics.cli.arguments import FILTERS, settings_option, wanted
+from recorder.cli.arguments import STORE
+from recorder.cli.command import Command, argument
+from recorder.cli.output import say
+
+
+def paper_command(options: argparse.Namespace) -> int:
+    """Write the files and print their paths. Return exit code 1 if a claim about the store does not hold."""
+    from analytics.errors import AnalyticsError
+    from analytics.paper import PRESETS, make, preset, read_spec
+    from analytics.paper.paper import write_notebooks
+    from analytics.tables.filters import Filter
+    from analytics.views.parameters import parse_settings
+
+    if options.spec in PRESETS and not Path(options.spec).is_file():
+        spec, text = preset(options.spec)
+    else:
+        try:
+            text = Path(options.spec).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise AnalyticsError(
+                f"{options.spec}: {reason}; name a TOML file, or one of the presets {', '.join(PRESETS)}"
+            ) from error
+        spec = read_spec(text, options.spec)
+    only = Filter(wanted(options))
+    paper = make(options.store, spec, settings=parse_settings(options.set), only=only)
+    written = paper.write(options.out)
+    more, kept = write_notebooks(options.store, text, options.out, paper, only)
+    sys.stdout.writelines(f"{path}\n" for path in (*written, *more))
+    for path in kept:
+        say(f"{path} was changed since it was written and is left alone; delete it to get a new one")
+    for name, reason in paper.left_out.items():
+        say(f"{name} is left out: {reason}")
+    for name in paper.long_tables:
+        say(f"{name} is longer than a page: keep fewer rows, or set intervals = false")
+    for finding in paper.broken_claims:
+        say(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}")
+    return 1 if paper.broken_claims else 0
+
+
+COMMANDS = (
+    Command(
+        name="paper",
+        help="write the tables and figures of a paper: LaTeX, PDF, SVG, Markdown and a notebook",
+        description="Write the tables and figures that a small TOML file names: pivoted tables as LaTeX floats "
+        "(booktabs), figures as PDF and SVG with their fonts, paper.tex, which shows all of them and compiles, "
+        "paper.md with the same numbers, and notebooks for Jupyter and marimo that make them again. The presets "
+        "lhaw and ask-early have the main tables and figures of the two papers; paper.toml in the folder is the file "
+        "to change.",
+        example="paper stores/demo lhaw --out paper",
+        arguments=(
+            STORE,
+            argument("spec", metavar="SPEC", help="a TOML file (docs/papers.md), or a preset: lhaw, ask-early"),
+            argument("--out", type=Path, default=Path("paper"), metavar="DIR", help="the folder; default: %(default)s"),
+            settings_option(),
+            FILTERS,
+        ),
+        function=paper_command,
+    ),
+)

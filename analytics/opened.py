@@ -1,0 +1,288 @@
+"""A store opened in Python: its views as data frames, its tables with their notes, its figures, its papers.
+
+with lhaw_record.open("stores/demo") as store:
+    store.trials.df()                                  # pandas; .pl() Polars, .arrow() Arrow, .rows() dictionaries
+    store.sql("from questions where is_answered").df()
+    store.table("overall", agent=["balanced"])         # a notebook shows it, with its notes
+    store.figure("voi")
+    store.paper("lhaw").write("paper")
+"""
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from analytics.errors import AnalyticsError
+from analytics.figures.catalogue import draw
+from analytics.figures.style import to_bytes
+from analytics.paper import PRESETS, Paper, make, preset, read_spec
+from analytics.tables.filters import Filter, known_filter
+from analytics.tables.render import cell, to_text
+from analytics.tables.tables import Row, Table, tables
+from analytics.views import store as stores
+from analytics.views.headers import headers
+from analytics.views.parameters import Setting
+from recorder.cli.suggestions import did_you_mean
+from recorder.storage.no_pandas import allow_pandas
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+_SHOWN_ROWS = 20
+_LAYERS = ("staging", "intermediate", "marts", "tables")
+
+
+class OpenStore:
+    """A store as it was when it was opened. Close it, or open it in a ``with`` statement.
+
+    Each view of ``lhaw-record sql STORE -c .views`` is an attribute: ``store.trials``.
+
+    Args:
+        path: The store's directory.
+        parameters: Analysis parameters that differ from their defaults.
+
+    Raises:
+        AnalyticsError: A parameter does not exist or does not allow the given value.
+        StoreError: There is no store.
+    """
+
+    def __init__(self, path: Path, parameters: Mapping[str, Setting]) -> None:
+        self.path = path
+        self.parameters = dict(parameters)
+        self.connection = stores.open(path, parameters=parameters)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    @property
+    def views(self) -> list[str]:
+        """The names of the views."""
+        return ["events", *(each.view for each in headers() if each.layer in _LAYERS)]
+
+    def __getattr__(self, name: str) -> "View":
+        if name.startswith("_") or "connection" not in self.__dict__:
+            raise AttributeError(name)
+        known = self.views
+        if name not in known:
+            raise AttributeError(f"{self.path} has no view {name!r}{did_you_mean(name, known)}; .views lists them")
+        return self.sql(f'from "{name}"')
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.views]
+
+    def sql(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> "View":
+        """Return the rows of a query, with values for its ``?`` or ``$name``.
+
+        Raises:
+            AnalyticsError: DuckDB rejects the query, or it returns no rows.
+        """
+        import duckdb
+
+        try:
+            relation = self.connection.sql(query, params=parameters)
+        except duckdb.Error as error:
+            raise AnalyticsError(f"the query failed: {error}") from error
+        if relation is None:
+            raise AnalyticsError("this statement returns no rows; .connection.execute runs it")
+        return View(relation)
+
+    def table(
+        self,
+        name: str,
+        *,
+        agent: Sequence[str] = (),
+        condition: Sequence[str] = (),
+        measure: Sequence[str] = (),
+        benchmark: Sequence[str] = (),
+    ) -> "OpenTable":
+        """Compute a reported table, and keep the rows of these agents, conditions, measures and benchmarks.
+
+        Raises:
+            UnknownName: There is no such table, or no row has a value.
+        """
+        (one,) = tables(self.connection, [name])
+        wanted = {"agent": agent, "condition": condition, "measure": measure, "benchmark": benchmark}
+        return OpenTable(known_filter(wanted, one.rows).table(one))
+
+    def figure(self, name: str, *, agent: Sequence[str] = (), benchmark: Sequence[str] = ()) -> "Figure":
+        """Draw a figure of these agents and benchmarks.
+
+        Raises:
+            UnknownName: There is no such figure.
+        """
+        shown = Filter({"agent": tuple(agent), "benchmark": tuple(benchmark)})
+        return Figure(to_bytes(draw(self.connection, name, shown.rows), "svg").decode())
+
+    def paper(
+        self,
+        spec: str | Path,
+        *,
+        agent: Sequence[str] = (),
+        condition: Sequence[str] = (),
+        measure: Sequence[str] = (),
+        benchmark: Sequence[str] = (),
+    ) -> Paper:
+        """Make the tables and figures of a paper from a file or a preset. It reads the store again.
+
+        Raises:
+            AnalyticsError: The file cannot be read or does not fit the store.
+        """
+        if str(spec) in PRESETS:
+            chosen, _ = preset(str(spec))
+        else:
+            try:
+                chosen = read_spec(Path(spec).read_text(encoding="utf-8"), spec)
+            except OSError as error:
+                raise AnalyticsError(f"{spec}: {error.strerror}; name a file, or {' or '.join(PRESETS)}") from error
+        wanted = {"agent": agent, "condition": condition, "measure": measure, "benchmark": benchmark}
+        only = Filter({key: tuple(values) for key, values in wanted.items() if values})
+        return make(self.path, chosen, settings=self.parameters, only=only)
+
+
+class View:
+    """Rows of a view or a query, computed when they are read. A notebook shows the first of them."""
+
+    def __init__(self, relation: "duckdb.DuckDBPyRelation") -> None:
+        self._relation = relation
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._relation.columns)
+
+    def df(self) -> "pd.DataFrame":
+        """Return a pandas data frame."""
+        allow_pandas()
+        return self._relation.df()
+
+    def pl(self) -> "pl.DataFrame":
+        """Return a Polars data frame.
+
+        Raises:
+            AnalyticsError: Polars is not installed.
+        """
+        try:
+            import polars as pl
+        except ModuleNotFoundError as error:
+            raise AnalyticsError("Polars is not installed: pip install polars, or take .df() or .arrow()") from error
+        frame: pl.DataFrame = self._relation.pl()
+        return frame
+
+    def arrow(self) -> "pa.Table":
+        """Return an Arrow table."""
+        return self._relation.to_arrow_table()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary per row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self._relation.fetchall()]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        (count,) = self._relation.aggregate("count(*)").fetchall()[0]
+        return int(count)
+
+    def __repr__(self) -> str:
+        return str(self._relation.limit(_SHOWN_ROWS))
+
+    def _repr_html_(self) -> str:
+        count = len(self)
+        more = f", the first {_SHOWN_ROWS} are shown" if count > _SHOWN_ROWS else ""
+        found = self._relation.limit(_SHOWN_ROWS).fetchall()
+        return f"{_html(self.columns, found)}<small>{count:,} rows{more}</small>"
+
+
+class OpenTable:
+    """A reported table with its notes. A notebook shows it."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is read with the table."""
+        return self.table.notes
+
+    def rows(self) -> list[Row]:
+        """Return one dictionary per row."""
+        return [dict(row) for row in self.table.rows]
+
+    def arrow(self) -> "pa.Table":
+        """Return an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.rows())
+
+    def df(self) -> "pd.DataFrame":
+        """Return a pandas data frame."""
+        allow_pandas()
+        import pandas as pd
+
+        return pd.DataFrame(self.rows(), columns=list(self.table.columns))
+
+    def pl(self) -> "pl.DataFrame":
+        """Return a Polars data frame.
+
+        Raises:
+            AnalyticsError: Polars is not installed.
+        """
+        try:
+            import polars as pl
+        except ModuleNotFoundError as error:
+            raise AnalyticsError("Polars is not installed: pip install polars, or take .df() or .arrow()") from error
+        return pl.DataFrame(self.rows(), infer_schema_length=None)
+
+    def __repr__(self) -> str:
+        return to_text(self.table)
+
+    def _repr_html_(self) -> str:
+        table = self.table
+        if "value" in table.columns:
+            columns = [*table.keys, "value", *table.shown, "n_units", "n_trials"]
+            columns = [name for name in columns if name == "value" or name in table.columns]
+            rows = [[cell(row) if name == "value" else row[name] for name in columns] for row in table.rows]
+        else:
+            columns, rows = list(table.columns), [list(row.values()) for row in table.rows]
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
+        return f"<b>{html.escape(table.title)}</b>{_html(columns, rows)}<ul>{notes}</ul>"
+
+
+class Figure:
+    """A figure. A notebook shows it.
+
+    Attributes:
+        svg: The figure as SVG.
+    """
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def _html(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    lines = ["".join(f"<td>{html.escape(_short(value))}</td>" for value in row) for row in rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _short(value: object) -> str:
+    text = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,224 @@
+"""Make the tables and figures of a paper from a store, show them in a notebook, and write them to a folder."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from analytics.errors import AnalyticsError
+from analytics.figures.catalogue import paint
+from analytics.figures.catalogue import spec_of as figure_spec_of
+from analytics.figures.drawing import NothingToDraw, Row
+from analytics.figures.style import to_bytes
+from analytics.paper.notebooks import marimo_app, notebook
+from analytics.paper.pivot import Empty, Pivot, pivot
+from analytics.paper.render import LATEX_PAGE, is_longer_than_a_page, latex_figure, to_html, to_latex, to_markdown
+from analytics.paper.spec import FigureChoice, PaperSpec
+from analytics.tables.filters import Filter, known_filter
+from analytics.tables.labels import BENCHMARKS
+from analytics.tables.render import markdown_text, tex_text
+from analytics.tables.tables import TABLES, tables
+from analytics.views.build_order import READ_BY_NOTES, inputs_of
+from analytics.views.claims import Finding, checks, claims
+from analytics.views.parameters import Setting, values_of
+from analytics.views.store import open as open_store
+from recorder.sharing.address import place_of
+from recorder.transfer.export import export_file
+
+_RENAMED = ("agent", "other_agent", "benchmark")
+
+
+class PaperTable(msgspec.Struct, frozen=True):
+    """A table of a paper. A notebook shows it as HTML."""
+
+    pivot: Pivot
+
+    @property
+    def latex(self) -> str:
+        """The table as a float; see :func:`analytics.paper.render.to_latex` for the packages that it needs."""
+        return to_latex(self.pivot)
+
+    @property
+    def markdown(self) -> str:
+        """The table in Markdown."""
+        return to_markdown(self.pivot)
+
+    def _repr_html_(self) -> str:
+        return to_html(self.pivot)
+
+
+class PaperFigure(msgspec.Struct, frozen=True):
+    """A figure of a paper: its caption and its files. A notebook shows it."""
+
+    name: str
+    caption: str
+    pdf: bytes
+    svg: bytes
+
+    def _repr_svg_(self) -> str:
+        return self.svg.decode()
+
+
+class Paper(msgspec.Struct, frozen=True, kw_only=True):
+    """The tables and figures of a paper, by name.
+
+    Attributes:
+        title: The title of the document that shows them all.
+        tables: The tables.
+        figures: The figures.
+        left_out: Why others are left out, by name.
+        broken_claims: Claims about the store that do not hold.
+    """
+
+    title: str
+    tables: Mapping[str, PaperTable]
+    figures: Mapping[str, PaperFigure]
+    left_out: Mapping[str, str]
+    broken_claims: tuple[Finding, ...] = ()
+
+    @property
+    def long_tables(self) -> list[str]:
+        """The names of tables that are longer than a page."""
+        return [name for name, each in self.tables.items() if is_longer_than_a_page(each.pivot)]
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """Write every table as .tex, every figure as .pdf and .svg, paper.tex and paper.md, and return their paths.
+
+        Raises:
+            AnalyticsError: The folder cannot be made.
+            StoreError: A file cannot be written.
+        """
+        root, written = Path(folder), []
+        files = {f"tables/{name}.tex": each.latex.encode() for name, each in self.tables.items()}
+        for name, each in self.figures.items():
+            files |= {f"figures/{name}.pdf": each.pdf, f"figures/{name}.svg": each.svg}
+        files |= {"paper.tex": self._latex().encode(), "paper.md": self._markdown().encode()}
+        for name, content in files.items():
+            _write(root / name, content)
+            written.append(root / name)
+        return written
+
+    def _latex(self) -> str:
+        body = [rf"\input{{tables/{name}}}" for name in self.tables]
+        body += [latex_figure(name, each.caption) for name, each in self.figures.items()]
+        return LATEX_PAGE.format(title=tex_text(self.title), body="\n".join(body))
+
+    def _markdown(self) -> str:
+        parts = [f"# {markdown_text(self.title)}", *(each.markdown for each in self.tables.values())]
+        for name, each in self.figures.items():
+            parts.append(f"![{markdown_text(each.caption)}](figures/{name}.svg)\n\n**{markdown_text(each.caption)}**")
+        parts += [f"Left out, {name}: {markdown_text(reason)}." for name, reason in self.left_out.items()]
+        return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def make(
+    store: Path, spec: PaperSpec, *, settings: Mapping[str, Setting] | None = None, only: Filter | None = None
+) -> Paper:
+    """Make the tables and figures of a paper.
+
+    Args:
+        store: The store's directory.
+        spec: What to make.
+        settings: Analysis parameters; they win over those of the specification.
+        only: The agents, conditions, measures and benchmarks that are shown.
+
+    Raises:
+        AnalyticsError: The specification does not fit the store; the message names table and key.
+        StoreError: There is no store.
+    """
+    parameters = {**spec.settings, **(settings or {})}
+    names = list(dict.fromkeys(each.table for each in spec.tables))
+    drawn = [figure_spec_of(each.figure) for each in spec.figures]
+    only_views = {view for each in drawn for view in each.reads} | {*inputs_of(claims()), READ_BY_NOTES}
+    has_queries_only = set(names) <= set(TABLES)
+    connection = open_store(
+        store, parameters=parameters, only={*only_views, *inputs_of(names)} if has_queries_only else None
+    )
+    values = values_of(parameters)
+    try:
+        computed = {each.name: each for each in tables(connection, names)}
+        rows = [row for each in computed.values() for row in each.rows]
+        shown = known_filter(only.wanted, rows) if only else Filter()
+        unequal = connection.execute("select benchmark from exclusions where kind = 'variants_not_common'").fetchall()
+        made, figures, left_out = {}, {}, {}
+        for choice in spec.tables:
+            try:
+                one = pivot(
+                    shown.table(computed[choice.table]),
+                    choice,
+                    names=spec.names,
+                    parameters=values,
+                    unequal=[benchmark for (benchmark,) in unequal],
+                )
+                made[choice.label] = PaperTable(one)
+            except Empty as reason:
+                left_out[choice.label] = str(reason)
+        for figure in spec.figures:
+            try:
+                painted = paint(connection, figure.figure, title="", shown=_Shown(figure, shown, spec.names))
+            except NothingToDraw as reason:
+                left_out[figure.label] = str(reason)
+                continue
+            caption = figure.caption or f"{figure_spec_of(figure.figure).title}."
+            files = (to_bytes(painted, form, has_paths=True) for form in ("pdf", "svg"))
+            figures[figure.label] = PaperFigure(figure.label, caption, *files)
+        return Paper(
+            title=spec.title, tables=made, figures=figures, left_out=left_out, broken_claims=checks(connection)
+        )
+    finally:
+        connection.close()
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    """Picks the rows that a figure draws, and calls agents and benchmarks by their names."""
+
+    choice: FigureChoice
+    only: Filter
+    names: Mapping[str, str]
+
+    def __call__(self, rows: Sequence[Row]) -> list[Row]:
+        kept = self.only.rows(Filter(self.choice.keep).rows(rows))
+        return [{key: self._named(key, value) for key, value in row.items()} for row in kept]
+
+    def _named(self, key: str, value: object) -> object:
+        if key not in _RENAMED or not isinstance(value, str):
+            return value
+        return self.names.get(value) or (BENCHMARKS.get(value, value) if key == "benchmark" else value)
+
+
+def write_notebooks(
+    store: Path, spec_text: str, folder: Path, paper: Paper, only: Filter
+) -> tuple[list[Path], list[Path]]:
+    """Write a Jupyter notebook and a marimo notebook that make all of a paper again, and the specification.
+
+    Notebooks that are there already are left alone, because somebody may have worked in them.
+
+    Returns:
+        The paths that were written, and those that were left alone.
+    """
+    place = place_of(store)
+    source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)
+    made = {
+        "paper.ipynb": notebook(source, paper.tables, paper.figures, only),
+        "paper_notebook.py": marimo_app(source, paper.tables, paper.figures, only),
+    }
+    _write(folder / "paper.toml", spec_text.encode())
+    written, kept = [folder / "paper.toml"], []
+    for name, text in made.items():
+        path = folder / name
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            kept.append(path)
+        else:
+            _write(path, text.encode())
+            written.append(path)
+    return written, kept
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AnalyticsError(f"cannot make {path.parent} ({error.strerror}); name another folder with --out") from error
+    with export_file(path) as file:
+        file.write(content)

@@ -1,0 +1,231 @@
+"""Print pivoted tables and figures for LaTeX, Markdown and HTML, with the same numbers in each."""
+
+import html
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from textwrap import wrap
+
+from analytics.paper.pivot import Cell, Line, Pivot
+from analytics.tables.render import markdown_text, tex_text
+
+DASH = "—"
+FIT = (
+    r"\providecommand{\fitline}[1]{\sbox0{#1}\ifdim\wd0>\linewidth"
+    r"\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi}"
+)
+"""Shrinks what is wider than the line. Needs graphicx."""
+_HEAD_LETTERS = 13
+_PAGE_LINES = 48
+_PUNCTUATION = "\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026\u20ac"
+
+LATEX_PAGE = r"""% {title}: made by lhaw-record. Tables and figures are files for papers of yours, too.
+\documentclass[10pt]{{article}}
+\usepackage[T1]{{fontenc}}
+\usepackage{{textcomp,booktabs,graphicx}}
+\usepackage[margin=2.2cm]{{geometry}}
+\setlength{{\belowcaptionskip}}{{0.6em}}
+\begin{{document}}
+\title{{{title}}}\author{{}}\date{{}}\maketitle
+{body}
+\end{{document}}
+"""
+
+
+def is_longer_than_a_page(table: Pivot) -> bool:
+    """Return whether a table does not fit on a page of text."""
+    return len(table.lines) * (2 if table.has_intervals else 1) > _PAGE_LINES
+
+
+def to_latex(table: Pivot) -> str:
+    """Return a table as a float. Needs booktabs, graphicx and, for quotes, fontenc (T1) and textcomp."""
+    widths = [2 if table.has_gain(place) else 1 for place in range(len(table.heads))]
+    shape = "".join(r"r@{\hspace{0.35em}}l" if width == 2 else "r" for width in widths)
+    return "\n".join(
+        [
+            *(f"% {note}" for note in table.cautions),
+            FIT,
+            r"\begin{table}[!htbp]",
+            r"\centering\small",
+            rf"\caption{{{_tex(table.caption)}}}\label{{tab:{table.name}}}",
+            r"\fitline{%",
+            rf"\begin{{tabular}}{{@{{}}l{shape}@{{}}}}",
+            r"\toprule",
+            *_latex_heads(table, widths),
+            r"\midrule",
+            *_latex_lines(table, widths),
+            r"\bottomrule",
+            r"\end{tabular}}",
+            *_latex_notes(table),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def to_markdown(table: Pivot) -> str:
+    """Return a table in Markdown, below its caption, with all notes."""
+    head = [table.corner, *(", ".join(parts) for parts in table.heads)]
+    has_heading = any(line.heading for line in table.lines)
+    rows = [[line.name, *(_markdown(cell) for cell in line.cells)] for line in table.lines]
+    if has_heading:
+        head = ["", *head]
+        rows = [[line.heading, *row] for line, row in zip(table.lines, rows, strict=True)]
+    escaped = [[markdown_text(part) for part in row[: 2 if has_heading else 1]] for row in rows]
+    lines = [
+        "| " + " | ".join(map(markdown_text, head)) + " |",
+        "|" + "|".join(["---"] * (2 if has_heading else 1) + ["---:"] * len(table.heads)) + "|",
+        *("| " + " | ".join([*names, *row[len(names) :]]) + " |" for names, row in zip(escaped, rows, strict=True)),
+    ]
+    notes = [f"<sup>{mark}</sup> {markdown_text(reason)}" for mark, reason in table.reasons.items()]
+    notes += [markdown_text(remark) for remark in (*table.remarks, *table.cautions)]
+    parts = [f'<a id="tab-{table.name}"></a>**{markdown_text(table.caption)}**', "\n".join(lines)]
+    return "\n\n".join([*parts, "\n".join(f"- {note}" for note in notes)]) + "\n"
+
+
+def to_html(table: Pivot) -> str:
+    """Return a table in HTML, for notebooks."""
+    out = [f"<table><caption>{html.escape(table.caption)}</caption><thead>"]
+    depth = len(table.heads[0])
+    for level in range(depth):
+        corner = html.escape(table.corner) if level == depth - 1 else ""
+        spans = _spans(table, level)
+        out.append(f"<tr><th>{corner}</th>")
+        out += [f'<th colspan="{count}" style="text-align:center">{html.escape(text)}</th>' for text, count in spans]
+        out.append("</tr>")
+    out.append("</thead><tbody>")
+    for heading, lines in groupby(table.lines, key=lambda line: line.heading):
+        if heading:
+            out.append(
+                f'<tr><th colspan="{1 + len(table.heads)}" style="text-align:left">{html.escape(heading)}</th></tr>'
+            )
+        out += [_html_line(line) for line in lines]
+    notes = [f"<sup>{mark}</sup> {html.escape(reason)}" for mark, reason in table.reasons.items()]
+    notes += [html.escape(remark) for remark in table.remarks]
+    return "".join([*out, "</tbody></table>", "<small>", "; ".join(notes), "</small>"])
+
+
+def latex_figure(name: str, caption: str) -> str:
+    """Return a float with a figure of the folder ``figures``. Needs graphicx."""
+    return "\n".join(
+        [
+            FIT,
+            r"\begin{figure}[!htbp]",
+            r"\centering",
+            rf"\fitline{{\includegraphics{{figures/{name}.pdf}}}}",
+            rf"\caption{{{_tex(caption)}}}\label{{fig:{name}}}",
+            r"\end{figure}",
+            "",
+        ]
+    )
+
+
+def _spans(table: Pivot, level: int) -> list[tuple[str, int]]:
+    """Return the heads of a level, each with the number of columns that share it and all heads above it."""
+    groups = groupby(table.heads, key=lambda head: head[: level + 1])
+    return [(head[-1], sum(1 for _ in members)) for head, members in groups]
+
+
+def _latex_heads(table: Pivot, widths: Sequence[int]) -> Iterable[str]:
+    depth = len(table.heads[0])
+    for level in range(depth):
+        is_last = level == depth - 1
+        parts, rules, first = [_tex(table.corner) if is_last else ""], [], 0
+        for text, count in _spans(table, level):
+            columns = sum(widths[first : first + count])
+            start = 2 + sum(widths[:first])
+            stacked = r"\\".join(
+                map(_tex, wrap(text, _HEAD_LETTERS * columns, break_long_words=False, break_on_hyphens=False))
+            )
+            shown = rf"\shortstack{{{stacked}}}" if r"\\" in stacked else stacked
+            parts.append(rf"\multicolumn{{{columns}}}{{c}}{{{shown}}}")
+            rules.append(rf"\cmidrule(lr){{{start}-{start + columns - 1}}}")
+            first += count
+        yield " & ".join(parts) + r" \\"
+        if not is_last:
+            yield "".join(rules)
+
+
+def _latex_lines(table: Pivot, widths: Sequence[int]) -> Iterable[str]:
+    heading = ""
+    for place, line in enumerate(table.lines):
+        if line.heading != heading:
+            heading = line.heading
+            if place:
+                yield r"\addlinespace[0.6em]"
+            yield rf"\multicolumn{{{1 + sum(widths)}}}{{@{{}}l}}{{\emph{{{_tex(heading)}}}}} \\"
+        values, intervals = [_tex(line.name)], [""]
+        for cell, width in zip(line.cells, widths, strict=True):
+            values += _latex_values(cell)[:width]
+            intervals += [_small(cell.interval), _small(cell.gain_interval)][:width]
+        yield " & ".join(values) + r" \\"
+        if any(intervals):
+            yield " & ".join(intervals) + r" \\[0.25em]"
+
+
+def _latex_values(cell: Cell) -> list[str]:
+    value = _number(cell.value) if cell.value else "---" if cell.is_there else ""
+    value = rf"\textbf{{{value}}}" if cell.is_best else value
+    gain = "" if cell.gain is None else f"({_number(cell.gain) if cell.gain else '---'}{_raised(cell.gain_mark)})"
+    return [value + _raised(cell.mark), gain]
+
+
+def _raised(mark: str) -> str:
+    return rf"\textsuperscript{{{mark}}}" if mark else ""
+
+
+def _small(interval: str) -> str:
+    return rf"{{\scriptsize {_number(interval)}}}" if interval else ""
+
+
+def _number(text: str) -> str:
+    """Write signs and comparisons of numbers in mathematical type."""
+    signs = {"-": "$-$", "+": "$+$", "<": "$<$", ">": "$>$", "[": "{[}", "]": "{]}"}
+    return "".join(signs.get(letter, letter) for letter in text)
+
+
+def _latex_notes(table: Pivot) -> list[str]:
+    notes = [rf"\textsuperscript{{{mark}}}\,{_tex(reason)}." for mark, reason in table.reasons.items()]
+    notes += [f"{_tex(remark[0].upper() + remark[1:])}." for remark in table.remarks]
+    if not notes:
+        return []
+    return [r"\par\medskip", r"\parbox{\linewidth}{\footnotesize\raggedright " + " ".join(notes) + "}"]
+
+
+def _tex(text: str) -> str:
+    """Escape text for LaTeX. What the usual fonts lack is shown by its code point."""
+    return "".join(
+        tex_text(letter) if ord(letter) < 0x180 or letter in _PUNCTUATION else rf"{{\small U+{ord(letter):04X}}}"
+        for letter in text.replace("\n", " ")
+    )
+
+
+def _markdown(cell: Cell) -> str:
+    if not cell.is_there:
+        return ""
+    value = f"**{cell.value}**" if cell.is_best else cell.value or DASH
+    parts = [_marked(value, cell.mark), cell.interval]
+    if cell.gain is not None:
+        gain = " ".join(filter(None, [_marked(cell.gain or DASH, cell.gain_mark), cell.gain_interval]))
+        parts.append(f"({gain})")
+    return (
+        " ".join(filter(None, parts)).replace("<", "&lt;").replace("&lt;sup>", "<sup>").replace("&lt;/sup>", "</sup>")
+    )
+
+
+def _marked(text: str, mark: str) -> str:
+    return f"{text}<sup>{mark}</sup>" if mark else text
+
+
+def _html_line(line: Line) -> str:
+    cells = []
+    for cell in line.cells:
+        if not cell.is_there:
+            cells.append("<td></td>")
+            continue
+        value = html.escape(cell.value or DASH)
+        value = f"<b>{value}</b>" if cell.is_best else value
+        gain = "" if cell.gain is None else f" ({_marked(html.escape(cell.gain or DASH), cell.gain_mark)})"
+        intervals = html.escape(" ".join(filter(None, [cell.interval, cell.gain_interval])))
+        small = f"<br><small>{intervals}</small>" if intervals else ""
+        cells.append(f"<td>{_marked(value, cell.mark)}{gain}{small}</td>")
+    return f"<tr><td>{html.escape(line.name)}</td>{''.join(cells)}</tr>"

@@ -1,0 +1,221 @@
+"""What a paper's tables and figures are: a small typed file in TOML. An error names the file, the line and the key."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from analytics.errors import AnalyticsError, UnknownName
+from analytics.figures.catalogue import spec_of as figure_spec_of
+from analytics.tables.catalogue import spec_of
+from analytics.views.parameters import Setting, check
+from recorder.cli.suggestions import did_you_mean
+from recorder.resources import data_path
+
+PRESETS = ("lhaw", "ask-early")
+"""The bundled files: the main tables and figures of the two papers."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+_HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\-\"]+)\s*\]")
+
+
+class TableChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the paper, made of a table of the store.
+
+    Attributes:
+        table: The table of the store; ``lhaw-record tables STORE list`` names them.
+        name: The name of its file, and of its label after ``tab:``. If empty, that of the table.
+        caption: What it shows. Units, n, intervals and the reading are added. If empty, the title of the table.
+        rows: The keys whose values are in rows, the outermost first.
+        columns: The keys whose values are in columns, the outermost first.
+        keep: By key, the values that are shown, in this order. Any other value is left out.
+        gains: Print the gain of a measure behind its value in brackets, instead of in a column of its own.
+        intervals: Print intervals below the values.
+        bold: Print the best value of a column in bold where no interval of another agent overlaps its own.
+    """
+
+    table: str
+    name: str = ""
+    caption: str = ""
+    rows: tuple[str, ...] = ("benchmark", "agent")
+    columns: tuple[str, ...] = ("measure", "condition")
+    keep: dict[str, tuple[str, ...]] = {}
+    gains: bool = False
+    intervals: bool = True
+    bold: bool = True
+
+    @property
+    def label(self) -> str:
+        """The name of its file and its label."""
+        return self.name or self.table.replace("_", "-")
+
+
+class FigureChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A figure of the paper.
+
+    Attributes:
+        figure: The figure; ``lhaw-record figures STORE list`` names them.
+        name: The name of its files, and of its label after ``fig:``. If empty, that of the figure.
+        caption: What it shows. If empty, the title of the figure.
+        keep: By key, the values that are drawn.
+    """
+
+    figure: str
+    name: str = ""
+    caption: str = ""
+    keep: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def label(self) -> str:
+        """The name of its files and its label."""
+        return self.name or self.figure.replace("_", "-")
+
+
+class PaperSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tables and figures of a paper.
+
+    Attributes:
+        title: The title of the document that shows them all.
+        settings: Analysis parameters by name.
+        names: What agents, benchmarks, conditions and measures are called, if not by the names of this program.
+        tables: The tables.
+        figures: The figures.
+    """
+
+    title: str = "Tables and figures"
+    settings: dict[str, Setting] = {}
+    names: dict[str, str] = {}
+    tables: tuple[TableChoice, ...] = ()
+    figures: tuple[FigureChoice, ...] = ()
+
+
+def preset(name: str) -> tuple[PaperSpec, str]:
+    """Return a bundled specification, and its text.
+
+    Raises:
+        UnknownName: There is none of this name.
+    """
+    if name not in PRESETS:
+        raise UnknownName(f"there is no file and no preset {name!r}; presets: {', '.join(PRESETS)}")
+    path = data_path("paper", f"{name}.toml")
+    text = path.read_text(encoding="utf-8")
+    return read_spec(text, path), text
+
+
+def read_spec(text: str, path: Path | str = "the specification") -> PaperSpec:
+    """Decode a specification.
+
+    Args:
+        text: The text of the file, in TOML.
+        path: The file that the text comes from, for messages.
+
+    Raises:
+        AnalyticsError: The text cannot be used. The message names the line, the key and the remedy.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise AnalyticsError(f"{path}: not valid TOML: {error}") from error
+    try:
+        spec = msgspec.convert(raw, PaperSpec)
+    except msgspec.ValidationError as error:
+        raise AnalyticsError(f"{path}{_decoding_problem(error, text)}") from error
+    for keys, problem in _problems(spec):
+        raise AnalyticsError(f"{path}{_where(text, keys)}: {problem}")
+    return spec
+
+
+def _problems(spec: PaperSpec) -> Iterator[tuple[list[Any], str]]:
+    """Yield the path of every key with a problem, and the problem."""
+    for name, value in spec.settings.items():
+        try:
+            check(name, value)
+        except AnalyticsError as error:
+            yield ["settings", name], str(error)
+    if not spec.tables and not spec.figures:
+        yield [], 'names no table and no figure; begin with [[tables]] and table = "overall"'
+    for place, choice in enumerate(spec.tables):
+        for key, problem in _table_problems(choice):
+            yield ["tables", place, *key], problem
+    for place, drawn in enumerate(spec.figures):
+        try:
+            figure_spec_of(drawn.figure)
+        except UnknownName as error:
+            yield ["figures", place, "figure"], str(error)
+    yield from _label_problems("tables", [each.label for each in spec.tables])
+    yield from _label_problems("figures", [each.label for each in spec.figures])
+
+
+def _label_problems(kind: str, labels: list[str]) -> Iterator[tuple[list[Any], str]]:
+    for place, label in enumerate(labels):
+        if not _NAME.fullmatch(label):
+            yield [kind, place, "name"], f"{label!r} is no name of a file; use small letters, digits and hyphens"
+        if label in labels[:place]:
+            yield [kind, place, "name"], f"{label!r} is the name of two {kind}; give one another name"
+
+
+def _table_problems(choice: TableChoice) -> Iterator[tuple[list[str], str]]:
+    try:
+        spec_of(choice.table)
+    except UnknownName as error:
+        yield ["table"], str(error)
+        return
+    keys = spec_of(choice.table).keys
+    if "measure" not in keys:
+        yield ["table"], f"{choice.table} has no estimates to pivot; 'lhaw-record tables --format latex' prints it"
+        return
+    for field, given in (("rows", choice.rows), ("columns", choice.columns), ("keep", choice.keep)):
+        for key in given:
+            if key not in keys:
+                at = [field, key] if field == "keep" else [field]
+                yield at, f"{choice.table} has no key {key!r}{did_you_mean(key, keys)}; it has: {', '.join(keys)}"
+    if both := set(choice.rows) & set(choice.columns):
+        yield ["columns"], f"{min(both)!r} cannot be in rows and in columns"
+    if not choice.columns:
+        yield ["columns"], 'is empty; name at least one key, for example ["measure"]'
+
+
+def _decoding_problem(error: msgspec.ValidationError, text: str) -> str:
+    """Return what msgspec complains about, with the line and the key of the path that it names."""
+    message, _, path = str(error).partition(" - at `$")
+    keys: list[Any] = [
+        int(index) if index else name for name, index in re.findall(r"\.?([A-Za-z_]\w*)|\[(\d+)\]", path.rstrip("`"))
+    ]
+    if unknown := re.match(r"Object contains unknown field `(.*)`", message):
+        name = unknown[1]
+        fields = {"tables": TableChoice, "figures": FigureChoice}.get(str((*keys, "")[0]), PaperSpec).__struct_fields__
+        known = f"{did_you_mean(name, fields)}; keys: {', '.join(fields)}"
+        return f"{_where(text, [*keys, name])}: there is no such key{known}"
+    return f"{_where(text, keys)}: {message[0].lower()}{message[1:]}"
+
+
+def _where(text: str, keys: list[Any]) -> str:
+    """Return the line and the key of a path, as in ``:12: tables[0].rows``, or the line of the nearest key above."""
+    name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
+    line = _line(text.splitlines(), keys)
+    return "".join([f":{line}" if line else "", f": {name}" if name else ""])
+
+
+def _line(lines: list[str], keys: list[Any]) -> int | None:
+    """Return the number of the line that sets a key, or of the header above it. None without a key."""
+    if not keys:
+        return None
+    names = [key for key in keys if isinstance(key, str)]
+    wanted = next((key for key in keys if isinstance(key, int)), None)
+    header, seen, found = "", -1, None
+    for number, line in enumerate(lines, start=1):
+        if opened := _HEADER.match(line):
+            header = opened[2].replace('"', "")
+            seen += opened[1] == "[[" and header == names[0]
+            if header.split(".") == names[: header.count(".") + 1] and wanted in (None, seen):
+                found = number
+            continue
+        word = line.partition("=")[0].strip().strip('"')
+        full = [*(header.split(".") if header else []), *word.split(".")]
+        if "=" in line and full == names[: len(full)] and (wanted is None or seen == wanted):
+            found = number
+            if full == names:
+                break
+    return found

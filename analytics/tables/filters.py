@@ -1,0 +1,67 @@
+"""Filters show some rows of the tables. No number changes: families of tests and pools stay what they were."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from analytics.errors import UnknownName
+from analytics.tables.catalogue import ORDERS
+from analytics.tables.tables import Table
+from recorder.cli.suggestions import did_you_mean
+
+Row = Mapping[str, Any]
+FILTER_KEYS = ("agent", "condition", "measure", "benchmark")
+"""The keys that commands filter by."""
+_COLUMNS = {"agent": ("agent", "other_agent")}
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """The values that are shown, by key. A key without values shows all, and a table without the key all its rows."""
+
+    wanted: Mapping[str, Sequence[str]] = {}
+
+    def has(self, row: Row) -> bool:
+        """Return whether a row is shown. An agent is also found by its name before the # of its settings."""
+        for key, values in self.wanted.items():
+            there = [str(row[column]) for column in _COLUMNS.get(key, (key,)) if column in row]
+            if values and there and not any(_is(value, text) for text in there for value in values):
+                return False
+        return True
+
+    def rows(self, rows: Iterable[Row]) -> list[Any]:
+        """Return the rows that are shown."""
+        return [row for row in rows if self.has(row)]
+
+    def table(self, table: Table) -> Table:
+        """Return a table with the rows that are shown, and with a note on how many are not."""
+        kept = self.rows(table.rows)
+        if len(kept) == len(table.rows):
+            return table
+        shown = "; ".join(f"{key} {', '.join(values)}" for key, values in self.wanted.items() if values)
+        note = f"only {shown}: {len(table.rows) - len(kept)} rows are not shown, and no number depends on that"
+        return msgspec.structs.replace(table, rows=tuple(kept), notes=(*table.notes, note))
+
+
+def known_filter(wanted: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> Filter:
+    """Return a filter whose values occur in the rows.
+
+    Args:
+        wanted: Values by key.
+        rows: The rows of all tables that are filtered.
+
+    Raises:
+        UnknownName: A value occurs in none of them. A condition or measure that exists elsewhere passes.
+    """
+    for key, values in wanted.items():
+        columns = _COLUMNS.get(key, (key,))
+        there = dict.fromkeys(str(row[column]) for row in rows for column in columns if column in row)
+        for value in values:
+            if not any(_is(value, text) for text in there) and value not in ORDERS.get(key, ()):
+                known = ", ".join(there) or "none"
+                raise UnknownName(f"no row has the {key} {value!r}{did_you_mean(value, there)}; there are: {known}")
+    return Filter({key: tuple(values) for key, values in wanted.items() if values})
+
+
+def _is(wanted: str, text: str) -> bool:
+    return text == wanted or text.rpartition("#")[0] == wanted

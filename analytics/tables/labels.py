@@ -1,0 +1,153 @@
+"""What tables, figures and papers call things: conditions, measures, benchmarks and keys, as people say them."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+Unit = Literal["%", "pp", "USD", "tokens", "actions", ""]
+
+
+class Measure(NamedTuple):
+    """What a measure is called and how its values are printed.
+
+    Attributes:
+        label: Its name. ``{k}`` stands for the parameter k.
+        unit: Of the printed value. Fractions are printed in per cent, their differences in percentage points.
+        scale: A stored value times this is the printed value.
+        better: 1 if more is better, -1 if less is, 0 if neither.
+    """
+
+    label: str
+    unit: Unit = ""
+    scale: int = 1
+    better: int = 0
+
+
+_LEVELS = {
+    "pass_at_k": ("pass@{k}", 1),
+    "pass_at_1": ("pass@1", 1),
+    "pass_hat_k": ("pass^{k}", 1),
+    "candidate_pass_at_k": ("candidates' pass@{k}", 0),
+    "checkpoint_progress": ("progress", 1),
+    "precision_micro": ("precision", 1),
+    "precision_macro": ("precision, mean of trials", 1),
+    "recall_micro": ("recall", 1),
+    "recall_macro": ("recall, mean of trials", 1),
+    "recall_of_all": ("recall, silent trials too", 1),
+    "f1_micro": ("F1", 1),
+    "f1_macro": ("F1, mean of trials", 1),
+}
+_DIFFERENCES = {"gain": ("gain in {}", 1), "loss": ("loss of {}", -1), "difference": ("change of {}", 0)}
+_MEASURES: Mapping[str, Measure] = {
+    **{name: Measure(label, "%", 100, better) for name, (label, better) in _LEVELS.items()},
+    **{
+        f"{name}_{kind}": Measure(pattern.format(label), "pp", 100, better)
+        for name, (label, _) in _LEVELS.items()
+        for kind, (pattern, better) in _DIFFERENCES.items()
+    },
+    "ask_pct": Measure("trials that ask", "%"),
+    "ask_variant_pct": Measure("variants asked about", "%"),
+    "questions_per_asking_trial": Measure("questions if any"),
+    "questions_per_trial": Measure("questions per trial"),
+    "most_questions_per_trial": Measure("most questions"),
+    "pass_pp_per_question": Measure("pass@{k} per question", "pp", better=1),
+    "pass_pp_per_question_per_variant": Measure("pass@{k} per question and variant", "pp", better=1),
+    "progress_pp_per_question": Measure("progress per question", "pp", better=1),
+    "progress_pp_per_question_per_variant": Measure("progress per question and variant", "pp", better=1),
+    "first_ask_mean_pct": Measure("first question, mean", "%"),
+    "first_ask_median_pct": Measure("first question, median", "%"),
+    "first_asks_25_to_50_pct": Measure("first question at 25 to 50 %", "%"),
+    "success_pct": Measure("success", "%", better=1),
+    "injection_gain": Measure("gain of the message", "pp", 100, 1),
+    "voi": Measure("value of information", "pp", 100),
+    "voi_bound": Measure("value that is left by commitment", "pp", 100),
+    "commitment": Measure("commitment", "%", 100),
+    "point_of_no_return_pct": Measure("point of no return", "%"),
+    "window_end_pct": Measure("end of the window", "%"),
+    "wasted_pct": Measure("wasted", "%", better=-1),
+    "wasted_actions": Measure("wasted actions", "actions", better=-1),
+    "pre_injection_cost_usd": Measure("cost before the message", "USD"),
+    "pre_injection_tokens": Measure("tokens before the message", "tokens"),
+    "pre_injection_actions": Measure("actions before the message", "actions"),
+    "kendall_tau": Measure("Kendall's tau-b"),
+    "log_odds_ratio": Measure("log odds ratio"),
+    "kappa": Measure("kappa"),
+}
+_CONDITIONS = {
+    "full": "full prompt",
+    "underspecified": "underspecified",
+    "ask_user": "may ask",
+    **{f"inject_{percent}": f"told at {percent} %" for percent in (10, 30, 50, 70, 90)},
+    "full_ask_user": "full, may ask",
+    "control": "control",
+    "control_ask_user": "control, may ask",
+    "faulty": "faulty request",
+    "faulty_ask_user": "faulty, may ask",
+}
+BENCHMARKS = {"mcp_atlas": "MCP-Atlas", "tac": "TheAgentCompany", "swebench_pro": "SWE-Bench Pro"}
+"""Benchmarks by their published names. Others keep their own."""
+_KEYS = {
+    "task_id": "task",
+    "ambiguity_class": "class",
+    "segments_removed": "segments removed",
+    "other_agent": "other agent",
+    "control_kind": "control",
+    "user_simulator": "simulated user",
+    "ended_by": "ended by",
+}
+_SUFFIXES: Mapping[str, Unit] = {"_pct": "%", "_pp": "pp", "_usd": "USD", "_tokens": "tokens", "_actions": "actions"}
+
+
+def measure_of(name: str) -> Measure:
+    """Return what a measure is called. One without a name of its own keeps its words, and the unit that they end in."""
+    if name in _MEASURES:
+        return _MEASURES[name]
+    for suffix, unit in _SUFFIXES.items():
+        if name.endswith(suffix):
+            return Measure(name.removesuffix(suffix).replace("_", " "), unit)
+    return Measure(name.replace("_", " "))
+
+
+def label(key: str, value: object, k: object = "k") -> str:
+    """Return what people call a value of a key, for example ``may ask`` for the condition ``ask_user``.
+
+    Args:
+        key: The key column, for example ``measure``.
+        value: Its value.
+        k: The parameter k, for names of measures.
+    """
+    text = "" if value is None else str(value)
+    if key == "measure":
+        return measure_of(text).label.format(k=k)
+    if text == "all":
+        return f"all {_plural(key_label(key))}"
+    if key == "segments_removed":
+        return f"{text} removed"
+    if key == "condition":
+        return _CONDITIONS.get(text, text)
+    return BENCHMARKS.get(text, text) if key == "benchmark" else text
+
+
+def key_label(key: str) -> str:
+    """Return what people call a key column, for example ``task`` for ``task_id``."""
+    return _KEYS.get(key, key.replace("_", " "))
+
+
+def printed(measure: str, value: float, *, is_signed: bool = False) -> str:
+    """Format a value in the unit of its measure, as in ``47.0`` or ``+31.0``.
+
+    Per cent, points and actions have one decimal place, other numbers two. A value that is not 0 never reads as 0: it
+    reads as ``<0.1`` or ``>-0.1``.
+    """
+    known = measure_of(measure)
+    scaled = value * known.scale
+    places = {"tokens": 0, "": 2, "USD": 2}.get(known.unit, 1)
+    text = f"{scaled:.{places}f}"
+    if float(text) == 0:
+        if scaled != 0:
+            return f"<{10**-places:.{places}f}" if scaled > 0 else f">-{10**-places:.{places}f}"
+        text = text.removeprefix("-")
+    return f"+{text}" if is_signed and scaled > 0 else text
+
+
+def _plural(word: str) -> str:
+    return f"{word}es" if word.endswith("s") else f"{word}s"

@@ -1,0 +1,309 @@
+"""A paper's tables and figures: fair claims, the same numbers in each format, files that compile, clear errors."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import anyio
+import pytest
+
+from analytics.errors import AnalyticsError
+from analytics.paper import PRESETS, make, preset, read_spec
+from analytics.paper.notebooks import marimo_app, notebook
+from analytics.paper.pivot import Empty, pivot
+from analytics.paper.render import to_html, to_latex, to_markdown
+from analytics.paper.spec import TableChoice
+from analytics.tables.catalogue import ORDERS
+from analytics.tables.filters import Filter
+from analytics.tables.labels import label, measure_of, printed
+from analytics.tables.tables import TABLES, Table, table
+from analytics.views.parameters import values_of
+from lhaw_record import main
+from recorder.events.values import CONDITIONS
+from tests.analytics.make_store import write_events
+from tests.analytics.views.test_views import busy_store
+from tests.support.once import made_once
+
+KEYS = ("benchmark", "agent", "condition", "measure")
+
+
+def row(agent, condition, value, low, high, **more):
+    """A row of a table that was computed by nobody."""
+    return {
+        "benchmark": "tac",
+        "agent": agent,
+        "condition": condition,
+        "measure": "pass_at_k",
+        "value": value,
+        "low": low,
+        "high": high,
+        "n_units": 10,
+        "n_clusters": 5,
+        "n_trials": 30,
+        "n_missing": 0,
+        "reason": None,
+        **more,
+    }
+
+
+def pivoted(computed, unequal=(), **choice):
+    """Those rows, with agents in lines and conditions in columns."""
+    one = Table(name="overall", title="t", keys=KEYS, columns=tuple(computed[0]), rows=tuple(computed), notes=())
+    chosen = TableChoice(table="overall", columns=("condition",), **choice)
+    return pivot(one, chosen, names={"b": "Agent B"}, parameters=values_of({}), unequal=unequal)
+
+
+@pytest.mark.parametrize(
+    ("others", "unequal", "best"),
+    [
+        pytest.param([row("b", "full", 0.5, 0.4, 0.59)], (), ["a"], id="apart"),
+        pytest.param([row("b", "full", 0.5, 0.4, 0.6)], (), [], id="intervals touch"),
+        pytest.param([row("b", "full", 0.9, 0.61, 0.95)], (), [], id="the larger one overlaps"),
+        pytest.param([row("b", "full", 0.5, None, None, reason="no_variation")], (), [], id="no interval"),
+        pytest.param([row("b", "full", 0.5, 0.4, 0.5, n_units=9)], (), [], id="other units"),
+        pytest.param([row("b", "full", 0.5, 0.4, 0.5)], ("tac",), [], id="other variants"),
+        pytest.param([row("all", "full", 0.5, 0.4, 0.5)], (), [], id="a pool is no agent"),
+        pytest.param([row("b", "full", 0.1, 0, 0.2), row("c", "full", 0.55, 0.5, 0.65)], (), [], id="one of two"),
+    ],
+)
+def test_only_a_fair_claim_is_in_bold(others, unequal, best):
+    """Bold is the best agent whose interval overlaps no other, over the same units, and the rule is said."""
+    made = pivoted([row("a", "full", 0.8, 0.6, 0.95), *others], unequal)
+    assert [line.name for line in made.lines if line.cells[0].is_best] == best
+    assert (r"\textbf{80.0}" in to_latex(made)) == ("**80.0**" in to_markdown(made)) == bool(best)
+    agents = {each["agent"] for each in others} - {"all"}
+    assert any(remark.startswith("bold") for remark in made.remarks) == bool(agents)
+
+
+def test_less_is_better_where_it_is():
+    """The best share of wasted work is the smallest."""
+    rows = [
+        row(name, "full", value, value - 1, value + 1, measure="wasted_pct") for name, value in (("a", 9), ("b", 3))
+    ]
+    assert [line.cells[0].is_best for line in pivoted(rows).lines] == [False, True]
+
+
+def test_gains_stand_behind_values_and_holes_have_reasons():
+    """A cell reads like 47.0 (+31.0); what is not defined is a dash with a letter, and the letter has its reason."""
+    gain = {"measure": "pass_at_k_gain", "n_trials": 60}
+    made = pivoted(
+        [
+            row("a", "ask_user", 0.47, 0.301, 0.639),
+            row("a", "ask_user", 0.31, 0.12, 0.5, **gain),
+            row("b", "ask_user", 0.2, None, None, reason="too_few_clusters"),
+            row("b", "ask_user", None, None, None, reason="one_arm_only", **gain),
+            row("b", "full", None, None, None, reason="not_run"),
+        ],
+        gains=True,
+    )
+    latex, text = to_latex(made), to_markdown(made)
+    assert r"47.0 & ($+$31.0)" in latex
+    assert r"{\scriptsize {[}30.1, 63.9{]}} & {\scriptsize {[}$+$12.0, $+$50.0{]}}" in latex
+    assert "| a |  | 47.0 [30.1, 63.9] (+31.0 [+12.0, +50.0]) |" in text
+    assert "| Agent B | —<sup>a</sup> | 20.0<sup>b</sup> (—<sup>c</sup>) |" in text
+    assert r"Agent B & ---\textsuperscript{a} & 20.0\textsuperscript{b} & (---\textsuperscript{c})" in latex
+    assert list(made.reasons) == ["a", "b", "c"]
+    assert made.reasons["a"] == "not run"
+    assert "n = 10 units of 5 tasks, 30 trials" in made.caption
+
+
+def test_a_key_without_a_place_is_named():
+    """A table in which a cell would have two values is refused, with what to keep; one without rows is left out."""
+    with pytest.raises(AnalyticsError, match=r"key 'benchmark' has several values \(tac, desk\).*keep = \{ benchmark"):
+        pivoted([row("a", "full", 1, 1, 1), row("a", "full", 1, 1, 1, benchmark="desk")], rows=("agent",))
+    with pytest.raises(AnalyticsError, match="no row has the agent 'blanced'; did you mean 'balanced'"):
+        pivoted([row("balanced", "full", 1, 1, 1)], keep={"agent": ("blanced",)})
+    with pytest.raises(Empty, match="no row"):
+        pivoted([row("a", "full", 1, 1, 1)], keep={"condition": ("control",)})
+
+
+def numbers(text):
+    """The numbers of a text with a decimal point, in their order."""
+    plain = html.unescape(re.sub(r"</?[a-z][^>]*>", " ", text.replace("$", "")))
+    return sorted(re.findall(r"[<>]?[+-]?\d+\.\d+(?!em)", plain))
+
+
+@pytest.mark.parametrize("name", ["overall", pytest.param("voi", marks=pytest.mark.thorough)])
+def test_every_format_has_the_same_numbers(connection, name):
+    """LaTeX, Markdown and HTML print the same numbers, and every value of the table is among them."""
+    rows = ("benchmark", "dimension", "agent") if name == "voi" else ("benchmark", "agent")
+    found = table(connection, name)
+    made = pivot(found, TableChoice(table=name, rows=rows), names={}, parameters=values_of({}))
+    body = to_html(made).partition("<tbody>")[2].partition("</tbody>")[0]
+    latex = re.sub(r"\\(addlinespace|\\)\[.*?\]|\\hspace\{.*?\}|%.*", "", to_latex(made))
+    assert numbers(latex.partition(r"\midrule")[2].partition(r"\bottomrule")[0]) == numbers(body)
+    cells = "\n".join(line for line in to_markdown(made).splitlines() if line.startswith("| "))
+    assert numbers(cells) == numbers(body)
+    for each in found.rows:
+        if each["value"] is not None and each["reason"] != "count":
+            assert printed(each["measure"], each["value"]) in numbers(body)
+
+
+def test_every_line_of_latex_has_the_same_columns(connection):
+    """The cells of every line, spans included, are as many as the columns that are declared."""
+    made = pivot(
+        table(connection, "overall"), TableChoice(table="overall", gains=True), names={}, parameters=values_of({})
+    )
+    text = to_latex(made)
+    shape = re.sub(r"@\{[^{}]*(\{[^{}]*\})?[^{}]*\}", "", re.search(r"begin\{tabular\}\{(.*)\}\n", text)[1])
+    body = text.partition(r"\toprule")[2].partition(r"\bottomrule")[0]
+    lines = [line for line in body.splitlines() if r" \\" in line]
+    for line in lines:
+        spans = sum(int(count) - 1 for count in re.findall(r"\\multicolumn\{(\d+)\}", line))
+        assert len(re.findall(r"(?<!\\)&", line)) + 1 + spans == len(shape)
+    assert len(lines) > 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[tables]\n", "not valid TOML"),
+        ("title = 3\n[[tables]]\ntable = 'overall'\n", ":1: title: expected `str`, got `int`"),
+        ("[[tables]]\ntable = 'overal'\n", ":2: tables[0].table: there is no table 'overal'; did you mean 'overall'?"),
+        (
+            "[[tables]]\ntable = 'voi'\n\n[[tables]]\ntable = 'overall'\ngain = true\n",
+            ":6: tables[1].gain: there is no",
+        ),
+        (
+            "[[tables]]\ntable = 'overall'\nrows = ['agnet']\n",
+            ":3: tables[0].rows: overall has no key 'agnet'; did you",
+        ),
+        (
+            "[[tables]]\ntable = 'overall'\n[tables.keep]\nagents = ['a']\n",
+            ":4: tables[0].keep.agents: overall has no key",
+        ),
+        ("[[tables]]\ntable = 'overall'\nkeep.agents = ['a']\n", ":3: tables[0].keep.agents: overall has no key"),
+        ("[[tables]]\ntable = 'overall'\nintervals = 1\n", ":3: tables[0].intervals: expected `bool`"),
+        (
+            "[[tables]]\ntable = 'trial_counts_and_cost'\n",
+            ":2: tables[0].table: trial_counts_and_cost has no estimates",
+        ),
+        ("[[tables]]\ntable = 'overall'\nname = 'A b'\n", ":3: tables[0].name: 'A b' is no name of a file"),
+        ("[[figures]]\nfigure = 'vio'\n", ":2: figures[0].figure: there is no figure 'vio'; did you mean 'voi'?"),
+        ("[settings]\nk = 0\n", ":2: settings.k: k = 0 is out of range"),
+        ("[settings]\nkk = 0\n", ":2: settings.kk: there is no parameter 'kk'"),
+        ("title = 'x'\n", "names no table and no figure"),
+    ],
+)
+def test_an_error_names_the_line_and_the_key(text, said):
+    """Whatever is wrong with a specification is said with its place."""
+    with pytest.raises(AnalyticsError) as caught:
+        read_spec(text, "p.toml")
+    assert str(caught.value).startswith("p.toml")
+    assert said in str(caught.value)
+
+
+def test_people_have_names_for_everything(connection):
+    """No condition or measure is called by its name in the code, and no two are called alike."""
+    measures = {each["measure"] for name in TABLES for each in table(connection, name).rows if "measure" in each}
+    for key, values in (("condition", CONDITIONS), ("measure", measures | set(ORDERS["measure"]))):
+        called = [label(key, value, 3) + measure_of(value).unit for value in values]
+        assert not [text for text in called if "_" in text]
+        assert sorted(set(called)) == sorted(called)
+
+
+def test_no_number_that_is_not_0_reads_as_0():
+    """Small ones say below what they are; a gain has its sign."""
+    assert [printed("pass_at_k", value) for value in (0.47, 0.00001, 0.0, 1)] == ["47.0", "<0.1", "0.0", "100.0"]
+    assert [printed("pass_at_k_gain", value, is_signed=True) for value in (0.31, -0.00001, 0)] == [
+        "+31.0",
+        ">-0.1",
+        "0.0",
+    ]
+
+
+SMALL = """
+[[tables]]
+table = "overall"
+gains = true
+keep.measure = ["pass_at_k"]
+
+[[figures]]
+figure = "value_scatter"
+"""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A store with the busy store's events."""
+    return made_once(
+        tmp_path_factory, "busy-store", lambda folder: anyio.run(write_events, folder, busy_store().envelopes)
+    )
+
+
+def test_the_command_writes_everything_and_a_notebook_that_makes_it_again(stored, tmp_path, capsys, monkeypatch):
+    """Tables, figures with embedded fonts, paper.tex, paper.md; the cells of the notebooks write the same bytes."""
+    (tmp_path / "s.toml").write_text(SMALL)
+    out = tmp_path / "out"
+    arguments = ["paper", str(stored), str(tmp_path / "s.toml"), "--out", str(out), "--agent", "a"]
+    assert main(arguments) == 1, "the busy store breaks a claim, on purpose"
+    written = capsys.readouterr().out.split()
+    first = {path: (out / path).read_bytes() for path in ("paper.tex", "paper.md", "tables/overall.tex")}
+    assert {str(out / path) for path in (*first, "figures/value-scatter.pdf", "paper.ipynb")} <= set(written)
+    assert b"\\input{tables/overall}" in first["paper.tex"]
+    assert b"| b |" not in first["paper.md"]
+    picture = (out / "figures/value-scatter.pdf").read_bytes()
+    assert b"/FontFile2" in picture
+    assert b"/Type3" not in picture
+    assert b"<text" not in (out / "figures/value-scatter.svg").read_bytes()
+    cells = json.loads((out / "paper.ipynb").read_text())["cells"]
+    for path in first:
+        (out / path).unlink()
+    monkeypatch.chdir(out)
+    names: dict[str, object] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert {path: (out / path).read_bytes() for path in first} == first
+    compile((out / "paper_notebook.py").read_text(), "paper_notebook.py", "exec")
+    (out / "paper.ipynb").write_text("mine")
+    main(arguments)
+    assert "is left alone" in capsys.readouterr().err
+    assert (out / "paper.ipynb").read_text() == "mine"
+
+
+def test_notebooks_are_told_what_is_shown():
+    """Filters stand in the first cell of both."""
+    only = Filter({"agent": ("a'b",)})
+    assert 'agent=["a\'b"]' in "".join(json.loads(notebook("s", ["t"], [], only))["cells"][1]["source"])
+    assert 'agent=["a\'b"]' in marimo_app("s", ["t"], [], only)
+
+
+@pytest.mark.thorough
+def test_what_cannot_be_made_is_said(stored, tmp_path, capsys):
+    """An unknown preset, file or agent, and a folder that cannot be made."""
+    (tmp_path / "s.toml").write_text(SMALL)
+    assert main(["paper", str(stored), "lhwa"]) == 1
+    assert "presets lhaw, ask-early" in capsys.readouterr().err
+    assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--agent", "z"]) == 1
+    assert "no row has the agent 'z'" in capsys.readouterr().err
+    assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--out", str(tmp_path / "s.toml")]) == 1
+    assert "name another folder with --out" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_compiles(stored, tmp_path, name):
+    """The presets fit a store; their LaTeX compiles with nothing wider or longer than the page, all fonts embedded."""
+    spec, _ = preset(name)
+    paper = make(stored, spec)
+    assert {*paper.tables, *paper.figures, *paper.left_out} == {each.label for each in (*spec.tables, *spec.figures)}
+    paper.write(tmp_path)
+    if shutil.which("pdflatex"):  # where there is none, the checks of columns and characters are what there is
+        done = subprocess.run(
+            ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert not re.search(r"Overfull|Float too large|Missing character", done.stdout)
+    if shutil.which("pdffonts") and (tmp_path / "paper.pdf").exists():
+        fonts = subprocess.run(["pdffonts", "paper.pdf"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        lines = fonts.stdout.splitlines()[2:]
+        assert lines
+        assert all(re.search(r" yes +(yes|no) +(yes|no) +\d+ +\d+$", line) for line in lines)
+        assert "Type 3" not in fonts.stdout
