@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
 
-.PHONY: demo test test-all test-agents test-harbor test-llm test-published test-ray setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
+.PHONY: demo test test-all test-agents test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -52,6 +52,11 @@ test-published: $(VENV)/.dev-ready  ## fetch the published evaluators and compar
 	.envs/published/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/published/requirements.txt
 	"$(BIN)/python" -m tests.published.sources || echo 'what is missing is skipped' >&2
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/published
+
+test-training: $(VENV)/.dev-ready  ## install datasets and TRL (5 GB), load our training data and train a tiny model for a step (2 minutes)
+	@test -x .envs/training/bin/python || "$(PYTHON)" -m venv .envs/training
+	.envs/training/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/training/requirements.txt
+	"$(BIN)/python" -m pytest --numprocesses 0 tests/training
 
 setup: $(VENV)/.dev-ready  ## set up for development
 

@@ -1,4 +1,4 @@
-"""Export the trials and variants of a store in published formats, which docs/imports.md describes."""
+"""Export the trials and variants of a store in published formats, which docs/exports.md describes."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ from analytics.exports.atif_documents import atif_documents
 from analytics.exports.dataset_rows import dataset_rows
 from analytics.exports.exported import ExportDocument, ExportFolder
 from analytics.exports.golden_trajectories import golden_trajectories
+from analytics.exports.training_rows import training_rows
 from analytics.exports.trial_records import trial_records
 
 EXPORTS: dict[str, Callable[..., ExportDocument | ExportFolder]] = {
@@ -13,6 +14,7 @@ EXPORTS: dict[str, Callable[..., ExportDocument | ExportFolder]] = {
     "trials": trial_records,
     "trajectories": golden_trajectories,
     "atif": atif_documents,
+    "training": training_rows,
 }
 
 __all__ = [
@@ -22,5 +24,6 @@ __all__ = [
     "atif_documents",
     "dataset_rows",
     "golden_trajectories",
+    "training_rows",
     "trial_records",
 ]

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -46,7 +46,8 @@ _EVENTS = """
         {
             'call_id': model_responded.call_id,
             'text': model_responded.text,
-            'tool_calls': model_responded.tool_calls
+            'tool_calls': model_responded.tool_calls,
+            'reasoning': model_responded.reasoning.text
         } as responded,
         { 'action_index': action_finished.action_index, 'result': action_finished.result } as finished
     from events
@@ -58,7 +59,15 @@ _EVENTS = """
 """
 
 
-def conversations(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
+class Said(NamedTuple):
+    """One message of a conversation. ``call_id`` and ``reasoning`` are those of a reply in its place, else None."""
+
+    message: dict[str, Any]
+    call_id: str | None = None
+    reasoning: str | None = None
+
+
+def conversations(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Said]]:
     """Return the conversation of each counted attempt by stream id, as OpenAI chat messages.
 
     Raises:
@@ -68,12 +77,12 @@ def conversations(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[
     return {stream_id: _rebuilt(events) for stream_id, events in groupby(rows, key=lambda row: str(row["stream_id"]))}
 
 
-def _rebuilt(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _rebuilt(events: Iterable[Mapping[str, Any]]) -> list[Said]:
     """Rebuild the messages of the main thread up to its last reply.
 
     Calls of other threads, which a gateway also records, are left out.
     """
-    messages: dict[str, list[dict[str, Any]]] = {}
+    messages: dict[str, list[Said]] = {}
     results: dict[int, str] = {}
     main = last = None
     for event in events:
@@ -82,16 +91,14 @@ def _rebuilt(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             results[finished["action_index"]] = finished["result"]
         elif event["type"] == "model_called":
             before = messages[called["parent_call_id"]] if called["parent_call_id"] is not None else []
-            new = json.loads(called["new_messages_json"])
-            messages[called["call_id"]] = before[: called["shared_count"]] + [_filled(each, results) for each in new]
+            new = [Said(_filled(each, results)) for each in json.loads(called["new_messages_json"])]
+            messages[called["call_id"]] = before[: called["shared_count"]] + new
             if called["call_kind"] == "main":
                 main = called["thread_id"]  # the last one: a router may have come before
             last = called["call_id"] if called["thread_id"] == main else last
         elif responded["call_id"] in messages:
-            messages[responded["call_id"]] = [
-                *messages[responded["call_id"]],
-                _reply(responded),
-            ]
+            reply = Said(_reply(responded), responded["call_id"], responded["reasoning"] or None)
+            messages[responded["call_id"]] = [*messages[responded["call_id"]], reply]
     return messages[last] if last is not None else []
 
 

@@ -1,6 +1,6 @@
 """The export ``hf``: classified or selected variants in the format of the published dataset.
 
-Source: docs/imports.md; LHAW, appendix F.2.
+Source: docs/exports.md; LHAW, appendix F.2.
 """
 
 from collections import defaultdict

@@ -24,9 +24,13 @@ class ExportDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """One exported folder. ``files`` has its files by name, the others are as in :class:`ExportDocument`."""
+    """One exported folder. ``files`` has its files by name, the others are as in :class:`ExportDocument`.
+
+    ``notes`` says what else a reader of the folder has to know.
+    """
 
     files: Mapping[str, bytes]
     count: int
     what: str
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

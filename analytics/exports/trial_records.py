@@ -35,12 +35,13 @@ def trial_records(store: Path, experiment: str | None = None) -> ExportDocument:
     connection = open_store(store, only={"trials", "actions"})
     try:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
-        done, messages = actions(connection), conversations(connection)
+        done, said = actions(connection), conversations(connection)
         ((missing,),) = connection.execute("select count(*) from trials where trial_state <> 'valid'").fetchall()
     finally:
         connection.close()
     records = [
-        _record(trial, done.get(trial["stream_id"], []), messages.get(trial["stream_id"], [])) for trial in trials
+        _record(trial, done.get(trial["stream_id"], []), [each.message for each in said.get(trial["stream_id"], [])])
+        for trial in trials
     ]
     return ExportDocument(
         document=records,

@@ -58,6 +58,22 @@ def positive_seconds(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    """Parse a share, 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a share from 0 to 1")
+    return value
+
+
+def percentage_points(text: str) -> float:
+    """Parse a number of percentage points, at least 0."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of percentage points of at least 0")
+    return value
+
+
 def new_file(text: str) -> Path:
     """Parse the path of a file to write and make its folder, so that no long work ends without a place."""
     path = Path(text)

@@ -36,6 +36,7 @@ from recorder.events import (
     Reasoning,
     RejectedAnswer,
     RejectedSegment,
+    RepliedToolCall,
     RevealedSegment,
     RunStarted,
     SegmentsExtracted,
@@ -196,6 +197,7 @@ class Store:
         call_in_text: str | None = None,
         broken_usd: float | str | None = "",
         has_details: bool = False,
+        is_told: bool = False,
         **fields: Any,
     ) -> str:
         """Record one attempt of one trial and return its trial id.
@@ -221,6 +223,7 @@ class Store:
                 ``unreported`` if the tokens are unknown too, ``partial`` if only the input is known. ``refused`` for a
                 request that got HTTP 429. Empty if none failed.
             has_details: Each reply says what a cache had and took, what was reasoning, and what its provider charged.
+            is_told: The conversation is recorded too: a prompt, and each reply with the results of its calls.
             fields: Other fields of ``trial_started``.
         """
         variant = self.variants.get(unit)
@@ -276,7 +279,7 @@ class Store:
                 "wire": Wire(call_in_text=call_in_text) if call_in_text else None,
                 **(_DETAILS if has_details else {}),
             }
-            self._reply(stream, trial_id, attempt, batch.split(" + "), count, said)
+            self._reply(stream, trial_id, attempt, batch.split(" + "), count, said, is_told=is_told)
             count += len(batch.split(" + "))
         if broken_usd != "":
             spent = {"partial": (40, None)}.get(broken_usd, (40, 8))
@@ -337,11 +340,23 @@ class Store:
         return trial_id
 
     def _reply(
-        self, stream: str, trial_id: str, attempt: int, batch: Sequence[str], before: int, said: Mapping[str, Any]
+        self,
+        stream: str,
+        trial_id: str,
+        attempt: int,
+        batch: Sequence[str],
+        before: int,
+        said: Mapping[str, Any],
+        *,
+        is_told: bool,
     ) -> None:
         """One model call with the actions that it served."""
         call_id = f"m{before}"
-        self.add(stream, called(call_id), trial_id, attempt)
+        request = called(call_id)
+        if is_told:
+            said = {**said, "tool_calls": _tool_calls(batch, before)}
+            request = self._continued(stream, request)
+        self.add(stream, request, trial_id, attempt)
         responded = ModelResponded(
             call_id=call_id,
             role="agent",
@@ -354,6 +369,28 @@ class Store:
         self.add(stream, responded, trial_id, attempt)
         for place, text in enumerate(batch, before + 1):
             self._action(stream, trial_id, attempt, place, text, call_id)
+
+    def _continued(self, stream: str, request: ModelCalled) -> ModelCalled:
+        """The request as one that goes on with the last one of its stream, and has the results since then."""
+        mine = [each.event for each in self.envelopes if each.stream_id == stream]
+        calls = [each for each in mine if isinstance(each, ModelCalled)]
+        if not calls:
+            new = [{"role": "user", "content": "do it"}]
+        else:
+            last = mine.index(calls[-1])
+            new = [
+                {"role": "tool", "result_of_action": each.action_index, "tool_call_id": f"t{each.action_index}"}
+                for each in mine[last:]
+                if isinstance(each, ActionFinished)
+            ]
+        shared = calls[-1].message_count + 1 if calls else 0
+        return msgspec.structs.replace(
+            request,
+            parent_call_id=calls[-1].call_id if calls else None,
+            shared_count=shared,
+            message_count=shared + len(new),
+            new_messages_json=canonical_json(new).decode(),
+        )
 
     def _action(self, stream: str, trial_id: str, attempt: int, place: int, text: str, model_call_id: str) -> None:
         name, _, rest = text.strip(" ").partition(" ")
@@ -580,6 +617,14 @@ def _segments(dimensions: str, scores: str = "") -> tuple[Segment, ...]:
             guessability=pairs[place - 1][1],
         )
         for place, name in enumerate(dimensions.split(), 1)
+    )
+
+
+def _tool_calls(batch: Sequence[str], before: int) -> tuple[RepliedToolCall, ...]:
+    names = [text.strip(" ").partition(" ")[0] for text in batch]
+    return tuple(
+        RepliedToolCall(call_id=f"t{place}", name=name, arguments_json="{}")
+        for place, name in enumerate(names, before + 1)
     )
 
 

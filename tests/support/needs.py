@@ -85,6 +85,9 @@ LLM_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "llm" / "bin" / "py
 HARBOR_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "harbor" / "bin" / "python"
 """The environment of Harbor's own classes."""
 
+TRAINING_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "training" / "bin" / "python"
+"""The environment of Hugging Face's datasets and TRL."""
+
 _ENGINE = 'apt-get install docker.io debootstrap && eval "$(tests/support/docker-engine start)"'
 NEEDS = {
     "agents": Need("an installed agent", "make test-agents", lambda: False),
@@ -101,6 +104,7 @@ NEEDS = {
     "published_code": Need("the published evaluators", "make test-published", _has_published_code),
     "ray": Need("Ray", "make test-ray", lambda: importlib.util.find_spec("ray") is not None),
     "root": Need("root", "sudo make test", lambda: os.geteuid() == 0),
+    "trainers": Need("datasets and TRL", "make test-training", TRAINING_PYTHON.exists),
     "servers": Need("real MCP servers", "make mcp-servers", _has_servers),
 }
 

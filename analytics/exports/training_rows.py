@@ -1,0 +1,381 @@
+"""The export ``training``: every valid trial as chat messages with tool calls, with rewards per trial and per step.
+
+A reward that is not defined for a trial is null with its reason, never 0. docs/exports.md defines them.
+
+Source: docs/metrics.md 1, 3 and 4; Ask-F1: HiL-Bench (arXiv 2604.09408), ``compute_hil_metrics`` of its code.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+
+from analytics.exports.attempts import Said, conversations
+from analytics.exports.dataset_card import card
+from analytics.exports.exported import ExportFolder
+from analytics.views.rows import rows_of
+from analytics.views.store import open as open_store
+
+REWARDS = ("success", "progress", "net_value", "question_precision", "question_recall", "ask_f1", "timing")
+STEPPED = ("success", "progress", "net_value", "ask_f1", "timing")
+"""The rewards whose steps add up to that of the trial."""
+
+PERCENTAGES = (10, 30, 50, 70, 90)
+FEATURES = {
+    **dict.fromkeys(("trial_id", "benchmark", "task_id", "variant_id", "condition", "agent", "model"), "string"),
+    "trial_index": "int64",
+    "messages": [
+        {
+            "role": "string",
+            "content": "string",
+            "reasoning_content": "string",
+            "tool_calls": [{"id": "string", "type": "string", "function": {"name": "string", "arguments": "string"}}],
+            "tool_call_id": "string",
+        }
+    ],
+    "tools": "string",
+    "rewards": dict.fromkeys(REWARDS, "float64"),
+    "reasons": dict.fromkeys(REWARDS, "string"),
+    "first_ask_pct": "float64",
+    "first_ask_timing": "string",
+    "steps": [{"message_index": "int64", "question_count": "int64", **dict.fromkeys(STEPPED, "float64")}],
+}
+
+_TRIALS = """
+    with budgets as (
+        select benchmark, agent, oracle_scope,
+            case oracle_scope when 'task' then task_id else variant_id end as unit_id,
+            max(budget_actions) as budget
+        from trials
+        where budget_actions is not null
+        group by all
+    )
+    select trials.*, budgets.budget, without.unit_value as value_without, ledger.precision, ledger.recall,
+        ledger.requested_count, ledger.removed_count, ledger.reason as ledger_reason
+    from trials
+    left join budgets
+        on trials.benchmark = budgets.benchmark and trials.agent = budgets.agent
+            and trials.oracle_scope = budgets.oracle_scope
+            and budgets.unit_id = case trials.oracle_scope when 'task' then trials.task_id else trials.variant_id end
+    left join unit_values as without
+        on trials.benchmark = without.benchmark and trials.agent = without.agent
+            and trials.variant_id = without.unit_id and without.unit_kind = 'variant'
+            and without.condition = 'underspecified' and without.measure = 'pass_at_1'
+    left join question_ledger as ledger on trials.trial_id = ledger.trial_id
+    where trials.trial_state = 'valid' and (?::varchar is null or trials.experiment_id = ?)
+    order by trials.benchmark, trials.task_id, trials.variant_id nulls first, trials.agent, trials.condition,
+        trials.trial_index, trials.trial_id
+"""
+_CURVES = """
+    select benchmark, agent, dimension, has_oracle_gap, condition, value
+    from voi
+    where measure = 'pass_at_1' and condition like 'inject%'
+"""
+_QUESTIONS = """
+    select questions.stream_id, questions.action_index, questions.requested_segment_ids, actions.model_call_id
+    from questions
+    inner join actions
+        on questions.stream_id = actions.stream_id and questions.action_index = actions.action_index
+    where questions.is_counted
+    order by questions.stream_id, questions.question_number
+"""
+_CALLS = """
+    select calls.stream_id, calls.call_id, calls.outcome = 'responded' and calls.call_kind = 'main' as is_reply,
+        sent.model_called.tools_json as tools_json
+    from model_calls as calls
+    inner join events as sent on calls.stream_id = sent.stream_id and calls.sequence = sent.sequence
+    where calls.is_counted and calls.role = 'agent' and calls.call_kind in ('main', 'retry')
+    order by calls.stream_id, calls.sequence
+"""
+_MISSING = """
+    select count(*) from trials where trial_state <> 'valid' and (?::varchar is null or experiment_id = ?)
+"""
+TRAINING_VIEWS = {"trials", "unit_values", "question_ledger", "questions", "actions", "model_calls", "voi"}
+
+_Curve = tuple[float, ...] | str
+"""The value under each of ``PERCENTAGES``, or the reason why there is none."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question: the model call that asked it, and the segments that its answer gave because it asked for them."""
+
+    call_id: str | None
+    requested: frozenset[str]
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """When a trial asked first, in % of its unit's budget, and what the curve says about it.
+
+    ``reward`` is the value of an injection at that time less the highest on the curve. ``verdict`` is early, late or
+    in_time.
+    """
+
+    first_ask_pct: float | None = None
+    reward: float | None = None
+    verdict: str | None = None
+    reason: str | None = None
+
+
+def training_rows(
+    store: Path, experiment: str | None = None, *, test_share: float = 0.1, question_cost_pp: float = 5.0
+) -> ExportFolder:
+    """Return the trials as JSON Lines for each split, with a card.
+
+    Args:
+        store: The store's directory.
+        experiment: Export only trials of this experiment.
+        test_share: The share of the tasks that the split ``test`` gets, expected over their hashes.
+        question_cost_pp: The cost of a question in ``net_value``, percentage points.
+
+    Raises:
+        StoreError: There is no store.
+    """
+    connection = open_store(store, only=TRAINING_VIEWS)
+    try:
+        return training_of(connection, experiment, test_share=test_share, question_cost_pp=question_cost_pp)
+    finally:
+        connection.close()
+
+
+def training_of(
+    connection: duckdb.DuckDBPyConnection, experiment: str | None, *, test_share: float, question_cost_pp: float
+) -> ExportFolder:
+    """Do the same with an open store that has ``TRAINING_VIEWS``."""
+    trials = rows_of(connection, _TRIALS, [experiment, experiment])
+    curves, questions, said = _curves(connection), _questions(connection), conversations(connection)
+    replies, tools = _calls(connection)
+    ((window_pp,),) = connection.execute("select getvariable('window_pp')").fetchall()
+    ((missing,),) = connection.execute(_MISSING, [experiment, experiment]).fetchall()
+    splits: dict[str, list[bytes]] = {"train": [], "test": []}
+    tasks: dict[str, set[tuple[str, str]]] = {"train": set(), "test": set()}
+    silent = changed = 0
+    for trial in trials:
+        stream = trial["stream_id"]
+        spoken = said.get(stream, [])
+        if not any(each.call_id for each in spoken):
+            silent += 1
+        elif not replies[stream] <= {each.call_id for each in spoken}:
+            changed += 1
+        else:
+            timing = first_ask(trial, [curves[key] for key in _curve_keys(trial) if key in curves], window_pp)
+            row = _row(trial, spoken, tools.get(stream), questions[stream], timing, question_cost_pp / 100)
+            split = split_of(trial["benchmark"], trial["task_id"], test_share)
+            splits[split].append(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            tasks[split].add((trial["benchmark"], trial["task_id"]))
+    files = {f"{split}.jsonl": b"".join(rows) for split, rows in splits.items() if rows}
+    told = [
+        f"{split}: {len(rows)} trials of {len(tasks[split])} tasks ({share:g} of the tasks expected)"
+        for (split, rows), share in zip(splits.items(), (round(1 - test_share, 6), test_share), strict=True)
+    ]
+    text = "\n".join(
+        (
+            "Written by `lhaw-record export training`. Rewards: docs/exports.md of lhaw-record.",
+            "",
+            *(f"- {each}" for each in told),
+            f"- a question costs {question_cost_pp:g} percentage points in `net_value`",
+        )
+    )
+    readme = card("Trials with rewards", text, FEATURES, {name.removesuffix(".jsonl"): name for name in files})
+    return ExportFolder(
+        files={**files, "README.md": readme} if files else {},
+        count=sum(map(len, splits.values())),
+        what="trials",
+        notes=tuple(told),
+        left_out=(
+            *((f"{missing} trials without a valid attempt, which get no reward",) if missing else ()),
+            *((f"{silent} trials without a recorded conversation",) if silent else ()),
+            *((f"{changed} trials whose conversation was rewritten or compacted on the way",) if changed else ()),
+        ),
+    )
+
+
+def split_of(benchmark: str, task_id: str, test_share: float) -> str:
+    """Return the split of a task: ``test`` if its hash, a number from 0 to 1, is below the share.
+
+    It depends on nothing else, so all variants, versions and trials of a task are in one split, in every export.
+    """
+    number = int.from_bytes(sha256(f"{benchmark}/{task_id}".encode()).digest()[:8], "big") / 2**64
+    return "test" if number < test_share else "train"
+
+
+def ask_f1(question_count: int, requested_count: int, removed_count: int) -> float:
+    """Return Ask-F1 of HiL-Bench: blockers found / questions, blockers found / blockers, their harmonic mean.
+
+    Without a question it is 0. There an answer resolves one blocker; where one reveals more, precision is at most 1.
+    """
+    precision = min(1.0, requested_count / question_count) if question_count else 0.0
+    recall = requested_count / removed_count
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def first_ask(trial: Mapping[str, Any], curves: Iterable[_Curve], window_pp: float) -> Timing:
+    """Place the first question of a trial on the curve of its variant: the mean of those of its dimensions.
+
+    What an answer is worth at a time is the value of the last injection up to then (before 10 %: that of 10 %). It came
+    late if an earlier injection is worth more, by over ``window_pp`` percentage points, and early if a later one is.
+    """
+    if trial["condition"] != "ask_user":
+        return Timing(reason="not_ask_user")
+    if not trial["question_count"]:
+        return Timing(reason="unknown_actions" if trial["question_count"] is None else "nobody_asked")
+    if trial["budget"] is None or trial["first_ask_action"] is None:
+        return Timing(reason="no_budget")
+    pct = 100 * trial["first_ask_action"] / trial["budget"]
+    found = list(curves)
+    reasons = [each for each in found if isinstance(each, str)]
+    if reasons or not found:
+        return Timing(first_ask_pct=pct, reason=reasons[0] if reasons else "no_curve")
+    values = [
+        sum(points) / len(found) for points in zip(*(each for each in found if not isinstance(each, str)), strict=True)
+    ]
+    place = max((n for n, percent in enumerate(PERCENTAGES) if percent <= pct), default=0)
+    best = max(values)
+    is_worse = round(best - values[place], 6) > window_pp / 100
+    verdict = "in_time" if not is_worse else "late" if values.index(best) < place else "early"
+    return Timing(pct, values[place] - best, verdict)
+
+
+def _curve_keys(trial: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [(trial["benchmark"], trial["agent"], dimension) for dimension in trial["dimensions"] or ()]
+
+
+def _curves(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str], _Curve]:
+    """Return the curve of each benchmark, agent and dimension."""
+    points: defaultdict[tuple[str, str, str], dict[str, float | None]] = defaultdict(dict)
+    gaps: dict[tuple[str, str, str], bool | None] = {}
+    for row in rows_of(connection, _CURVES):
+        key = row["benchmark"], row["agent"], row["dimension"]
+        points[key][row["condition"]] = row["value"]
+        gaps[key] = row["has_oracle_gap"]
+    found: dict[tuple[str, str, str], _Curve] = {}
+    for key, values in points.items():
+        known = [value for percent in PERCENTAGES if (value := values.get(f"inject_{percent}")) is not None]
+        found[key] = "no_curve" if len(known) < len(PERCENTAGES) else tuple(known) if gaps[key] else "no_oracle_gap"
+    return found
+
+
+def _questions(connection: duckdb.DuckDBPyConnection) -> defaultdict[str, list[Question]]:
+    found: defaultdict[str, list[Question]] = defaultdict(list)
+    for row in rows_of(connection, _QUESTIONS):
+        found[row["stream_id"]].append(Question(row["model_call_id"], frozenset(row["requested_segment_ids"] or ())))
+    return found
+
+
+def _calls(connection: duckdb.DuckDBPyConnection) -> tuple[defaultdict[str, set[str]], dict[str, str]]:
+    """Return the ids of the replies of each attempt, and the tools that its agent began with."""
+    replies: defaultdict[str, set[str]] = defaultdict(set)
+    tools: dict[str, str] = {}
+    for row in rows_of(connection, _CALLS):
+        if row["is_reply"]:
+            replies[row["stream_id"]].add(row["call_id"])
+        if row["tools_json"]:
+            tools.setdefault(row["stream_id"], row["tools_json"])
+    return replies, tools
+
+
+def _row(
+    trial: Mapping[str, Any],
+    said: Sequence[Said],
+    tools: str | None,
+    questions: Sequence[Question],
+    timing: Timing,
+    question_cost: float,
+) -> dict[str, Any]:
+    rewards, reasons = _rewards(trial, timing, question_cost)
+    return {
+        **{name: trial[name] for name in FEATURES if name in trial},
+        "messages": [_message(each) for each in said],
+        "tools": tools,
+        "rewards": rewards,
+        "reasons": reasons,
+        "first_ask_pct": timing.first_ask_pct,
+        "first_ask_timing": timing.verdict,
+        "steps": _steps(trial, said, questions, rewards, question_cost),
+    }
+
+
+def _message(said: Said) -> dict[str, Any]:
+    message = said.message
+    text = message.get("content")
+    return {
+        "role": message["role"],
+        "content": text if isinstance(text, str) else "" if text is None else json.dumps(text, ensure_ascii=False),
+        "reasoning_content": said.reasoning,
+        "tool_calls": message.get("tool_calls") or None,
+        "tool_call_id": message.get("tool_call_id"),
+    }
+
+
+def _rewards(
+    trial: Mapping[str, Any], timing: Timing, question_cost: float
+) -> tuple[dict[str, float | None], dict[str, str | None]]:
+    """Return the rewards of a trial, and why those that are null are."""
+    rewards: dict[str, float | None] = dict.fromkeys(REWARDS)
+    reasons: dict[str, str | None] = dict.fromkeys(REWARDS)
+    rewards["success"] = float(trial["is_success"])
+    rewards["progress"], reasons["progress"] = _known(trial["checkpoint_progress"], "no_points")
+    rewards["timing"], reasons["timing"] = timing.reward, timing.reason
+    if trial["condition"] != "ask_user":
+        reasons.update(dict.fromkeys(("net_value", "question_precision", "question_recall", "ask_f1"), "not_ask_user"))
+        return rewards, reasons
+    count, without, why = trial["question_count"], trial["value_without"], trial["ledger_reason"]
+    if count is None or without is None:
+        reasons["net_value"] = "unknown_actions" if count is None else "no_underspecified_trials"
+    else:
+        rewards["net_value"] = rewards["success"] - without - question_cost * count
+    rewards["question_precision"], reasons["question_precision"] = _known(trial["precision"], why)
+    rewards["question_recall"], reasons["question_recall"] = _known(trial["recall"], why)
+    if why in (None, "nobody_asked") and trial["removed_count"]:
+        rewards["ask_f1"] = ask_f1(count, trial["requested_count"], trial["removed_count"])
+    else:
+        reasons["ask_f1"] = why or "unknown_segments"
+    return rewards, reasons
+
+
+def _known(value: float | None, reason: str | None) -> tuple[float | None, str | None]:
+    return (value, None) if value is not None else (None, reason)
+
+
+def _steps(
+    trial: Mapping[str, Any],
+    said: Sequence[Said],
+    questions: Sequence[Question],
+    rewards: Mapping[str, float | None],
+    question_cost: float,
+) -> list[dict[str, Any]]:
+    """Return a step for each reply of the agent. The rewards of its steps add up to that of the trial.
+
+    ``ask_f1`` of a step is its change by the step's questions, ``timing`` belongs to the step of the first question,
+    each question costs where it is asked, and the rest comes with the last step.
+    """
+    places = [place for place, each in enumerate(said) if each.call_id is not None]
+    asked: defaultdict[str | None, list[Question]] = defaultdict(list)
+    for question in questions:
+        asked[question.call_id].append(question)
+    steps: list[dict[str, Any]] = []
+    known: frozenset[str] = frozenset()
+    count, before = 0, 0.0
+    for place in places:
+        mine = asked.get(said[place].call_id, [])
+        known = known.union(*(each.requested for each in mine))
+        is_first, count = bool(mine) and count == 0, count + len(mine)
+        after = ask_f1(count, len(known), trial["removed_count"]) if rewards["ask_f1"] is not None else 0.0
+        is_last = place == places[-1]
+        values = {
+            "success": (rewards["success"] or 0.0) * is_last,
+            "progress": (rewards["progress"] or 0.0) * is_last,
+            "net_value": (rewards["success"] or 0.0) * is_last
+            - (trial["value_without"] or 0.0) * is_last
+            - question_cost * len(mine),
+            "ask_f1": after - before,
+            "timing": (rewards["timing"] or 0.0) * is_first,
+        }
+        known_values = {name: None if rewards[name] is None else value for name, value in values.items()}
+        steps.append({"message_index": place, "question_count": len(mine), **known_values})
+        before = after
+    return steps
