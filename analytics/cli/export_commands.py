@@ -1,7 +1,11 @@
 """The command ``export``, which writes the contents of a store in published formats."""
 
 import argparse
+import shutil
+import tempfile
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from recorder.cli.arguments import OUTPUT, STORE, percentage_points, share
 from recorder.cli.command import Command, CommandGroup, argument
@@ -10,13 +14,15 @@ from recorder.cli.output import open_output, say, write_folder
 from recorder.sharing.address import place_of
 
 _HELP = {
-    "hf": "classified variants as rows of the published dataset",
+    "hf": "classified variants as rows of the published dataset, a folder with a card",
     "trials": "valid trials as trial JSON of the timing paper",
     "trajectories": "the actions of successful full trials, by task",
     "atif": "valid trials in Harbor's interchange format, a folder of documents",
     "training": "valid trials as chat messages with rewards, a folder of JSON Lines for TRL and verl",
+    "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
-_FOLDERS = ("atif", "training")
+_SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb"}
+"""Of exports that are files; the others are folders."""
 
 
 def export_command(export_format: str, options: argparse.Namespace) -> int:
@@ -32,11 +38,31 @@ def export_command(export_format: str, options: argparse.Namespace) -> int:
         elif exported.count:
             with open_output(options.output) as out:
                 out.write(exported.to_bytes())
-    place = place_of(options.store)
-    result = f"{exported.count} {exported.what} exported" if exported.count else f"no {exported.what} to export"
     notes = exported.notes if isinstance(exported, ExportFolder) else ()
-    say("; ".join([f"{place}: {result}", *notes, *(f"left out: {each}" for each in exported.left_out)]))
-    return 0 if exported.count else 1
+    return _said(options.store, exported.count, exported.what, *notes, *_left_out(exported.left_out))
+
+
+def database_command(options: argparse.Namespace) -> int:
+    """Write the DuckDB file and return the exit code, which is 1 if the store has no trials."""
+    from analytics.exports import database_file
+
+    with clear_errors("export", options.store), tempfile.TemporaryDirectory(prefix="lhaw-record-") as scratch:
+        path = Path(scratch) / "export.duckdb"
+        count = database_file(options.store, path, options.experiment)
+        if count:
+            with path.open("rb") as made, open_output(options.output) as out:
+                shutil.copyfileobj(made, out)
+    return _said(options.store, count, "tables")
+
+
+def _said(store: Path, count: int, what: str, *more: str) -> int:
+    result = f"{count} {what} exported" if count else f"no {what} to export"
+    say("; ".join([f"{place_of(store)}: {result}", *more]))
+    return 0 if count else 1
+
+
+def _left_out(reasons: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"left out: {each}" for each in reasons)
 
 
 _EXPERIMENT = argument("--experiment", help="only this experiment")
@@ -64,18 +90,17 @@ COMMANDS = (
     CommandGroup(
         name="export",
         help="write the contents of a store in a published format",
-        description="Write the contents of a store in a published format, as one JSON document or a folder; "
-        "docs/exports.md describes "
-        "the formats. 'log export' writes the events themselves.",
+        description="Write the contents of a store in a published format, as one file or a folder; "
+        "docs/exports.md describes the formats. 'log export' writes the events themselves.",
         metavar="FORMAT",
         commands=tuple(
             Command(
                 name=name,
                 help=text,
                 description=f"Export {text}.",
-                example=f"export {name} stores/demo -o {name}{'' if name in _FOLDERS else '.json'}",
+                example=f"export {name} stores/demo -o {name}{_SUFFIXES.get(name, '')}",
                 arguments=(STORE, OUTPUT, _EXPERIMENT, *_OPTIONS.get(name, {}).values()),
-                function=partial(export_command, name),
+                function=database_command if name == "duckdb" else partial(export_command, name),
             )
             for name, text in _HELP.items()
         ),

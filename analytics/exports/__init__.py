@@ -3,14 +3,15 @@
 from collections.abc import Callable
 
 from analytics.exports.atif_documents import atif_documents
-from analytics.exports.dataset_rows import dataset_rows
+from analytics.exports.database_file import database_file
+from analytics.exports.dataset_rows import dataset_folder, dataset_rows
 from analytics.exports.exported import ExportDocument, ExportFolder
 from analytics.exports.golden_trajectories import golden_trajectories
 from analytics.exports.training_rows import training_rows
 from analytics.exports.trial_records import trial_records
 
 EXPORTS: dict[str, Callable[..., ExportDocument | ExportFolder]] = {
-    "hf": dataset_rows,
+    "hf": dataset_folder,
     "trials": trial_records,
     "trajectories": golden_trajectories,
     "atif": atif_documents,
@@ -22,6 +23,8 @@ __all__ = [
     "ExportDocument",
     "ExportFolder",
     "atif_documents",
+    "database_file",
+    "dataset_folder",
     "dataset_rows",
     "golden_trajectories",
     "training_rows",

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from analytics.errors import UnknownName
-from analytics.exports.exported import ExportDocument
+from analytics.exports.dataset_card import card
+from analytics.exports.exported import ExportDocument, ExportFolder
 from analytics.tables.labels import BENCHMARKS
 from analytics.views.rows import rows_of
 from analytics.views.store import open as open_store
@@ -21,6 +22,14 @@ from recorder.events.values import Variant
 from recorder.reading.reader import read_snapshot
 from recorder.reading.registrations import Registrations
 
+FEATURES = {
+    **dict.fromkeys(("variant_id", "original_task", "dataset", "original_prompt", "underspecified_prompt"), "string"),
+    "information_dimension": ["string"],
+    "ambiguity_class": "string",
+    "removed_segments": [dict.fromkeys(("dimension", "id", "subdimension", "value"), "string")],
+    "expected_questions": [{"questions": ["string"], "segment_id": "string"}],
+    "terminal_states": "string",
+}
 _CLASSES = "select variant_digest, ambiguity_class, classified_by from ambiguity_classes"
 _STATES = """
     select variant_digest, role, agent, terminal_state
@@ -78,6 +87,19 @@ def dataset_rows(
     registered = {each.event.variant_digest: each.event for each in registrations.of_experiment(experiment)}
     found = [_candidate(registered[digest], registrations, experiment) for digest in chosen if digest in registered]
     return _exported(found, labels | chosen, states, lost=len(chosen) - len(found))
+
+
+def dataset_folder(store: Path, experiment: str | None = None, *, selection: str | None = None) -> ExportFolder:
+    """Return the rows as ``test.json``, with a card. See :func:`dataset_rows` for the arguments and errors."""
+    found = dataset_rows(store, experiment, selection=selection)
+    text = f"{found.count} rows in the format of the published dataset, written by `lhaw-record export hf`."
+    readme = card("Underspecified tasks", text, FEATURES, {"test": "test.json"})
+    return ExportFolder(
+        files={"test.json": found.to_bytes(), "README.md": readme},
+        count=found.count,
+        what=found.what,
+        left_out=found.left_out,
+    )
 
 
 def _chosen(selections: Sequence[Mapping[str, Any]], name: str) -> dict[str, tuple[str, str]]:

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from analytics.exports import dataset_folder
 from analytics.exports.training_rows import FEATURES, TRAINING_VIEWS, training_of
 from analytics.views.store import connect
 from tests.analytics.make_store import Store
+from tests.runners.imports.files import dataset_row, imported, two_segment_row, write
 from tests.support.needs import needs
 from tests.support.trainers import loaded, training_step
 
@@ -17,12 +19,12 @@ pytestmark = needs("trainers")
 def folder(tmp_path_factory):
     """Two tasks, one in each split; nobody asked in ``train``, so columns are null there that are not in ``test``."""
     store = Store(trials=1)
-    for task in ("t", "u"):
+    for task in ("t", "b"):
         store.task(task, (1.0,))
         store.variant(task, f"{task}v", "goal")
         store.trial(f"{task}v", "underspecified", 0, is_told=True, scores=(0.0,))
     store.trial("tv", "ask_user", 0, is_told=True)
-    store.trial("uv", "ask_user", 0, is_told=True, actions=("ask_user S1", "submit"))
+    store.trial("bv", "ask_user", 0, is_told=True, actions=("ask_user S1", "submit"))
     connection = connect(store.snapshot(), only=TRAINING_VIEWS)
     exported = training_of(connection, None, test_share=0.5, question_cost_pp=5.0)
     connection.close()
@@ -40,6 +42,15 @@ def test_datasets_loads_every_row(folder, tmp_path):
     for split, rows in found.items():
         written = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text().splitlines()]
         assert rows == [{name: row[name] for name in FEATURES} for row in written]
+
+
+def test_datasets_loads_the_dataset_rows(tmp_path):
+    """The folder of ``export hf``: every row as it was written."""
+    rows = [dataset_row(), two_segment_row()]
+    imported("lhaw-dataset", write(tmp_path / "rows.json", rows), tmp_path / "s")
+    for name, content in dataset_folder(tmp_path / "s").files.items():
+        write(tmp_path / "hf" / name, content)
+    assert loaded(tmp_path / "hf", tmp_path / "scratch") == {"test": rows}
 
 
 def test_trl_trains_a_step(folder, tmp_path):

@@ -2,9 +2,13 @@
 
 import json
 
+import duckdb
 import pytest
+import yaml
 
 from analytics.exports import atif_documents, dataset_rows, golden_trajectories, trial_records
+from analytics.tables.tables import TABLES
+from analytics.views.headers import headers
 from lhaw_record import main
 from runners.imports.formats.lhaw_dataset import terminal_states
 from tests.runners.imports.files import (
@@ -136,12 +140,39 @@ def test_an_experiment_can_be_chosen(trial_store):
     assert (trial_records(trial_store, "other").count, golden_trajectories(trial_store, "other").count) == (0, 0)
 
 
-def test_the_command_writes_a_document(dataset_store, tmp_path, capsys):
+def test_the_command_writes_a_document(trial_store, tmp_path, capsys):
     """With -o a file appears complete; without, the same goes to standard output."""
-    assert main(["export", "hf", str(dataset_store), "-o", str(tmp_path / "rows.json")]) == 0
-    assert main(["export", "hf", str(dataset_store)]) == 0
+    assert main(["export", "trials", str(trial_store), "-o", str(tmp_path / "t.json")]) == 0
+    assert main(["export", "trials", str(trial_store)]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert json.loads((tmp_path / "rows.json").read_bytes()) == printed == dataset_rows(dataset_store).document
+    assert json.loads((tmp_path / "t.json").read_bytes()) == printed == trial_records(trial_store).document
+
+
+def test_rows_are_a_folder_with_a_card(dataset_store, tmp_path):
+    """The card names the file and the type of every column; the import reads the folder back."""
+    assert main(["export", "hf", str(dataset_store), "-o", str(tmp_path / "hf")]) == 0
+    head = yaml.safe_load((tmp_path / "hf" / "README.md").read_text().split("---")[1])
+    (split,) = head["configs"][0]["data_files"]
+    assert json.loads((tmp_path / "hf" / split["path"]).read_bytes()) == ROWS
+    assert {each["name"] for each in head["dataset_info"]["features"]} == set(ROWS[0])
+    imported("lhaw-dataset", tmp_path / "hf", tmp_path / "s")
+    assert dataset_rows(tmp_path / "s").document == ROWS
+
+
+@pytest.mark.thorough
+def test_the_database_is_read_without_us(trial_store, tmp_path, capsys):
+    """Plain DuckDB finds every mart and table with its rows, and a comment on each of them and of their columns."""
+    assert main(["export", "duckdb", str(trial_store), "-o", str(tmp_path / "x.duckdb")]) == 0
+    with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as connection:
+        names = {name for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()}
+        assert names == {each.view for each in headers() if each.layer == "marts"} | set(TABLES)
+        assert connection.execute(
+            "select count(*) from duckdb_columns() where comment is null and not internal"
+        ).fetchall() == [(0,)]
+        rows = connection.execute("select condition, count(*) from trials group by all order by all").fetchall()
+        assert rows == [("full", 4), ("inject_50", 1), ("inject_90", 1), ("underspecified", 1)]
+    assert main(["export", "duckdb", str(trial_store), "--experiment", "x", "-o", str(tmp_path / "y.duckdb")]) == 1
+    assert "no tables to export" in capsys.readouterr().err
 
 
 def test_nothing_to_export_is_a_finding(dataset_store, tmp_path, capsys):

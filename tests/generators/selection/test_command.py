@@ -106,8 +106,8 @@ def test_nothing_to_choose_is_a_finding(folder, capsys):
 
 def test_the_file_is_the_export_of_the_selection(folder, capsys):
     """The export hf --selection writes the same bytes; an unknown selection is named with those that there are."""
-    assert main(["export", "hf", str(folder / "base"), "--selection", "mine", "-o", str(folder / "again.json")]) == 0
-    assert (folder / "again.json").read_bytes() == (folder / "mine.json").read_bytes()
+    assert main(["export", "hf", str(folder / "base"), "--selection", "mine", "-o", str(folder / "again")]) == 0
+    assert (folder / "again" / "test.json").read_bytes() == (folder / "mine.json").read_bytes()
     assert len(json.loads((folder / "mine.json").read_bytes())) == 3, "of one trial no variant is divergent"
     assert main(["export", "hf", str(folder / "base"), "--selection", "yours"]) == 1
     assert "no selection 'yours' in this store; there are: mine" in capsys.readouterr().err

@@ -1,0 +1,50 @@
+"""The export ``duckdb``: one file with the rows of every mart and table, commented, for programs that read DuckDB."""
+
+from pathlib import Path
+
+import duckdb
+
+from analytics.tables.tables import TABLES
+from analytics.views.headers import Header, headers
+from analytics.views.store import open as open_store
+
+
+def database_file(store: Path, target: Path, experiment: str | None = None) -> int:
+    """Write a new DuckDB file and return how many tables it has, 0 if the store has no trials.
+
+    The tables hold results, so the file is read without our views and macros.
+
+    Args:
+        store: The store's directory.
+        target: The file, which does not exist yet.
+        experiment: Only trials of this experiment.
+
+    Raises:
+        StoreError: There is no store.
+    """
+    chosen = [each for each in headers() if each.layer == "marts" or each.view in TABLES]
+    connection = open_store(store, parameters={"experiment": experiment}, only={each.view for each in chosen})
+    try:
+        connection.execute(f"attach {_text(str(target))} as written").fetchall()
+        counts = {each.view: _copy(connection, each) for each in chosen}
+        connection.execute("detach written").fetchall()
+    finally:
+        connection.close()
+    return len(chosen) if counts["trials"] else 0
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, header: Header) -> int:
+    """Copy the rows of a view with its comments, and return how many there are."""
+    place = f"written.main.{header.view}"
+    query = f"create table {place} as select * from main.{header.view}"  # noqa: S608 - the name of one of our files
+    ((count,),) = connection.execute(query).fetchall()
+    said = f"A row per {header.grain}. {header.notes} Source: {header.source}"
+    connection.execute(f"comment on table {place} is {_text(said)}").fetchall()
+    for column in header.columns:
+        meaning = f"{column.meaning} ({column.sql_type})"
+        connection.execute(f'comment on column {place}."{column.name}" is {_text(meaning)}').fetchall()
+    return int(count)
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
