@@ -1,4 +1,4 @@
-"""Finds the parts of a prompt that ask for nothing: headings, reports, pasted logs, commands, tests to come. Pure.
+"""Finds the parts of a prompt that ask for nothing: headings, reports, logs, code, comments, tests to come. Pure.
 
 A report is a section such as "Actual behaviour" or "Steps to reproduce". It counts as one only if another section of
 the prompt says what is wanted; else the description is the request.
@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator
 
 _REPORTS = (
-    r"(?:title|bug report|bug|issue|summary|(?:issue |bug )?description|describe the (?:bug|issue)"
+    r"(?:(?:the |your |our )?(?:incident|anomaly|situation|diagnosis|verification|(?:system )?architecture"
+    r"|(?:forensic )?clues|symptoms?|problem|scenario|hints?)|title|bug report|bug|issue|summary"
+    r"|(?:issue |bug )?description|describe the (?:bug|issue)"
     r"|problem(?: statement| description)?|background|motivation|context|overview|impact|environment"
     r"|(?:actual|current|observed|existing)(?: (?:behaviou?rs?|results?|outputs?|state))?"
     r"|(?:steps to |how to |to )?reproduc(?:e|ing|tion)(?: the (?:bug|issue|problem))?(?: steps)?"
@@ -17,8 +19,8 @@ _REPORTS = (
 )
 _DEMANDS = (
     r"(?:requirements?|acceptance criteria|expected(?: (?:behaviou?rs?|results?|outputs?))?"
-    r"|(?:new )?interfaces?(?: introduced)?|(?:your )?tasks?|instructions?|what to do|to ?do|deliverables?|constraints?"
-    r"|goals?)"
+    r"|(?:new )?interfaces?(?: introduced)?|(?:your )?(?:tasks?|instructions?|mission|objectives?|goals?)"
+    r"|what to do|to ?do|deliverables?|constraints?)"
 )
 
 
@@ -46,13 +48,25 @@ _TESTED = re.compile(
     r"|this should (?:output|print|return|show))\b[^\n]*"
 )
 _KEY_LINE = re.compile(r"(?m)^[ \t]*[\"'][^\"'\n]+[\"'][ \t]*:[^\n]*$")
+_CODE_LINE = re.compile(
+    r"[ \t]*(?:import [\w.]+(?: as \w+)?|from [\w.]+ import [\w*, ]+|(?:def|class) \w+.*:"
+    r"|#include\b.*|@\w[\w.]*(?:\(.*\))?"
+    r"|[\w.]+(?:, [\w.]+)* [-+*/]?= [\w.\"'{(\[].*|[\w.]+\((?:[^.]|\.\w)*[),{(\[]|[)\]}]+[\w.()\[\]\"']*[,;]?"
+    r"|[\w.]+=[^ ].*,?|[\"'][^\"']*[\"'],?|[^\n]*[=(][^\n]*[;{}])[ \t]*"
+)
 _ITEM = re.compile(r"[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 _CODE_INDENT = ("    ", "\t")
 
 
 def data_spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of a prompt that ask for nothing, in order and without overlaps."""
-    return list(_merged(sorted([*_headings(text), *_reports(text), *_logs(text), *_tests(text), *_commands(text)])))
+    return list(
+        _merged(
+            sorted([*_headings(text), *_reports(text), *_logs(text), *_tests(text), *_commands(text), *_code(text)])
+        )
+    )
 
 
 def _headings(text: str) -> Iterator[tuple[int, int]]:
@@ -75,8 +89,8 @@ def _logs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _tests(text: str) -> Iterator[tuple[int, int]]:
-    """Yield what only says how the result will be checked, and the lines of keys with their values."""
-    for pattern in (_TESTED, _KEY_LINE):
+    """Yield what only says how the result will be checked, the lines of keys with their values, and comments."""
+    for pattern in (_TESTED, _KEY_LINE, _COMMENT):
         for match in pattern.finditer(text):
             yield match.span()
 
@@ -91,6 +105,16 @@ def _commands(text: str) -> Iterator[tuple[int, int]]:
         elif line.strip():
             is_code_possible = not is_indented and not _ITEM.match(line) and not line.rstrip().endswith(":")
         place += len(line)
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the paragraphs outside of fences of which most lines are code."""
+    for match in _PARAGRAPH.finditer(text):
+        if text.count("```", 0, match.end()):
+            return  # what counts in a fence is decided elsewhere
+        lines = match.group().splitlines()
+        if len(lines) > 1 and 2 * sum(bool(_CODE_LINE.fullmatch(line)) for line in lines) > len(lines):
+            yield match.span()
 
 
 def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

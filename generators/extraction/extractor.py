@@ -1,5 +1,6 @@
 """``RuleExtractor``: finds the segments of a prompt by rules and scores them by the available evidence."""
 
+from functools import cache
 from pathlib import Path
 
 from generators.extraction.candidate import Candidate
@@ -15,7 +16,13 @@ from recorder.events.canonical_json import digest
 from recorder.events.values import Segment
 from runners.models.calls import ModelCaller
 
-VERSION = "4"
+VERSION = "5"
+
+
+@cache
+def _code() -> tuple[str, ...]:
+    """Return the sources of this package: much of what decides about a segment stands there, not in the data files."""
+    return tuple(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
 
 
 class RuleExtractor:
@@ -29,7 +36,7 @@ class RuleExtractor:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._lexicon = lexicon(folder)
-        self.digest = digest([self.name, self._lexicon.digest])
+        self.digest = digest([self.name, self._lexicon.digest, _code()])
 
     async def extract(self, source: SourceTask, grounding: Grounding, caller: ModelCaller | None = None) -> Extraction:
         """Return the segments of a task, which may be none. ``caller`` is not used."""

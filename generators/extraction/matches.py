@@ -70,7 +70,7 @@ class Finder:
 
     def _says_something(self, rule: Rule, start: int, end: int) -> bool:
         document, value = self._document, self._document.lower[start:end]
-        if start in document.list_numbers or _BLANK_LINE.search(value):
+        if _BLANK_LINE.search(value) or any(start <= number < end for number in document.list_numbers):
             return False
         return not (rule.needs and not rule.needs.search(value)) and not (rule.never and rule.never.search(value))
 

@@ -29,7 +29,7 @@ def chosen(document: Document, lexicon: Lexicon, found: Sequence[Candidate]) -> 
     for candidate in sorted(
         _first_of_each(document, news), key=lambda each: (each.rank, each.start - each.end, each.start)
     ):
-        if is_whole(document, candidate) and not taken.touched(candidate.start, candidate.end):
+        if is_whole(document, lexicon, candidate) and not taken.touched(candidate.start, candidate.end):
             kept.append(candidate)
             taken.add(candidate.start, candidate.end)
     return _without_repetitions(document, sorted(kept, key=lambda each: each.start))
