@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
 
-.PHONY: demo test test-all test-agents test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
+.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -35,6 +35,11 @@ test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents and
 test-ray: $(VENV)/.dev-ready  ## install Ray (0.24 GB) and run trials on a cluster of several nodes here (2 minutes)
 	@$(call install,.[dev$(comma)ray])
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/runners/run/executors
+
+test-formats: $(VENV)/.dev-ready  ## install the readers of inspect_ai and OpenTelemetry (0.2 GB) and open our exports with them (1 minute)
+	@test -x .envs/formats/bin/python || "$(PYTHON)" -m venv .envs/formats
+	.envs/formats/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/formats/requirements.txt
+	"$(BIN)/python" -m pytest --numprocesses 0 tests/formats
 
 test-harbor: $(VENV)/.dev-ready  ## install Harbor's classes (42 MB; PYTHON312 is a Python >= 3.12) and hold our ATIF and imports of jobs against them (1 minute)
 	@test -x .envs/harbor/bin/python || "$(PYTHON312)" -m venv .envs/harbor

@@ -19,6 +19,7 @@ _HELP = {
     "trajectories": "the actions of successful full trials, by task",
     "atif": "valid trials in Harbor's interchange format, a folder of documents",
     "training": "valid trials as chat messages with rewards, a folder of JSON Lines for TRL and verl",
+    "inspect": "valid trials as logs of inspect_ai, a folder of .eval files",
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
 _SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb"}

@@ -7,6 +7,7 @@ from analytics.exports.database_file import database_file
 from analytics.exports.dataset_rows import dataset_folder, dataset_rows
 from analytics.exports.exported import ExportDocument, ExportFolder
 from analytics.exports.golden_trajectories import golden_trajectories
+from analytics.exports.inspect_logs import inspect_logs
 from analytics.exports.training_rows import training_rows
 from analytics.exports.trial_records import trial_records
 
@@ -16,6 +17,7 @@ EXPORTS: dict[str, Callable[..., ExportDocument | ExportFolder]] = {
     "trajectories": golden_trajectories,
     "atif": atif_documents,
     "training": training_rows,
+    "inspect": inspect_logs,
 }
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "dataset_folder",
     "dataset_rows",
     "golden_trajectories",
+    "inspect_logs",
     "training_rows",
     "trial_records",
 ]

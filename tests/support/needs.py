@@ -85,6 +85,9 @@ LLM_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "llm" / "bin" / "py
 HARBOR_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "harbor" / "bin" / "python"
 """The environment of Harbor's own classes."""
 
+FORMATS_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "formats" / "bin" / "python"
+"""The environment of the readers of inspect_ai and OpenTelemetry."""
+
 TRAINING_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "training" / "bin" / "python"
 """The environment of Hugging Face's datasets and TRL."""
 
@@ -100,6 +103,7 @@ NEEDS = {
     "node": Need("Node.js", "apt-get install npm", lambda: shutil.which("node") is not None),
     "process_limits": Need("control groups, or bubblewrap", "apt-get install bubblewrap", lambda: False),
     "published": Need("the published benchmarks' files", f"put them into {PUBLISHED}", PUBLISHED.is_dir),
+    "formats": Need("inspect_ai's and OpenTelemetry's readers", "make test-formats", FORMATS_PYTHON.exists),
     "harbor": Need("Harbor's classes", "make test-harbor", HARBOR_PYTHON.exists),
     "published_code": Need("the published evaluators", "make test-published", _has_published_code),
     "ray": Need("Ray", "make test-ray", lambda: importlib.util.find_spec("ray") is not None),

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 import yaml
 
-from analytics.exports import atif_documents, dataset_rows, golden_trajectories, trial_records
+from analytics.exports import atif_documents, dataset_rows, golden_trajectories, inspect_logs, trial_records
 from analytics.tables.tables import TABLES
 from analytics.views.headers import headers
 from lhaw_record import main
@@ -146,6 +146,16 @@ def test_the_command_writes_a_document(trial_store, tmp_path, capsys):
     assert main(["export", "trials", str(trial_store)]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "t.json").read_bytes()) == printed == trial_records(trial_store).document
+
+
+def test_logs_of_inspect_can_be_imported(trial_store, tmp_path):
+    """The trials come back with their condition, success and actions, and with the place of an injection."""
+    for name, content in inspect_logs(trial_store).files.items():
+        write(tmp_path / "logs" / name, content)
+    imported("inspect-eval", tmp_path / "logs", tmp_path / "s")
+    rows = "select condition, is_success, injected_after_action from trials order by all"
+    assert query(tmp_path / "s", rows) == query(trial_store, rows)
+    assert query(tmp_path / "s", "select max(trial_index) from trials") == [(3,)]
 
 
 def test_rows_are_a_folder_with_a_card(dataset_store, tmp_path):

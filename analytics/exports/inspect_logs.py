@@ -1,0 +1,257 @@
+"""The export ``inspect``: a log of inspect_ai in the .eval format for each experiment, benchmark, agent and condition.
+
+A log is a zip archive of JSON files, so inspect_ai itself is not needed. Every number is that of the marts.
+
+Source: inspect_ai 0.3, ``inspect_ai.log.EvalLog`` and its recorder of .eval files.
+"""
+
+import io
+import json
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from analytics.exports.attempts import Said, conversations
+from analytics.exports.exported import ExportFolder
+from analytics.views.rows import rows_of
+from analytics.views.store import open as open_store
+
+_TRIALS = """
+    select trials.*, tasks.prompt as task_prompt, variants.prompt as variant_prompt, answers.final_answer
+    from trials
+    left join tasks on trials.task_digest = tasks.task_digest
+    left join variants on trials.variant_digest = variants.variant_digest
+    left join stg_trials_finished as answers on trials.stream_id = answers.stream_id
+    where trials.trial_state = 'valid' and (?::varchar is null or trials.experiment_id = ?)
+    order by trials.experiment_id, trials.benchmark, trials.agent, trials.condition, trials.task_id,
+        trials.variant_id nulls first, trials.trial_index, trials.trial_id
+"""
+_CHECKPOINTS = "select * from checkpoints order by stream_id, checkpoint_id"
+_QUESTIONS = "select * from questions where is_counted order by stream_id, question_number"
+_GROUP = ("experiment_id", "benchmark", "agent", "condition")
+_KEPT = (
+    "trial_id",
+    "experiment_id",
+    "benchmark",
+    "task_id",
+    "variant_id",
+    "condition",
+    "agent",
+    "agent_name",
+    "strategy",
+    "persona",
+    "program",
+    "seed",
+    "ended_by",
+    "ambiguity_class",
+    "severity",
+    "dimensions",
+    "action_count",
+    "question_count",
+    "first_ask_action",
+    "inject_percent",
+    "settings_digest",
+)
+"""What a sample says of its trial in ``metadata``, since the format has no place for it."""
+
+
+def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
+    """Return the logs. A sample is a valid trial, its epoch is its place among those of the same task or variant.
+
+    Args:
+        store: The store's directory.
+        experiment: Export only trials of this experiment.
+
+    Raises:
+        StoreError: There is no store.
+    """
+    views = {"trials", "tasks", "variants", "checkpoints", "questions", "stg_trials_finished"}
+    connection = open_store(store, only=views)
+    try:
+        trials = rows_of(connection, _TRIALS, [experiment, experiment])
+        checkpoints, questions = (
+            _by_stream(rows_of(connection, _CHECKPOINTS)),
+            _by_stream(rows_of(connection, _QUESTIONS)),
+        )
+        said = conversations(connection)
+        ((missing,),) = connection.execute(
+            "select count(*) from trials where trial_state <> 'valid' and (?::varchar is null or experiment_id = ?)",
+            [experiment, experiment],
+        ).fetchall()
+    finally:
+        connection.close()
+    files = {}
+    for key, group in groupby(trials, key=lambda trial: tuple(trial[name] for name in _GROUP)):
+        epochs: defaultdict[str, int] = defaultdict(int)
+        samples = []
+        for trial in group:
+            stream = trial["stream_id"]
+            sample_id = trial["variant_id"] or trial["task_id"]
+            epochs[sample_id] += 1
+            sample = _sample(trial, said.get(stream, []), checkpoints[stream], questions[stream])
+            samples.append({"id": sample_id, "epoch": epochs[sample_id], **sample})
+        name = re.sub(r"[^\w.-]", "-", "_".join(key))
+        files[f"{name}-{sha256(repr(key).encode()).hexdigest()[:8]}.eval"] = _archive(key, trials, samples)
+    return ExportFolder(
+        files=files,
+        count=len(trials),
+        what=f"samples in {len(files)} logs",
+        left_out=(f"{missing} trials without a valid attempt",) if missing else (),
+    )
+
+
+def _by_stream(rows: Sequence[dict[str, Any]]) -> defaultdict[str, list[dict[str, Any]]]:
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        found[row["stream_id"]].append(row)
+    return found
+
+
+def _sample(
+    trial: Mapping[str, Any],
+    said: Sequence[Said],
+    checkpoints: Sequence[Mapping[str, Any]],
+    questions: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    started = datetime.fromtimestamp(trial["started_at_us"] / 1_000_000, UTC).isoformat()
+    asked = ("question", "context", "answer", "action_index", "requested_segment_ids")
+    metadata = {name: trial[name] for name in _KEPT}
+    return {
+        "input": trial["variant_prompt"] or trial["task_prompt"] or "",
+        "target": "",
+        "messages": [_message(each, f"m{number}") for number, each in enumerate(said)],
+        "output": _output(trial),
+        "scores": _scores(trial, checkpoints),
+        "metadata": {
+            **metadata,
+            **({"inject_after_action": trial["injected_after_action"]} if trial["inject_percent"] else {}),
+            "cost_usd": trial["agent_cost_usd"],
+            "questions": [{name: each[name] for name in asked} for each in questions],
+        },
+        "model_usage": _usage(trial),
+        "started_at": started,
+        "total_time": trial["wall_seconds"],
+        "working_time": trial["charged_seconds"],
+        "uuid": trial["trial_id"],
+    }
+
+
+def _message(said: Said, message_id: str) -> dict[str, Any]:
+    """Return a chat message as inspect_ai has it. Reasoning is a part of the content."""
+    message = said.message
+    text = message.get("content")
+    content: Any = text if isinstance(text, str) else "" if text is None else json.dumps(text)
+    if said.reasoning:
+        content = [{"type": "reasoning", "reasoning": said.reasoning}, {"type": "text", "text": content}]
+    found = {"id": message_id, "role": message["role"], "content": content}
+    if message["role"] == "assistant":
+        found["source"] = "generate"
+        found["tool_calls"] = [_call(each) for each in message.get("tool_calls") or ()] or None
+    elif message["role"] == "tool":
+        found["tool_call_id"] = message.get("tool_call_id")
+    return found
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool call. Arguments that are no JSON object stay in ``parse_error``, as inspect_ai keeps them."""
+    given = call["function"]["arguments"]
+    try:
+        arguments = json.loads(given)
+    except ValueError:
+        arguments = None
+    fault = {} if isinstance(arguments, dict) else {"parse_error": f"no JSON object: {given}"}
+    return {
+        "id": call["id"],
+        "function": call["function"]["name"],
+        "arguments": arguments if isinstance(arguments, dict) else {},
+        "type": "function",
+        **fault,
+    }
+
+
+def _output(trial: Mapping[str, Any]) -> dict[str, Any]:
+    answer = {"role": "assistant", "content": trial["final_answer"] or "", "source": "generate"}
+    return {"model": trial["model"], "choices": [{"message": answer, "stop_reason": "stop"}]}
+
+
+def _scores(trial: Mapping[str, Any], checkpoints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return success first, which is the headline, then progress and each checkpoint as a share of its points."""
+    points = {each["checkpoint_id"]: each["score"] / each["total"] for each in checkpoints if each["total"]}
+    return {
+        "success": {"value": float(trial["is_success"])},
+        **({} if trial["checkpoint_progress"] is None else {"progress": {"value": trial["checkpoint_progress"]}}),
+        **({"checkpoints": {"value": points}} if points else {}),
+    }
+
+
+def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokens of the agent, nothing if they are unknown: the format has no unknown count."""
+    sent, received = trial["agent_input_tokens"], trial["agent_output_tokens"]
+    if sent is None or received is None:
+        return {}
+    more = {
+        "input_tokens_cache_read": trial["agent_cached_input_tokens"],
+        "input_tokens_cache_write": trial["agent_cache_write_tokens"],
+        "reasoning_tokens": trial["agent_reasoning_tokens"],
+    }
+    return {trial["model"]: {"input_tokens": sent, "output_tokens": received, "total_tokens": sent + received, **more}}
+
+
+def _archive(key: Sequence[str], trials: Sequence[Mapping[str, Any]], samples: Sequence[dict[str, Any]]) -> bytes:
+    """Return the zip archive of one log."""
+    experiment, benchmark, agent, condition = key
+    model = next(trial["model"] for trial in trials if tuple(trial[name] for name in _GROUP) == tuple(key))
+    begun = min(each["started_at"] for each in samples)
+    log_id = sha256(repr(key).encode()).hexdigest()[:22]
+    epochs = max(each["epoch"] for each in samples)
+    mean = sum(each["scores"]["success"]["value"] for each in samples) / len(samples)
+    header = {
+        "version": 2,
+        "status": "success",
+        "eval": {
+            "eval_id": log_id,
+            "run_id": experiment,
+            "created": begun,
+            "task": f"{benchmark}-{condition}",
+            "task_id": log_id,
+            "task_version": 0,
+            "dataset": {
+                "name": benchmark,
+                "samples": len({each["id"] for each in samples}),
+                "sample_ids": sorted({each["id"] for each in samples}),
+            },
+            "model": model,
+            "config": {"epochs": epochs},
+            "metadata": {"agent": agent, "condition": condition, "experiment_id": experiment},
+        },
+        "plan": {"name": "plan", "steps": []},
+        "results": {
+            "total_samples": len(samples),
+            "completed_samples": len(samples),
+            "scores": [{"name": "success", "scorer": "success", "metrics": {"mean": {"name": "mean", "value": mean}}}],
+        },
+        "stats": {"started_at": begun, "completed_at": begun, "model_usage": {}},
+    }
+    kept = ("id", "epoch", "input", "target", "metadata", "scores", "model_usage", "total_time", "working_time", "uuid")
+    summaries = [{**{name: each[name] for name in kept}, "completed": True} for each in samples]
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, "_journal/start.json", {name: header[name] for name in ("version", "eval", "plan")})
+        for each in samples:
+            _add(archive, f"samples/{each['id']}_epoch_{each['epoch']}.json", each)
+        _add(archive, "summaries.json", summaries)
+        _add(archive, "header.json", header)
+    return content.getvalue()
+
+
+def _add(archive: zipfile.ZipFile, name: str, value: Any) -> None:
+    """Add a file with a fixed date, so that equal trials give equal bytes."""
+    entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(entry, json.dumps(value, ensure_ascii=False))
