@@ -1,6 +1,7 @@
 """Draw the reported tables as figures."""
 
-from analytics.figures.catalogue import FIGURES, draw, spec_of
+from analytics.figures.catalogue import FIGURES, draw, paint, spec_of
+from analytics.figures.drawing import NothingToDraw
 from analytics.figures.style import FORMATS, to_bytes
 
-__all__ = ["FIGURES", "FORMATS", "draw", "spec_of", "to_bytes"]
+__all__ = ["FIGURES", "FORMATS", "NothingToDraw", "draw", "paint", "spec_of", "to_bytes"]

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from analytics.report.graphics import graphics
 from analytics.report.packing import columnar, packed
 from analytics.report.timelines import CHUNK_TRIALS, prompts, timelines
 from analytics.report.trials import choose_length, choose_trials, trial_list
+from analytics.tables.catalogue import GROUPS
+from analytics.tables.labels import column_label, column_meanings, measure_meanings, stored_label
 from analytics.tables.tables import TABLES, Table, tables
 from analytics.views.claims import checks
 from analytics.views.parameters import current, parse_settings
@@ -29,7 +31,10 @@ if TYPE_CHECKING:
     import duckdb
 
 MAIN_TABLES = ("overall", "by_class", "voi")
-SCRIPTS = ("unpack.js", "elements.js", "tables.js", "trials.js", "timeline.js", "start.js")
+SCRIPTS = (
+    *("unpack.js", "elements.js", "state.js", "cells.js", "tables.js", "search.js", "trials.js"),
+    *("difference.js", "timeline.js", "start.js"),
+)
 _PROMPT_CHARACTERS = 20_000
 
 
@@ -70,7 +75,12 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
     count, listed = choose_trials(connection)
     cut = choose_length(connection)
     data = {
-        "data-tables": packed([_encoded(each) for each in computed.values()]),
+        "data-tables": packed(
+            {
+                "measures": _measures(computed, settings["k"]),
+                "tables": [_encoded(each) for each in computed.values()],
+            }
+        ),
         "data-trials": packed({"count": listed, "chunk": CHUNK_TRIALS, "columns": trial_list(connection)}),
         "data-prompts": packed(prompts(connection, _PROMPT_CHARACTERS)),
         **{f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length))},
@@ -87,7 +97,8 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         has_several=len({each.benchmark for each in said} - {"all"}) > 1,
         facts=facts(connection, settings),
         cautions=found,
-        tables=list(computed.values()),
+        groups=_groups(computed),
+        table_names=[each.name for each in computed.values()],
         main_tables=MAIN_TABLES,
         figures=graphics(connection),
         missing=missing(connection),
@@ -101,12 +112,27 @@ def _left_out(count: int, listed: int) -> str:
     return "" if listed == count else f" Of {count:,} trials {listed:,} are listed: the first of every cell."
 
 
+def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[Table]]]:
+    """Return the groups of tables with their titles: first the tables with rows, then those without."""
+    chosen = [(title, [computed[name] for name in names if name in computed]) for title, names in GROUPS.items()]
+    return [(title, [one for one in each if one.rows], [one for one in each if not one.rows]) for title, each in chosen]
+
+
+def _measures(computed: Mapping[str, Table], k: object) -> dict[str, tuple[str, str]]:
+    """Return the label and the meaning of every measure of the tables."""
+    names = {str(row["measure"]) for each in computed.values() for row in each.rows if "measure" in row}
+    return {name: (stored_label(name, k), measure_meanings().get(name, "")) for name in sorted(names)}
+
+
 def _encoded(each: Table) -> dict[str, object]:
     rows = ([row[name] for name in each.columns] for row in each.rows)
     return {
         "name": each.name,
         "keys": each.keys,
         "columns": each.columns,
+        "labels": [column_label(name) for name in each.columns],
+        "meanings": [column_meanings(each.name).get(name, "") for name in each.columns],
+        "reading": each.reading,
         "shown": each.shown,
         "count": len(each.rows),
         "rows": columnar(each.columns, msgspec.to_builtins(list(rows))),

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 from markupsafe import Markup
 
-from analytics.figures import FIGURES, draw, spec_of, to_bytes
+from analytics.figures import FIGURES, NothingToDraw, paint, spec_of, to_bytes
 from analytics.figures.style import INK, LINE, PAPER, QUIET, SERIES
 
 if TYPE_CHECKING:
@@ -28,24 +28,32 @@ _COLOURS = {
 
 
 class Graphic(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of the report. ``reads`` names the views that it is drawn from; ``picture`` is inline SVG."""
+    """One figure of the report. ``reads`` names the views that it is drawn from; ``picture`` is inline SVG.
+
+    Without a picture, ``reason`` says why there is nothing to draw.
+    """
 
     name: str
     title: str
     source: str
     reads: tuple[str, ...]
-    picture: Markup
+    picture: Markup | None
+    reason: str = ""
 
 
 def graphics(connection: "duckdb.DuckDBPyConnection") -> list[Graphic]:
-    """Draw every figure as inline SVG."""
+    """Draw every figure that has something to draw as inline SVG."""
     return [_graphic(connection, name) for name in FIGURES]
 
 
 def _graphic(connection: "duckdb.DuckDBPyConnection", name: str) -> Graphic:
     spec = spec_of(name)
-    picture = inline(to_bytes(draw(connection, name), "svg"), name, spec.title)
-    return Graphic(name=name, title=spec.title, source=spec.source, reads=spec.reads, picture=picture)
+    graphic = Graphic(name=name, title=spec.title, source=spec.source, reads=spec.reads, picture=None)
+    try:
+        drawn = paint(connection, name)
+    except NothingToDraw as reason:
+        return msgspec.structs.replace(graphic, reason=str(reason))
+    return msgspec.structs.replace(graphic, picture=inline(to_bytes(drawn, "svg"), name, spec.title))
 
 
 def inline(svg: bytes, name: str, title: str) -> Markup:

@@ -28,7 +28,21 @@ COLUMNS = (
     "cost_usd",
     "task",
     "variant",
+    "arms",
+    "is_used",
+    "dimensions",
+    "segments_removed",
+    "severity",
+    "fault",
+    "strategy",
+    "persona",
+    "ended_by",
+    "user_simulator",
+    "domain",
+    "experiment_id",
 )
+"""The columns of the list. ``arms`` are the agents of the tables under which the trial counts, one per line, where they
+have another name than ``agent``; ``is_used`` says whether means of the tables contain the trial."""
 
 MOST_TRIALS = 20_000
 """The largest number of trials on a page. For a larger store, each cell lists equally many of its first trials."""
@@ -69,6 +83,12 @@ inner join int_trials as kept on trials.trial_id = kept.trial_id
 
 # What a trial used is that of the attempt that counts, or of all its failed ones; it is not shown while a trial runs.
 _LIST = """
+with used as (
+    select trial_id, string_agg(distinct agent, chr(10) order by agent) as arms, bool_or(is_measured) as is_measured
+    from int_trials_evaluated
+    group by trial_id
+)
+
 select
     shown.trial_id,
     case
@@ -95,8 +115,22 @@ select
     end,
     round(case shown.trial_state when 'valid' then shown.cost_usd when 'missing' then shown.failed_cost_usd end, 6),
     shown.task_digest,
-    shown.variant_digest
+    shown.variant_digest,
+    nullif(used.arms, shown.agent),
+    coalesce(used.is_measured, false),
+    array_to_string(shown.dimensions, ' '),
+    len(variants.segments),
+    shown.severity,
+    shown.fault,
+    shown.strategy,
+    shown.persona,
+    shown.ended_by,
+    shown.user_simulator,
+    shown.domain,
+    shown.experiment_id
 from shown_trials as shown
+left join used on shown.trial_id = used.trial_id
+left join int_variants as variants on shown.variant_digest = variants.variant_digest
 order by shown.place
 """
 

@@ -372,6 +372,28 @@ SPECS: tuple[TableSpec, ...] = (
     ),
 )
 
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Success, and what missing information costs": (
+        *("overall", "losses", "by_class", "by_dimension_pass", "by_dimension_progress", "by_segments_removed"),
+        *("by_severity", "gain_tests", "effects", "generality"),
+    ),
+    "When information comes too late": (
+        *("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses", "wasted", "kendall"),
+    ),
+    "Who asks, when and how well": (
+        *("natural_ask", "archetypes", "net_value", "over_asking", "question_quality", "by_strategy", "by_persona"),
+        *("failure_modes", "failure_modes_failed", "failure_modes_by_class"),
+    ),
+    "Whether the instruments hold": (
+        *("controls", "input_faults", "fidelity", "simulator_fidelity", "grader_agreement", "segment_labels"),
+        *("review_agreement", "agent_health"),
+    ),
+    "What was run": (
+        *("experiment_setup", "trial_counts_and_cost", "endings", "variant_breakdown", "task_selection", "trajectory"),
+    ),
+}
+"""The tables by what they answer. Every table is in one group."""
+
 _BY_NAME = {spec.name: spec for spec in SPECS}
 
 

@@ -1,7 +1,11 @@
 """What tables, figures and papers call things: conditions, measures, benchmarks and keys, as people say them."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Literal, NamedTuple
+
+from analytics.resources import sql_root
+from analytics.views.headers import headers
 
 Unit = Literal["%", "pp", "USD", "tokens", "actions", ""]
 
@@ -43,6 +47,11 @@ _MEASURES: Mapping[str, Measure] = {
         f"{name}_{kind}": Measure(pattern.format(label), "pp", 100, better)
         for name, (label, _) in _LEVELS.items()
         for kind, (pattern, better) in _DIFFERENCES.items()
+    },
+    **{
+        f"{stem}_{kind}_pp": Measure(f"{words} in {label}", "pp", better=1)
+        for stem, label in {"pass_at_1": "pass@1", "pass": "pass@{k}", "progress": "progress"}.items()
+        for kind, words in {"net_value": "net value", "break_even": "break-even"}.items()
     },
     "ask_pct": Measure("trials that ask", "%"),
     "ask_variant_pct": Measure("variants asked about", "%"),
@@ -94,6 +103,19 @@ _KEYS = {
     "user_simulator": "simulated user",
     "ended_by": "ended by",
 }
+_COLUMNS = {
+    "base_agent": "without persona",
+    "cost_usd_per_trial": "cost per trial, USD",
+    "cost_usd_per_trial_high": "cost per trial, high",
+    "cost_usd_per_trial_low": "cost per trial, low",
+    "has_oracle_gap": "oracle gap",
+    "is_archetype_clear": "clear",
+    "is_significant": "significant",
+    "n_dropped": "units dropped",
+    "p_greater": "p (greater)",
+    "p_holm": "p (Holm)",
+    "p_value": "p",
+}
 _SUFFIXES: Mapping[str, Unit] = {"_pct": "%", "_pp": "pp", "_usd": "USD", "_tokens": "tokens", "_actions": "actions"}
 
 
@@ -130,6 +152,36 @@ def label(key: str, value: object, k: object = "k") -> str:
 def key_label(key: str) -> str:
     """Return what people call a key column, for example ``task`` for ``task_id``."""
     return _KEYS.get(key, key.replace("_", " "))
+
+
+def column_label(name: str) -> str:
+    """Return what people call a column, with the unit that its name ends in: ``cost, USD`` for ``cost_usd``."""
+    if name in _COLUMNS:
+        return _COLUMNS[name]
+    for suffix in ("_pct", "_pp", "_usd"):
+        if name.endswith(suffix):
+            return f"{key_label(name.removesuffix(suffix))}, {_SUFFIXES[suffix]}"
+    return key_label(name.removeprefix("n_"))
+
+
+def stored_label(measure: str, k: object = "k") -> str:
+    """Return what a measure is called where its values stand as they are stored, without :func:`printed`."""
+    known = measure_of(measure)
+    has_unit = known.scale == 1 and known.unit in ("%", "pp", "USD")
+    return known.label.format(k=k) + (f", {known.unit}" if has_unit and known.unit not in known.label else "")
+
+
+@cache
+def measure_meanings() -> Mapping[str, str]:
+    """Return what every measure means, as ``sql/measures.txt`` says."""
+    lines = (sql_root() / "measures.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def column_meanings(table: str) -> Mapping[str, str]:
+    """Return what the columns of a table mean, as the header of its SQL file or the glossary says."""
+    found = [each for each in headers() if each.view == table]
+    return {column.name: column.meaning for each in found for column in each.columns}
 
 
 def printed(measure: str, value: float, *, is_signed: bool = False) -> str:

@@ -7,20 +7,45 @@ function uncover(target) {
   target.scrollIntoView();
 }
 
+// Keeps what a link leads to below the header, whose height depends on the width of the page.
+function keepClear() {
+  const header = document.querySelector("header");
+  const measure = () => document.documentElement.style.setProperty("--header", getComputedStyle(header).position === "sticky" ? `${header.offsetHeight}px` : "0px");
+  new ResizeObserver(measure).observe(header);
+  measure();
+}
+
+// Links inside the page keep the reader's choices in the address.
+function followLinks() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const at = decodeURIComponent(link.getAttribute("href").slice(1));
+    if (state.get("at") === at) uncover(document.getElementById(at));
+    else state.set({ at }, true);
+  });
+}
+
 async function start() {
   const places = [...document.querySelectorAll("[data-table]")];
   for (const place of places) {
     const around = place.closest("details");
     around.addEventListener("toggle", () => around.open && fillTable(place));
   }
+  keepClear();
+  followLinks();
   const trials = await unpack("data-trials");
-  const list = new TrialList(trials, (trial) => timeline.show(trial));
+  const list = new TrialList(trials);
   const timeline = new Timeline(list, trials);
-  const follow = () => {
-    if (location.hash.startsWith("#trial=")) list.openById(location.hash.slice(7));
-    else uncover(document.getElementById(location.hash.slice(1)));
-  };
-  addEventListener("hashchange", follow);
+  const follow = () => uncover(document.getElementById(state.get("at")));
+  state.onChange((changed) => {
+    if (changed.has("at") && state.get("at")) follow();
+    if (!["benchmark", "agent", "condition"].some((name) => changed.has(name))) return;
+    places.forEach((place) => place.replaceChildren());
+    places.filter((place) => place.closest("details").open).forEach(fillTable);
+  });
+  if (state.get("trial")) timeline.follow();
   follow();
   performance.mark("list-ready");
   await unpack("data-tables");
@@ -29,7 +54,7 @@ async function start() {
     document.querySelectorAll("details").forEach((part) => { part.open = true; });
     places.forEach(fillTable); // synchronous, because the data is unpacked already
   });
-  if (!location.hash.startsWith("#trial=")) follow(); // tables above the target have their height only now
+  if (!state.get("trial")) follow(); // tables above the target have their height only now
   document.documentElement.dataset.ready = "true";
   performance.mark("ready");
 }

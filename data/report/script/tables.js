@@ -17,12 +17,17 @@ function rounded(measure, value) {
   return value.toFixed(2);
 }
 
+// The text of an estimate: its value, and what stands beside it.
 function estimate(row) {
-  if (row.value === null) return `- ${row.reason}`;
+  if (row.value === null) return ["-", words(row.reason)];
   const isWhole = row.low === null && Number.isInteger(row.value); // a count, a minimum or a maximum
   const value = isWhole ? String(row.value) : formatted(row.measure, row.value);
-  if (row.low === null) return row.reason === "count" ? value : `${value} (${row.reason})`;
-  return `${value} [${formatted(row.measure, row.low)}, ${formatted(row.measure, row.high)}]`;
+  if (row.low === null) return [value, row.reason === "count" ? "" : words(row.reason)];
+  return [value, `[${formatted(row.measure, row.low)}, ${formatted(row.measure, row.high)}]`];
+}
+
+function words(reason) {
+  return String(reason ?? "").replaceAll("_", " ");
 }
 
 function tableRows(table) {
@@ -30,13 +35,19 @@ function tableRows(table) {
     Object.fromEntries(table.columns.map((name) => [name, valueAt(table.rows[name], place)])));
 }
 
-// Cells are { text, sort, hint }: the shown text, the value to sort by, and the tooltip.
+// A view is { head, lines }. A head is { text, hint, name }, a cell { text, beside, sort, hint, row }: the shown text, what
+// stands beside it, the value to sort by, the tooltip, and the row whose trials it opens.
 function everyColumn(table, rows) {
-  return { head: table.columns, lines: rows.map((row) => table.columns.map((name) => plainCell(row[name]))) };
+  const opening = hasTrials(table) ? ["value", "n_trials"] : [];
+  return { head: heads(table, table.columns), lines: rows.map((row) => table.columns.map((name) => ({ ...plainCell(row[name]), row: opening.includes(name) && row.n_trials ? row : null }))) };
 }
 
-function sideBySide(table, rows) {
-  const keys = table.keys.filter((key) => key !== "agent");
+function heads(table, names) {
+  return names.map((name) => ({ name, isKey: table.keys.includes(name), text: table.labels[table.columns.indexOf(name)] ?? name, hint: [name, table.meanings[table.columns.indexOf(name)]].filter(Boolean).join(": ") }));
+}
+
+function sideBySide(table, rows, measures) {
+  const keys = shownKeys(table, rows).filter((key) => key !== "agent");
   const agents = [...new Set(rows.map((row) => row.agent))];
   const groups = new Map();
   for (const row of rows) {
@@ -46,26 +57,44 @@ function sideBySide(table, rows) {
   }
   const lines = [...groups.values()].map((byAgent) => {
     const first = byAgent.values().next().value;
-    const estimates = agents.map((agent) => byAgent.has(agent) ? estimateCell(byAgent.get(agent)) : { text: "", sort: null });
-    return [...keys.map((key) => ({ text: first[key], sort: first[key] })), ...estimates, ...COUNTS.map((name) => countCell(byAgent, name))];
+    const estimates = agents.map((agent) => byAgent.has(agent) ? estimateCell(table, byAgent.get(agent)) : { text: "", sort: null });
+    return [...keys.map((key) => keyCell(key, first[key], measures)), ...estimates, ...COUNTS.map((name) => countCell(byAgent, name))];
   });
-  return { head: [...keys, ...agents, ...COUNTS.map((name) => name.slice(2))], lines };
+  return { head: [...heads(table, keys), ...agents.map((agent) => ({ text: agent, hint: `agent ${agent}` })), ...heads(table, COUNTS)], lines };
 }
 
 // One line per agent, with the columns that the table declares as shown.
-function oneByOne(table, rows) {
+function oneByOne(table, rows, measures) {
   const names = [...table.shown, ...COUNTS];
-  const lines = rows.map((row) => [...table.keys.map((key) => ({ text: row[key], sort: row[key] })), estimateCell(row),
-    ...names.map((name) => plainCell(row[name]))]);
-  return { head: [...table.keys, "value", ...table.shown, ...COUNTS.map((name) => name.slice(2))], lines };
+  const keys = shownKeys(table, rows);
+  const lines = rows.map((row) => [...keys.map((key) => keyCell(key, row[key], measures)), estimateCell(table, row),
+    ...names.map((name) => shownCell(name, row[name]))]);
+  return { head: heads(table, [...keys, "value", ...table.shown, ...COUNTS]), lines };
+}
+
+// A benchmark is named only where there are several.
+function shownKeys(table, rows) {
+  return table.keys.filter((key) => key !== "benchmark" || new Set(rows.map((row) => row.benchmark)).size > 1);
 }
 
 function plainCell(value) {
   return value === null ? { text: "-", sort: null } : { text: String(value), sort: value };
 }
 
-function estimateCell(row) {
-  return { text: estimate(row), sort: row.value, hint: `${row.n_units} units, ${row.n_clusters} clusters, ${row.n_trials} trials, ${row.n_missing} missing` };
+function shownCell(name, value) {
+  return typeof value === "number" && !Number.isInteger(value) ? { text: /^p_/.test(name) && value < 0.001 ? "<0.001" : formatted(name, value), sort: value, hint: String(value) } : plainCell(value);
+}
+
+function keyCell(key, value, measures) {
+  if (key !== "measure" || !measures[value]) return plainCell(value);
+  const [label, meaning] = measures[value];
+  return { text: label, sort: label, hint: `${value}: ${meaning}` };
+}
+
+function estimateCell(table, row) {
+  const [text, beside] = estimate(row);
+  const hint = `${row.n_units} units, ${row.n_clusters} clusters, ${row.n_trials} trials, ${row.n_missing} missing`;
+  return { text, beside, sort: row.value, hint, row: hasTrials(table) && row.n_trials ? row : null };
 }
 
 function countCell(byAgent, name) {
@@ -84,20 +113,59 @@ function isNumber(cell) {
 
 // Says whether a line starts a new benchmark; never if the table is sorted by a column.
 function beginsBenchmark(view, lines, place) {
-  return lines === view.lines && place > 0 && view.head[0] === "benchmark" && lines[place][0].text !== lines[place - 1][0].text;
+  return lines === view.lines && place > 0 && view.head[0].name === "benchmark" && lines[place][0].text !== lines[place - 1][0].text;
 }
 
-function drawTable(name, view) {
+// Keys that repeat those of the line above are shown paler, so that the eye finds where something changes.
+function repeats(view, lines, place, column) {
+  if (lines !== view.lines || place === 0 || !view.head[column].isKey) return false;
+  for (let before = 0; before <= column; before++) if (lines[place][before].text !== lines[place - 1][before].text) return false;
+  return true;
+}
+
+function drawCell(table, cell, isRepeated) {
+  const shown = [cell.text, cell.beside ? element("span", { class: "interval" }, ` ${cell.beside}`) : null];
+  const inside = cell.row ? element("button", { type: "button", class: "cell", tabindex: -1, title: cell.hint ? `${cell.hint}: press for its trials` : "press for its trials" }, shown) : shown;
+  if (cell.row) inside.addEventListener("click", () => state.set({ cell: cellName(table, cell.row), at: "trials", trial: "", beside: "", q: "", condition: "", outcome: "", role: "", ambiguity_class: "" }, true));
+  return element("td", { class: isNumber(cell) || cell.row ? "number" : isRepeated ? "again" : null, title: cell.row ? null : cell.hint }, inside);
+}
+
+// Arrow keys move between the cells that open trials; Tab reaches only the one used last.
+function moveAmongCells(event) {
+  const cell = event.target.closest("button.cell");
+  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+  if (!cell || !step) return;
+  const place = cell.closest("td").cellIndex;
+  let [line, column] = [cell.closest("tr"), place];
+  let next = null;
+  while (line && !next) {
+    line = step[0] ? (step[0] < 0 ? line.previousElementSibling : line.nextElementSibling) : line;
+    column += step[1];
+    if (!line || !line.cells[column]) break;
+    next = line.cells[column].querySelector("button.cell");
+  }
+  event.preventDefault();
+  if (next) next.focus();
+}
+
+function drawTable(table, view) {
   const body = element("tbody");
-  const line = (cells, isFirst) => element("tr", { class: isFirst ? "begins" : null }, cells.map((cell) =>
-    element("td", { class: isNumber(cell) ? "number" : null, title: cell.hint }, cell.text)));
-  const fill = (lines) => body.replaceChildren(...lines.map((cells, place) => line(cells, beginsBenchmark(view, lines, place))));
-  const heads = view.head.map((title, place) => {
-    const button = element("button", { type: "button" }, title);
-    const head = element("th", { scope: "col", class: view.lines.some((cells) => isNumber(cells[place])) ? "number" : null }, button);
+  const fill = (lines) => {
+    body.replaceChildren(...lines.map((cells, place) => element("tr", { class: beginsBenchmark(view, lines, place) ? "begins" : null }, cells.map((cell, column) => drawCell(table, cell, repeats(view, lines, place, column))))));
+    body.querySelector("button.cell")?.setAttribute("tabindex", 0);
+  };
+  body.addEventListener("keydown", moveAmongCells);
+  body.addEventListener("focusin", (event) => {
+    body.querySelector("button.cell[tabindex='0']")?.setAttribute("tabindex", -1);
+    event.target.closest("button.cell")?.setAttribute("tabindex", 0);
+  });
+  const titles = view.head.map(({ name, text, hint }, place) => {
+    const button = element("button", { type: "button", title: hint }, text);
+    const isRight = view.lines.some((cells) => isNumber(cells[place]) || cells[place].row);
+    const head = element("th", { scope: "col", class: isRight ? "number" : null, "data-name": name }, button);
     button.addEventListener("click", () => {
       const isDown = head.getAttribute("aria-sort") === "ascending";
-      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      titles.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
       const sign = isDown ? -1 : 1;
       fill([...view.lines].sort((one, other) => {
@@ -108,30 +176,60 @@ function drawTable(name, view) {
     return head;
   });
   fill(view.lines);
-  const table = element("table", {}, element("thead", {}, element("tr", {}, heads)), body);
-  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, table);
+  const drawn = element("table", {}, element("thead", {}, element("tr", {}, titles)), body);
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.name }, drawn);
+}
+
+// Returns the rows that the filters leave; a table is filtered by those of its keys that the reader has chosen.
+function chosenRows(table) {
+  const chosen = ["benchmark", "agent", "condition"].filter((name) => state.get(name) && table.keys.includes(name));
+  return tableRows(table).filter((row) => chosen.every((name) => row[name] === state.get(name) || (name === "agent" && row.other_agent === state.get(name))));
+}
+
+// The rows as `lhaw-record tables --format csv` writes them: text that a spreadsheet would run as a formula gets an apostrophe.
+function toCsv(table, rows) {
+  const isFormula = (text) => /^(\s*[=+\-@＝＋－＠]|[\t\r\n])/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+  const cell = (value) => {
+    if (value === null) return "";
+    if (typeof value === "boolean") return value ? "True" : "False";
+    const text = typeof value === "string" && isFormula(value) ? `'${value}` : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const lines = [[...table.columns, "reading"], ...rows.map((row) => [...table.columns.map((name) => row[name]), table.reading])];
+  return lines.map((line) => `${line.map(cell).join(",")}\n`).join("");
+}
+
+function saveCsv(table, rows) {
+  const address = URL.createObjectURL(new Blob([toCsv(table, rows)], { type: "text/csv" }));
+  element("a", { href: address, download: `${table.name}.csv` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 async function fillTable(place) {
   if (place.firstChild) return;
-  const table = (await unpack("data-tables")).find((each) => each.name === place.dataset.table);
+  const { measures, tables } = await unpack("data-tables");
   if (place.firstChild) return;
-  const rows = tableRows(table);
-  if (!rows.length) return void place.append(element("p", {}, "No rows."));
+  const table = tables.find((each) => each.name === place.dataset.table);
+  const rows = chosenRows(table);
+  document.querySelector(`[data-count="${table.name}"]`).textContent = rows.length === table.count ? counted(table.count, "row") : `${rows.length} of ${counted(table.count, "row")}`;
+  if (!rows.length) return void place.append(element("p", { class: "aside" }, "No row fits the filters."));
   const isEstimates = table.columns.includes("measure") && table.keys.includes("agent");
   const isNarrow = !table.shown.length && new Set(rows.map((row) => row.agent)).size <= MOST_SIDE_BY_SIDE;
   const views = isEstimates ? [isNarrow ? sideBySide : oneByOne, everyColumn] : [everyColumn];
-  let shown = drawTable(table.name, views[0](table, rows));
+  let shown = drawTable(table, views[0](table, rows, measures));
+  const save = element("button", { type: "button", class: "switch" }, "CSV");
+  save.addEventListener("click", () => saveCsv(table, rows));
+  const buttons = element("p", { class: "switches" }, save);
   if (views.length > 1) {
     const button = element("button", { type: "button", class: "switch", "aria-pressed": "false" }, "Every column");
     button.addEventListener("click", () => {
       const isLong = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", String(isLong));
-      const next = drawTable(table.name, views[Number(isLong)](table, rows));
+      const next = drawTable(table, views[Number(isLong)](table, rows, measures));
       shown.replaceWith(next);
       shown = next;
     });
-    place.append(button);
+    buttons.prepend(button);
   }
-  place.append(shown);
+  place.append(buttons, shown);
 }

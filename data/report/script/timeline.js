@@ -1,45 +1,111 @@
-// The timeline of one trial: its facts, a strip with a block per action, and all events in order.
+// Trials in full: facts, the prompt, a strip with a block per action, and all events in order; one trial, or several side by side.
 
 class Timeline {
   constructor(list, trials) {
     this.list = list;
     this.trials = trials;
     this.box = document.getElementById("timeline");
+    this.shown = [];
     this.box.addEventListener("keydown", (event) => this.press(event));
+    state.onChange((changed) => (changed.has("trial") || changed.has("beside")) && this.follow());
   }
 
   press(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.key === "Escape") this.list.box.focus();
-    else if (event.key === "ArrowRight" && !event.target.closest("pre, .scroll")) this.list.choose(this.list.active + 1, true);
-    else if (event.key === "ArrowLeft" && !event.target.closest("pre, .scroll")) this.list.choose(this.list.active - 1, true);
+    if (event.key === "Escape") this.leave();
+    else if (event.key === "ArrowRight" && !event.target.closest("pre, .scroll, .columns")) this.list.choose(this.list.active + 1, true);
+    else if (event.key === "ArrowLeft" && !event.target.closest("pre, .scroll, .columns")) this.list.choose(this.list.active - 1, true);
     else return;
     event.preventDefault();
   }
 
-  async show(trial) {
-    const [chunk, prompts] = await Promise.all([unpack(`data-chunk-${Math.floor(trial / this.trials.chunk)}`), unpack("data-prompts")]);
-    if (trial !== this.list.opened) return; // another one was opened meanwhile
-    const parts = chunk[trial % this.trials.chunk];
-    const at = (name) => this.list.at(name, trial);
-    const title = `${at("variant_id") || at("task_id")}, ${at("condition")}, ${at("agent")} #${at("trial_index")}`;
-    const heading = element("h3", { tabindex: -1, id: "timeline-title" }, title);
-    this.box.setAttribute("aria-labelledby", "timeline-title");
-    this.box.replaceChildren(heading, this.facts(at, parts), ...this.attempts(parts), this.strip(parts), ...this.prompts(at, prompts),
-      this.checkpoints(parts), element("h4", {}, "What happened"), element("ol", { class: "events" }, this.events(parts)));
-    history.replaceState(null, "", `#trial=${at("trial_id")}`);
-    heading.focus({ preventScroll: true });
-    heading.scrollIntoView({ block: "nearest" });
+  // From several trials back to the first, and from there to the list.
+  leave() {
+    if (state.get("beside")) state.set({ beside: "" }, true);
+    else this.list.box.focus();
   }
 
-  facts(at, parts) {
+  // Shows the trials that the address names.
+  async follow() {
+    const first = this.list.withId(state.get("trial"));
+    const others = state.get("beside").split(",").map((id) => this.list.withId(id)).filter((place) => place >= 0 && place !== first);
+    const wanted = first < 0 ? [] : [first, ...others];
+    this.shown = wanted;
+    document.querySelector(".browser").classList.toggle("beside", wanted.length > 1);
+    if (!wanted.length) {
+      this.list.opened = -1;
+      this.list.draw();
+      this.box.replaceChildren(element("p", { class: "aside" }, state.get("trial") ? `There is no trial ${state.get("trial")} on this page.` : "No trial is open."));
+      return;
+    }
+    this.list.reveal(first);
+    const [prompts, ...chunks] = await Promise.all([unpack("data-prompts"), ...wanted.map((trial) => unpack(`data-chunk-${Math.floor(trial / this.trials.chunk)}`))]);
+    if (wanted !== this.shown) return; // other trials were chosen meanwhile
+    const columns = wanted.map((trial, number) => this.trial(trial, chunks[number][trial % this.trials.chunk], prompts, number));
+    this.box.replaceChildren(this.siblings(first, others), wanted.length > 1 ? element("div", { class: "columns" }, columns) : columns[0]);
+    this.box.setAttribute("aria-labelledby", "timeline-title");
+    showHits(this.box, this.list.terms);
+    const heading = document.getElementById("timeline-title");
+    heading.focus({ preventScroll: true });
+    (getComputedStyle(this.list.box).position === "sticky" ? document.querySelector(".browser") : this.box).scrollIntoView();
+    for (const text of this.box.querySelectorAll(".prompt pre")) {
+      const change = text.querySelector("del, ins");
+      if (change) text.scrollTop = change.offsetTop - text.clientHeight / 3;
+    }
+  }
+
+  // Buttons for the trials of the same task and agent under the other conditions: they are shown beside the open one.
+  siblings(first, others) {
+    const list = this.list;
+    const same = (place, names) => names.every((name) => list.at(name, place) === list.at(name, first));
+    const variant = list.at("variant", first);
+    const best = new Map();
+    for (let place = 0; place < this.trials.count; place++) {
+      if (place === first || !same(place, ["task", "agent", "role", "strategy", "persona"])) continue;
+      const other = list.at("variant", place);
+      if (variant !== null && other !== null && other !== variant) continue;
+      const key = JSON.stringify([other, list.at("condition", place)]);
+      const held = best.get(key);
+      const rank = (each) => (others.includes(each) ? 0 : 2) + (list.at("trial_index", each) === list.at("trial_index", first) ? 0 : 1);
+      if (held === undefined || rank(place) < rank(held)) best.set(key, place);
+    }
+    if (!best.size) return null;
+    const buttons = [...best.values()].map((place) => {
+      const [mark, kind] = MARKS[list.at("outcome", place)];
+      const isShown = others.includes(place);
+      const id = list.at("trial_id", place).slice(0, 16);
+      const name = variant === null && list.at("variant_id", place) !== null ? `${list.at("variant_id", place)}, ${list.at("condition", place)}`
+        : `${list.at("condition", place)}${list.at("trial_index", place) === list.at("trial_index", first) ? "" : ` #${list.at("trial_index", place)}`}`;
+      const button = element("button", { type: "button", "aria-pressed": String(isShown) }, element("span", { class: kind, "aria-label": list.at("outcome", place) }, mark), ` ${name}`);
+      const ids = others.map((each) => list.at("trial_id", each).slice(0, 16));
+      button.addEventListener("click", () => state.set({ beside: (isShown ? ids.filter((each) => each !== id) : [...ids, id]).join(",") }, true));
+      return button;
+    });
+    const back = element("button", { type: "button", class: "back" }, "Back to the list");
+    back.addEventListener("click", () => this.leave());
+    return element("p", { class: "siblings" }, others.length ? back : null, element("span", { class: "aside" }, "Beside it:"), buttons);
+  }
+
+  trial(trial, parts, prompts, number) {
+    const at = (name) => this.list.at(name, trial);
+    const title = `${at("variant_id") || at("task_id")}, ${at("condition")}, ${at("agent")} #${at("trial_index")}`;
+    const isOne = this.shown.length === 1;
+    const name = isOne ? title : [at("condition"), element("span", { class: "aside" }, `${at("variant_id") || at("task_id")}, ${at("agent")} #${at("trial_index")}`)];
+    const sections = [[this.facts(at, parts, isOne)], this.attempts(parts), [this.strip(parts)], this.prompts(at, prompts), [this.checkpoints(parts)],
+      [element("h4", {}, "What happened"), element("ol", { class: "events" }, this.events(parts))]];
+    return element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { tabindex: -1, id: number === 0 ? "timeline-title" : null }, name),
+      sections.map((section) => element("div", {}, section)));
+  }
+
+  // Beside other trials, only what differs between them.
+  facts(at, parts, isWhole) {
     const [mark, kind] = MARKS[at("outcome")];
     const last = parts.attempts[parts.attempts.length - 1];
     const usd = at("cost_usd");
     const facts = [
       ["outcome", element("span", { class: kind }, `${mark} ${at("outcome")}${last[3] ? `, ${last[3].replace("_", " ")}` : ""}`)],
-      ["benchmark", at("benchmark")], ["task", at("task_id")], ["variant", at("variant_id")],
-      ["class", at("ambiguity_class")], ["agent", at("agent")], ["role", at("role")],
+      ...(isWhole ? [["benchmark", at("benchmark")], ["task", at("task_id")], ["variant", at("variant_id")],
+        ["class", at("ambiguity_class")], ["agent", at("agent")], ["role", at("role")]] : []),
       ["progress", at("checkpoint_progress") === null ? null : `${(100 * at("checkpoint_progress")).toFixed(1)} %`],
       ["actions", at("action_count")], ["questions", at("question_count")],
       ["cost", `${usd === null ? "unknown cost" : `${usd} USD`}, ${at("tokens") === null ? "unknown" : at("tokens").toLocaleString("en")} tokens`],
@@ -61,15 +127,18 @@ class Timeline {
   strip(parts) {
     const actions = parts.actions || [];
     const after = this.injectedAfter(parts);
+    const answered = new Set((parts.questions || []).filter(hasRevealed).map(([action]) => action));
     const blocks = actions.flatMap((action) => {
       const block = element("span", { class: this.kinds(action).join(" "), title: `${action[0]} ${action[2] || "text"}` });
-      return action[0] === after ? [block, element("span", { class: "told", title: "injection" })] : [block];
+      if (action[0] === after) return [block, element("span", { class: "told", title: "injection" })];
+      return answered.has(action[0]) ? [block, element("span", { class: "told", title: "answer" })] : [block];
     });
     if (after === 0) blocks.unshift(element("span", { class: "told", title: "injection" }));
-    const kinds = [["tool", "action"], ["text", "text only"], ["ask", "question"], ["error", "error"], ["wasted", "wasted"], ["told", "injection"]];
+    const kinds = [["tool", "action"], ["text", "text only"], ["ask", "question"], ["error", "error"], ["wasted", "wasted"], ["told", "information arrives"]];
     const seen = kinds.filter(([kind]) => blocks.some((block) => block.classList.contains(kind)));
     const legend = seen.map(([kind, name]) => element("li", {}, element("span", { class: "strip" }, element("span", { class: kind })), name));
     const words = `${counted(actions.length, "action")}${after === null ? "" : `, injection after action ${after}`}, `
+      + `${answered.size ? `answers with information to ${counted(answered.size, "question")}, ` : ""}`
       + `${counted(actions.filter((action) => action[8]).length, "wasted action")}`;
     return element("div", {}, element("div", { class: "strip", role: "img", "aria-label": words }, blocks), element("ul", { class: "legend", "aria-hidden": "true" }, legend));
   }
@@ -88,12 +157,18 @@ class Timeline {
   }
 
   prompts(at, prompts) {
-    const [prompt, removed] = prompts.variants[at("variant")] || [null, []];
+    const [, removed] = prompts.variants[at("variant")] || [null, []];
     const task = prompts.tasks[at("task")];
     const isFull = at("variant_id") === null || /^full/.test(at("condition"));
-    const shown = [folded(isFull ? "Prompt" : "Prompt as given", (isFull ? task : prompt) || "not recorded", true)];
-    if (!isFull && task) shown.push(folded("Full prompt of the task", task));
-    if (removed.length && !isFull) {
+    if (isFull) {
+      const compared = this.shown.map((trial) => this.list.at("variant", trial)).find((digest) => prompts.variants[digest]?.[0]);
+      if (!task || !compared) return [folded("Prompt", task || "not recorded", true)];
+      return [marked("Prompt, with what the variant lacks", difference(task, prompts.variants[compared][0]).filter(([kind]) => kind !== "added"))];
+    }
+    const given = (prompts.variants[at("variant")] || [])[0];
+    if (!task || !given) return [folded("Prompt as given", given || "not recorded", true)];
+    const shown = [marked("Prompt, with what was removed from it", difference(task, given)), folded("Prompt as given", given)];
+    if (removed.length) {
       shown.push(element("h4", {}, "What was removed"), element("ul", {}, removed.map(([id, dimension, sub, value]) =>
         element("li", {}, `${id} (${dimension}${sub ? `, ${sub}` : ""}): `, element("q", {}, value)))));
     }
@@ -157,7 +232,8 @@ class Timeline {
       args && args !== "{}" ? element("pre", { tabindex: 0 }, argumentLines(args)) : null,
       result ? folded(`result, ${counted(result.length, "character")}`, result) : null,
     ];
-    return element("li", { class: `event${questions.length ? " question" : ""}${isWasted ? " wasted" : ""}` }, element("p", {}, line), body);
+    if (questions.some(hasRevealed)) line.push(element("span", { class: "flag told" }, "the information arrives"));
+    return element("li", { class: `event${questions.length ? " question" : ""}${questions.some(hasRevealed) ? " arrival" : ""}${isWasted ? " wasted" : ""}` }, element("p", {}, line), body);
   }
 
   question([, question, context, answer, simulator, revealed]) {
@@ -176,7 +252,7 @@ class Timeline {
     const due = target === null ? "" : ` (due after ${isTold ? "" : "action "}${target})`;
     const words = isTold ? `injection at ${percent} % of the budget, after action ${after}${due}`
       : `no injection at ${percent} %: ${String(reason).replace("_", " ")}${due}`;
-    return element("li", { class: "event injection" },
+    return element("li", { class: `event injection${isTold ? " arrival" : ""}` },
       element("p", {}, element("span", { class: "flag told" }, words), element("span", { class: "aside" }, (segments || []).join(", "))),
       message ? element("pre", { tabindex: 0 }, message) : null);
   }
@@ -194,6 +270,36 @@ function argumentLines(json) {
   } catch {
     return json;
   }
+}
+
+function hasRevealed([, , , , , revealed]) {
+  return revealed !== null && revealed !== undefined && revealed.length > 0;
+}
+
+// A prompt in which removed words are struck out and words that came instead stand out.
+function marked(title, parts) {
+  const shown = parts.map(([kind, text]) => kind === "same" ? text : element(kind === "removed" ? "del" : "ins", {}, text));
+  return element("details", { open: true, class: "prompt" }, element("summary", {}, title), element("pre", { tabindex: 0 }, shown));
+}
+
+// Marks what was searched for, and opens what hides it.
+function showHits(box, terms) {
+  if (!terms.length || typeof Highlight === "undefined") return; // Firefox before 140
+  const ranges = [];
+  const texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const lower = node.data.toLowerCase();
+    for (const term of terms) {
+      for (let at = lower.indexOf(term); at >= 0 && lower.length === node.data.length; at = lower.indexOf(term, at + term.length)) {
+        const range = new Range();
+        range.setStart(node, at);
+        range.setEnd(node, at + term.length);
+        ranges.push(range);
+      }
+    }
+  }
+  ranges.forEach((range) => { const fold = range.startContainer.parentElement.closest("details"); if (fold) fold.open = true; });
+  CSS.highlights.set("hits", new Highlight(...ranges));
 }
 
 function grouped(questions) {

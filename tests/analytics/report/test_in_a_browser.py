@@ -1,10 +1,12 @@
 """The page in a real browser: silent, alone, complete, usable without a mouse, readable in the dark."""
 
+import csv
+import io
 import json
 
 import pytest
 
-from analytics.tables.render import to_json
+from analytics.tables.render import to_csv, to_json
 from analytics.tables.tables import TABLES, tables
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store
@@ -23,7 +25,7 @@ OPEN_TABLES = """
 SHOWN_TABLES = """
 Object.fromEntries([...document.querySelectorAll("[data-table]")].map((place) => [
   place.dataset.table,
-  [...place.querySelectorAll("tr")].map((line) => [...line.children].map((cell) => cell.textContent)),
+  [...place.querySelectorAll("tr")].map((line) => [...line.children].map((it) => it.dataset.name || it.textContent)),
 ]))
 """
 CONTRASTS = """
@@ -57,6 +59,22 @@ CONTRASTS = """
   return found;
 })()
 """
+BEHIND = """
+(async () => {
+  const { tables } = await unpack("data-tables");
+  const trials = await unpack("data-trials");
+  const list = { trials, at: TrialList.prototype.at, armsOf: TrialList.prototype.armsOf };
+  const rows = (table) => tableRows(table).filter((row) => row.n_trials > 0)
+    .map((row) => [cellName(table, row), trialsBehind(list, table, row).length, row.n_trials]);
+  return Object.fromEntries(tables.filter(hasTrials).map((table) => [table.name, rows(table)]));
+})()
+"""
+EXACT = {
+    *("overall", "losses", "by_class", "by_dimension_pass", "by_dimension_progress", "by_segments_removed"),
+    *("gain_tests", "generality", "voi", "point_of_no_return", "timing_hypotheses", "wasted", "kendall"),
+    *("natural_ask", "archetypes", "net_value", "over_asking", "question_quality", "by_strategy", "fidelity"),
+    *("input_faults", "agent_health", "trial_counts_and_cost", "endings"),
+}
 ACTIVE = "document.activeElement.id"
 CHOSEN = "document.querySelector('[aria-selected=true]')?.dataset.place"
 
@@ -100,7 +118,7 @@ def test_tables_show_the_numbers_of_the_tables(view, connection, busy_address):
     view.open(busy_address)
     view.value(OPEN_TABLES)
     shown = view.value(SHOWN_TABLES)
-    assert list(shown) == list(expected)
+    assert set(shown) == set(expected)
     for name, one in expected.items():
         head, *lines = shown[name] or [[]]
         assert len(lines) == len(one["rows"]), name
@@ -118,12 +136,146 @@ def _same(text, value):
     return text == str(value)
 
 
+@pytest.mark.thorough
+def test_a_saved_table_is_that_of_the_command(view, connection, busy_address):
+    """The CSV of every table has the lines of ``tables --format csv``; numbers may be written otherwise (1 for 1.0)."""
+    view.open(busy_address)
+    found = view.value(
+        "unpack('data-tables').then(({ tables }) => Object.fromEntries("
+        "tables.map((each) => [each.name, toCsv(each, chosenRows(each))])))"
+    )
+    for one in tables(connection, TABLES):
+        ours, theirs = (list(csv.reader(io.StringIO(text))) for text in (found[one.name], to_csv(one)))
+        assert len(ours) == len(theirs), one.name
+        for line, other in zip(ours, theirs, strict=True):
+            assert all(a == b or float(a) == float(b) for a, b in zip(line, other, strict=True)), (line, other)
+
+
+@pytest.mark.thorough
+def test_behind_a_value_are_the_trials_that_it_rests_on(view, busy_address):
+    """Of these tables every value opens as many trials as its row says; elsewhere the page says both numbers."""
+    view.open(busy_address)
+    counted = view.value(BEHIND)
+    assert set(counted) >= EXACT
+    for name in EXACT:
+        assert counted[name]
+        assert [row for row in counted[name] if row[1] != row[2]] == [], name
+
+
+def test_a_value_opens_its_trials_and_the_address_tells_others(view, busy_address):
+    """A press on a value lists its trials; the same address lists them again, and the browser's button goes back."""
+    view.open(busy_address)
+    before = view.value("location.href")
+    view.value("document.querySelector('[data-table=overall] button.cell').click()")
+    view.wait("!document.getElementById('behind').hidden")
+    said, shown = view.value("[document.getElementById('behind').textContent, list.getBoundingClientRect().top < 900]")
+    assert said.startswith("6 trials behind 1 too few clusters (desk, a, full, pass@3")
+    assert shown
+    assert view.value("document.getElementById('count').textContent").startswith("6 of ")
+    address = view.value("location.href")
+    view.value("history.back()")
+    view.wait("document.getElementById('behind').hidden")
+    assert view.value("location.href") == before
+    view.send("Page.navigate", url="about:blank")
+    view.open(address)
+    view.wait("!document.getElementById('behind').hidden")
+    assert view.value("document.getElementById('behind').textContent") == said
+
+
+@pytest.mark.thorough
+def test_filters_are_in_the_address(view, busy_address):
+    """An agent and a condition of the address are chosen; they leave their rows of the tables and their trials only."""
+    view.open(f"{busy_address}#agent=b&condition=ask_user")
+    agents = "[...document.querySelectorAll('[data-table=overall] tbody tr')].map((line) => line.cells[0].textContent)"
+    assert set(view.value(agents)) == {"ask_user"}
+    heads = "[...document.querySelectorAll('[data-table=overall] th')].map((each) => each.textContent)"
+    assert "b" in view.value(heads)
+    assert "a" not in view.value(heads)
+    listed = view.value("[...document.querySelectorAll('.trial .second')].map((each) => each.textContent)")
+    assert listed
+    assert all(each.startswith("b · ask_user") for each in listed)
+    view.value("document.getElementById('clear').click()")
+    view.wait("document.getElementById('clear').hidden")
+    assert "a" in view.value(heads)
+    assert "#" not in view.value("location.href")
+
+
+@pytest.mark.thorough
+def test_the_search_reads_everything(view, busy_address):
+    """Words of prompts, arguments, questions, answers and injected messages find the trials that hold them all."""
+    view.open(busy_address)
+    trials = view.value("unpack('data-trials').then((each) => each.columns.condition.of.length)")
+    assert trials
+    for words, conditions in {
+        "which?": {"ask_user"},
+        '"by the way"': {"inject_10", "inject_30", "inject_50", "inject_70", "inject_90"},
+        "by way inject_70": {"inject_70"},
+        "no-such-word": set(),
+    }.items():
+        view.value(f"state.set({{ q: {json.dumps(words)} }})")
+        view.wait("!document.getElementById('count').textContent.includes('searched')")
+        shown = view.value(
+            "[...document.querySelectorAll('.trial .second')].map((each) => each.textContent.split(' · ')[1])"
+        )
+        assert {each for each in shown if each in conditions} == conditions, words
+        assert not shown if not conditions else shown
+    view.value("state.set({ q: 'which?' })")
+    view.wait("document.querySelector('.trial .found mark')?.textContent === 'which?'")
+
+
+@pytest.mark.thorough
+def test_trials_stand_side_by_side(view, busy_address):
+    """Beside an open trial stand those of its task and agent under other conditions, with what was removed marked."""
+    view.open(busy_address)
+    _open_first(view, "ask_user")
+    assert view.value("document.querySelector('.trial-in-full ins').textContent") == " some"
+    view.value(
+        "[...document.querySelectorAll('.siblings button')].find((each) => each.textContent.endsWith(' full')).click()"
+    )
+    view.wait("document.querySelectorAll('.trial-in-full').length === 2")
+    titles = "[...document.querySelectorAll('.trial-in-full > h3')].map((each) => each.firstChild.data)"
+    assert view.value(titles) == ["ask_user", "full"]
+    arrivals = (
+        "[...document.querySelectorAll('.trial-in-full')].map((each) => each.querySelectorAll('.arrival').length)"
+    )
+    assert view.value(arrivals) == [1, 0]
+    address = view.value("location.href")
+    view.value("document.getElementById('timeline-title').focus()")
+    view.press("Escape")
+    view.wait("document.querySelectorAll('.trial-in-full').length === 1")
+    view.send("Page.navigate", url="about:blank")
+    view.open(address)
+    view.wait("document.querySelectorAll('.trial-in-full').length === 2")
+    assert view.complaints() == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("before", "after", "parts"),
+    [
+        ("Sum May in EUR.", "Sum in EUR.", [["same", "Sum"], ["removed", " May"], ["same", " in EUR."]]),
+        ("by 5 pm", "by soon", [["same", "by"], ["removed", " 5 pm"], ["added", " soon"]]),
+        ("", "a b", [["added", "a b"]]),
+        ("same", "same", [["same", "same"]]),
+        ("x " * 3000, "y " * 3000, [["removed", "x " * 3000], ["added", "y " * 3000]]),
+    ],
+)
+def test_a_difference_is_that_of_words(view, busy_address, before, after, parts):
+    """Removed and added words are told apart, and the parts put together are both texts again."""
+    view.open(busy_address)
+    found = view.value(f"difference({json.dumps(before)}, {json.dumps(after)})")
+    assert "".join(text for kind, text in found if kind != "added") == before
+    assert "".join(text for kind, text in found if kind != "removed") == after
+    if len(before) < 100:
+        assert found == parts
+
+
 def test_a_heading_sorts_its_column(view, busy_address):
     """The first press sorts upwards, the second downwards; undefined values stay last."""
     view.open(busy_address)
     view.value(OPEN_TABLES)
     column = "document.querySelector('[data-table=overall] table')"
-    place = view.value(f"[...{column}.querySelectorAll('th')].findIndex((each) => each.textContent === 'value')")
+    place = view.value(f"[...{column}.querySelectorAll('th')].findIndex((each) => each.dataset.name === 'value')")
     orders = {}
     for order in ("ascending", "descending"):
         view.value(f"{column}.querySelectorAll('th button')[{place}].click()")
@@ -147,6 +299,7 @@ def test_several_benchmarks_are_told_apart(view, busy_address, mixed_address):
     view.open(mixed_address)
     view.value("document.getElementById('search').value = 'x'")
     view.value("document.getElementById('search').dispatchEvent(new Event('input'))")
+    view.wait("document.getElementById('count').textContent.startsWith('1 of')")
     assert view.value(named) == ["second"]
     view.value("fillTable(document.querySelector('[data-table=overall]'))")
     assert view.value(lines) == ["second"]
@@ -167,13 +320,11 @@ def test_wide_figures_stay_legible(view, mixed_address):
 
 
 def test_keys_lead_to_a_timeline_and_back(view, busy_address):
-    """Tab reaches the list, arrows choose in it, Enter opens a trial, Escape returns, and focus is always visible."""
+    """A slash searches, Enter goes to the list, arrows choose in it, Enter opens a trial, and Escape returns."""
     view.open(busy_address)
-    view.value("document.getElementById('search').focus()")
-    for _ in range(12):
-        if view.value(ACTIVE) == "list":
-            break
-        view.press("Tab")
+    view.press("/")
+    assert view.value(ACTIVE) == "search"
+    view.press("Enter")
     assert view.value(ACTIVE) == "list"
     assert view.value("document.activeElement.matches(':focus-visible')")
     assert view.value(CHOSEN) == "0"
@@ -202,7 +353,7 @@ def test_a_timeline_shows_what_happened(view, busy_address):
     assert "injection at 70 % of the budget, after action 2 (due after 2)" in injected
     assert "by the way" in injected
     kinds = view.value("[...document.querySelectorAll('#timeline .events > li')].map((each) => each.className)")
-    assert kinds == ["event", "event wasted", "event injection", "event"]
+    assert kinds == ["event", "event wasted", "event injection arrival", "event"]
     strip = view.value("document.querySelector('#timeline .strip').getAttribute('aria-label')")
     assert strip == "3 actions, injection after action 2, 1 wasted action"
 
@@ -229,8 +380,7 @@ def test_a_missing_trial_says_why(view, busy_address):
     """A trial that failed shows its boundary instead of a result."""
     view.open(busy_address)
     view.value(
-        "(() => { const it = [...document.querySelectorAll('#filters label')]"
-        ".find((each) => each.firstChild.data === 'outcome').querySelector('select');"
+        "(() => { const it = document.querySelector('[data-choice=outcome]');"
         "it.value = 'missing'; it.dispatchEvent(new Event('change')); })()"
     )
     assert view.value("document.getElementById('count').textContent").startswith("1 of ")
@@ -245,9 +395,10 @@ def test_a_missing_trial_says_why(view, busy_address):
 def test_an_address_names_a_trial(view, busy_address):
     """The address of an open trial opens it again."""
     view.open(busy_address)
-    title = _open_first(view, "ask_user").splitlines()[0]
+    _open_first(view, "ask_user")
+    title = view.value("document.querySelector('#timeline h3').textContent")
     address = view.value("location.href")
-    assert "#trial=" in address
+    assert "trial=" in address
     view.send("Page.navigate", url="about:blank")
     view.open(address)
     view.wait("document.querySelector('#timeline h3')")
@@ -320,8 +471,7 @@ def _open_first(view, condition):
     """Open the first trial under a condition and return the text of its timeline."""
     view.value(f"""
     (() => {{
-      const select = [...document.querySelectorAll('#filters label')]
-        .find((each) => each.firstChild.data === 'condition').querySelector('select');
+      const select = document.querySelector('[data-choice=condition]');
       select.value = '{condition}';
       select.dispatchEvent(new Event('change'));
       document.getElementById('list').focus();

@@ -12,6 +12,8 @@ import pytest
 from analytics.cli.table_output import print_list
 from analytics.errors import BadParameter, UnknownName
 from analytics.resources import sql_root
+from analytics.tables.catalogue import GROUPS
+from analytics.tables.labels import measure_meanings, stored_label
 from analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table
 from analytics.views.build_order import READ_BY_NOTES
@@ -426,3 +428,19 @@ def test_no_interval_has_no_width():
     assert (asked["value"], asked["low"], asked["high"]) == (100.0, 47.589244, 100.0)
     assert {row["reason"] for row in net_value.rows if row["low"] is None} >= {"no_variation"}
     assert any(note.startswith("no_variation: ") for note in net_value.notes)
+
+
+def test_every_table_is_in_one_group():
+    """The groups of the report hold every table once."""
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted((*TABLES, *COMPUTED_TABLES))
+
+
+@pytest.mark.thorough
+def test_every_measure_has_a_label_and_a_meaning(connection):
+    """A measure of any table is described, and no two measures of one table have the same label."""
+    for name in TABLES:
+        found = {row["measure"] for row in table(connection, name).rows if "measure" in row}
+        assert found <= set(measure_meanings()), name
+        labels = [stored_label(each) for each in found]
+        assert len(labels) == len(set(labels)), name
