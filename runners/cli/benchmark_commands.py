@@ -54,6 +54,7 @@ def harbor_command(options: argparse.Namespace) -> int:
     from runners.experiment.tables import GraderSpec
 
     keys = {"folder": str(options.folder), "network": options.network, "build_network": options.build_network}
+    keys |= {"without_docker": options.without_docker}
     benchmark = open_harbor(keys, Path(), GraderSpec())
 
     async def checked() -> list[dict[str, Any]]:
@@ -83,9 +84,11 @@ def new_task_command(options: argparse.Namespace) -> int:
     """Write the folder of a new task, and say what to do next."""
     from runners.benchmarks.harbor.new_task import write_task
 
-    folder, experiment = write_task(options.name, options.image)
+    has_docker = not options.without_docker
+    folder, experiment = write_task(options.name, options.image, has_docker=has_docker)
     say(
-        f"{folder}: a task that works. Worth trying next:\n  lhaw-record harbor {folder}\n"
+        f"{folder}: a task that works. Worth trying next:\n"
+        f"  lhaw-record harbor {folder}{'' if has_docker else ' --without-docker'}\n"
         f"  lhaw-record run {experiment} --store stores/{options.name}"
     )
     return 0
@@ -117,6 +120,7 @@ COMMANDS = (
                 "--network", default="bridge", help="the engine's network for public tasks (default: %(default)s)"
             ),
             argument("--build-network", default="default", help="the network of builds (default: %(default)s)"),
+            flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
             FORMAT,
         ),
         function=harbor_command,
@@ -155,6 +159,7 @@ COMMANDS = (
         arguments=(
             argument("name", help="lower-case letters, digits and '-'; also the name of the folder"),
             argument("--image", default="debian:bookworm-slim", help="the base image (default: %(default)s)"),
+            flag("--without-docker", "the experiment runs it in a sandbox on this machine's own system"),
         ),
         function=new_task_command,
     ),

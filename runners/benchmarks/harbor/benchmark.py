@@ -14,8 +14,9 @@ from recorder.events.values import Task, Variant
 from recorder.resources import data_path
 from runners.benchmarks.harbor.container import open_container
 from runners.benchmarks.harbor.environment import NO_NETWORK, HarborEnvironment, Setup
+from runners.benchmarks.harbor.host import host_of, refusal_of_host
 from runners.benchmarks.harbor.images import TaskImages, ensure_images
-from runners.benchmarks.harbor.oracle import OracleGate, passes_folder
+from runners.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
 from runners.benchmarks.harbor.task_folder import (
     BENCHMARK,
     CONFIG,
@@ -50,12 +51,14 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         network: The engine's network for tasks with ``network_mode = "public"``; ``none`` keeps all tasks offline.
         build_network: The engine's network while images are built.
         gate: Whether a task's reference solution must pass here before its first trial.
+        without_docker: Whether tasks run in the experiment's sandbox on this machine's own system, without their image.
     """
 
     folder: str
     network: str = _PUBLIC
     build_network: str = "default"
     gate: bool = True
+    without_docker: bool = False
 
 
 def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "HarborBenchmark":
@@ -94,11 +97,12 @@ class HarborBenchmark(Benchmark):
     version = VERSION
     grader = "harbor/tests-1"
     ends_on_text = False
-    needs_sandbox = "docker"
     has_own_images = True
 
     def __init__(self, folder: Path, options: HarborOptions) -> None:
         self._options = options
+        self.needs_sandbox = None if options.without_docker else "docker"
+        self.takes_programs = options.without_docker
         self._gate = OracleGate(passes_folder())
         self._folders: dict[str, HarborTask] = {}
         self._broken: dict[str, str] = {}
@@ -122,7 +126,8 @@ class HarborBenchmark(Benchmark):
             return self._broken[task_id]
         if task_id not in self._folders:
             return f"benchmark.folder has no folder of that name with a {CONFIG}"
-        return refusal(self._folders[task_id])
+        task = self._folders[task_id]
+        return refusal(task) or (refusal_of_host(task) if self._options.without_docker else None)
 
     def variants(self) -> Sequence[Variant]:
         """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
@@ -134,7 +139,8 @@ class HarborBenchmark(Benchmark):
 
     def system_prompt(self) -> str:
         """Return what the agent is told about its container and tools."""
-        return data_path("prompts", "harbor.md").read_text(encoding="utf-8").strip()
+        name = "harbor-without-docker.md" if self._options.without_docker else "harbor.md"
+        return data_path("prompts", name).read_text(encoding="utf-8").strip()
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
         """Return the memory of a task's container in MiB: the task's own, or the experiment's."""
@@ -143,14 +149,17 @@ class HarborBenchmark(Benchmark):
         return max(table.total_memory_mb or sandbox_mb for table in tables if table is not None)
 
     def reference(self, task_id: str) -> Reference | None:
-        """Return the task's solution as the calls of an agent, or None if it has none or one that is not text."""
+        """Return the task's solution as the calls of an agent, or None if it has none or one that is not text.
+
+        Without Docker the solution stands below /tmp, because an agent cannot make folders in the root of its sandbox.
+        """
         task = self._folders.get(task_id)
         if task is None or not task.has_solution:
             return None
-        folder = task.folder / "solution"
+        folder, root = task.folder / "solution", "/tmp/solution" if self._options.without_docker else "/solution"  # noqa: S108
         try:
             files = {
-                path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+                path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8").replace("/solution/", f"{root}/")
                 for path in sorted(folder.rglob("*"))
                 if path.is_file()
             }
@@ -159,13 +168,13 @@ class HarborBenchmark(Benchmark):
         variables = "".join(
             f"export {name}={shlex.quote(value)}; " for name, value in resolved(task.config.solution.env).items()
         )
-        run = f"{variables}export DEBIAN_FRONTEND=noninteractive; chmod +x /solution/solve.sh; /solution/solve.sh"
+        run = f"{variables}export DEBIAN_FRONTEND=noninteractive; chmod +x {root}/solve.sh; {root}/solve.sh"
         return Reference(
             task_id=task_id,
             origin="published",
             calls=(
                 *(
-                    ReferenceCall(name="write_file", arguments={"path": f"/solution/{name}", "content": text})
+                    ReferenceCall(name="write_file", arguments={"path": f"{root}/{name}", "content": text})
                     for name, text in files.items()
                 ),
                 ReferenceCall(name="bash", arguments={"command": run}),
@@ -181,14 +190,27 @@ class HarborBenchmark(Benchmark):
     def open(
         self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
     ) -> AbstractAsyncContextManager[Environment]:
-        """Open a healthy container of a task, once its reference solution has passed on this machine.
+        """Open the environment of a task, once its reference solution has passed on this machine.
 
         Raises:
             SandboxBoundaryError: The image cannot be had, the container does not start, the reference solution does
                 not pass, or the variant changes the environment.
         """
         refuse_changed_environment(variant, self.name)
-        return self._open(self._folders[task.task_id], settings, docker_of(settings, self.name))
+        harbor = self._folders[task.task_id]
+        if self._options.without_docker:
+            return self._open_on_host(harbor, settings)
+        return self._open(harbor, settings, docker_of(settings, self.name))
+
+    async def oracle(self, task_id: str, settings: EnvironmentSettings) -> Oracle:
+        """Return how the reference solution of a task is tried.
+
+        Raises:
+            SandboxBoundaryError: An image cannot be pulled or built, or the sandbox is of another kind.
+        """
+        if self._options.without_docker:
+            return host_of(settings).oracle(self._folders[task_id])
+        return oracle_of(*await self.setup(task_id, docker_of(settings, self.name), settings.limits))
 
     async def setup(
         self, task_id: str, provider: DockerSandboxProvider, limits: SandboxLimits
@@ -218,10 +240,10 @@ class HarborBenchmark(Benchmark):
         self, task: HarborTask, settings: EnvironmentSettings, provider: DockerSandboxProvider
     ) -> AsyncIterator[Environment]:
         setup, images = await self.setup(task.task_id, provider, settings.limits)
-        is_gated = self._options.gate and task.has_solution
+        is_gated, oracle = self._options.gate and task.has_solution, oracle_of(setup, images)
         if is_gated:
-            await self._gate.pass_through(setup, images)
-        check_solution = partial(self._gate.pass_through, setup, images) if is_gated and setup.has_network else None
+            await self._gate.pass_through(oracle)
+        check_solution = partial(self._gate.pass_through, oracle) if is_gated and setup.has_network else None
         facts = {
             "image": images.agent,
             "image_id": images.agent_id,
@@ -237,7 +259,17 @@ class HarborBenchmark(Benchmark):
             container = await closing.enter_async_context(opened)
             yield HarborEnvironment(setup, container, closing, (artifact,), check_solution)
 
+    @asynccontextmanager
+    async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:
+        host, is_gated = host_of(settings), self._options.gate and task.has_solution
+        if is_gated:
+            await self._gate.pass_through(host.oracle(task))
+        async with host.open(task, settings, oracle_passed=is_gated) as environment:
+            yield environment
+
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
         network = "" if self._options.network == _PUBLIC else self._options.network
+        if self._options.without_docker:
+            network = "without_docker"
         return tuple(task_of(each, network) for name, each in self._folders.items() if self.why_not(name) is None)

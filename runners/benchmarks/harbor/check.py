@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from runners.benchmarks.harbor.benchmark import HarborBenchmark
-from runners.benchmarks.harbor.environment import Setup, grade_of
-from runners.benchmarks.harbor.oracle import oracle_verdict
+from runners.benchmarks.harbor.environment import grade_of
+from runners.benchmarks.harbor.oracle import Oracle
+from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import BoundaryError
 from runners.sandboxes.docker.config import DockerImage
-from runners.sandboxes.docker.provider import docker_provider
+from runners.sandboxes.kinds import provider
 from runners.sandboxes.protocol import SandboxLimits
 
 CHECK_COLUMNS = ("task_id", "is_fit", "oracle", "empty", "reason")
@@ -22,9 +23,10 @@ async def check(benchmark: HarborBenchmark, report: Callable[[str], None]) -> As
         report: Takes lines of progress.
 
     Raises:
-        ExperimentError: No Docker Engine answers.
+        ExperimentError: No Docker Engine answers, or nothing isolates here.
     """
-    provider = await docker_provider(DockerImage(name=""), report)
+    sandbox = await provider(benchmark.needs_sandbox or "auto", DockerImage(name=""), report)
+    settings = EnvironmentSettings(sandbox=sandbox, limits=SandboxLimits())
     runnable = {task.task_id for task in benchmark.tasks()}
     for task_id in sorted({*runnable, *benchmark.left_out()}):
         row: dict[str, Any] = {"task_id": task_id, "is_fit": False, "oracle": None, "empty": None}
@@ -33,24 +35,24 @@ async def check(benchmark: HarborBenchmark, report: Callable[[str], None]) -> As
             continue
         report(f"checking {task_id}")
         try:
-            setup, _ = await benchmark.setup(task_id, provider, SandboxLimits())
+            oracle = await benchmark.oracle(task_id, settings)
         except BoundaryError as error:
             yield {**row, "reason": str(error)}
             continue
-        yield {**row, **await _checked(setup)}
+        yield {**row, **await _checked(oracle)}
 
 
-async def _checked(setup: Setup) -> dict[str, Any]:
+async def _checked(oracle: Oracle) -> dict[str, Any]:
     """Return whether a task is fit: its solution gets full rewards, and doing nothing does not."""
     reasons, found = [], {}
     for name in ("oracle", "empty"):
-        if name == "oracle" and not setup.task.has_solution:
+        if name == "oracle" and not oracle.task.has_solution:
             reasons.append("it has no solution, so nothing shows that its tests can pass here")
             continue
         try:
-            verdict = await oracle_verdict(setup, solves=name == "oracle")
+            verdict = await oracle.verdict(name == "oracle")
             found[name] = " ".join(f"{key}={reward:g}" for key, reward in verdict.rewards.items())
-            is_success = grade_of(setup.task, verdict).is_success
+            is_success = grade_of(oracle.task, verdict).is_success
         except BoundaryError as error:
             reasons.append(f"{name}: {error}")
             continue

@@ -158,7 +158,7 @@ class TaskContainer:
         prepared = await self.bash(prepare, self.root(_PREPARE_S))
         if prepared.exit_code != 0:
             words = prepared.stderr + prepared.stdout
-            raise _grader_error(task, "the tests could not be prepared", "tests_not_prepared", words)
+            raise grader_error(task, "the tests could not be prepared", "tests_not_prepared", words)
         left = await self.machine.usage()
         phase = Phase(
             user=str(verifier.user) if verifier.user is not None else "",
@@ -168,7 +168,7 @@ class TaskContainer:
         ran = await self.bash(f"(/tests/test.sh) > {_STDOUT} 2>&1", phase)
         stdout = await self._stdout()
         if ran.is_timeout:
-            raise _grader_error(task, f"the tests were stopped after {phase.timeout_s:g} s", "verifier_timeout", stdout)
+            raise grader_error(task, f"the tests were stopped after {phase.timeout_s:g} s", "verifier_timeout", stdout)
         self._check_limits(task, ran, left, stdout)
         files: dict[str, bytes] = {}
         for name in (REWARD_TEXT, REWARD_JSON):
@@ -179,7 +179,7 @@ class TaskContainer:
         try:
             return Verdict(rewards=read_rewards(files), stdout=stdout)
         except NoReward as error:
-            raise _grader_error(task, str(error), error.kind, stdout) from error
+            raise grader_error(task, str(error), error.kind, stdout) from error
 
     def _check_limits(self, task: HarborTask, ran: ExecResult, left: MachineUsage, stdout: bytes) -> None:
         """Check that no limit of the experiment stopped a test, unless the agent left less than half of it.
@@ -192,9 +192,9 @@ class TaskContainer:
         taken = left.mostly_taken_since(self._usage_at_start)
         is_out_of_memory = ran.is_out_of_memory and self._table.total_memory_mb is None
         if is_out_of_memory and "memory" not in taken:
-            raise _grader_error(task, "the tests needed more than limits.memory_mb", "out_of_memory", stdout)
+            raise grader_error(task, "the tests needed more than limits.memory_mb", "out_of_memory", stdout)
         if ran.is_out_of_processes and "processes" not in taken:
-            raise _grader_error(task, "the tests needed more than limits.processes", "out_of_processes", stdout)
+            raise grader_error(task, "the tests needed more than limits.processes", "out_of_processes", stdout)
 
     async def _stdout(self) -> bytes:
         printed = await self.bash(f"tail -c {_STDOUT_BYTES} {_STDOUT}", self.root(_PREPARE_S))
@@ -256,7 +256,8 @@ def last_line(result: ExecResult) -> str:
     return lines[-1][:300] if lines else "it printed nothing"
 
 
-def _grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:
+def grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:
+    """Return the error of tests that gave no verdict, with the last line that they printed."""
     said = stdout.decode("utf-8", "replace").strip().splitlines()
     words = said[-1][:300] if said else "nothing"
     # Another attempt would be a new draw for those that fail their tests, and for no others.

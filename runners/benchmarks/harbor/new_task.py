@@ -8,15 +8,18 @@ from runners.errors import ExperimentError
 
 _NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 _EXPERIMENT = "experiment.toml"
+_DOCKER = '\n[sandbox]\nkind = "docker"'
+_NO_DOCKER = "without_docker = true  # in a sandbox on this machine's own system; leave it out to use the image"
 _SCRIPTS = ("tests/test.sh", "solution/solve.sh")
 
 
-def write_task(name: str, image: str) -> tuple[Path, Path]:
+def write_task(name: str, image: str, *, has_docker: bool) -> tuple[Path, Path]:
     """Write the folder of a task and an experiment beside it, and return both paths.
 
     Args:
         name: The name of the task and of its folder.
         image: The image that the task's Dockerfile begins with.
+        has_docker: Whether the experiment runs the task in its image, or without Docker.
 
     Raises:
         ExperimentError: The name is not one for a folder, or something is there already.
@@ -33,7 +36,9 @@ def write_task(name: str, image: str) -> tuple[Path, Path]:
         target = experiment if relative == _EXPERIMENT else folder / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text(encoding="utf-8")
-        target.write_text(text.replace("{name}", name).replace("{image}", image), encoding="utf-8")
+        for mark, value in (("{name}", name), ("{image}", image), ("{sandbox}", _DOCKER if has_docker else _NO_DOCKER)):
+            text = text.replace(mark, value)
+        target.write_text(text, encoding="utf-8")
         if relative in _SCRIPTS:
             target.chmod(0o755)
     return folder, experiment

@@ -6,21 +6,41 @@ network, a trial that is no success counts only if the solution passes once more
 """
 
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from recorder.events.canonical_json import digest
 from runners.benchmarks.harbor.container import Verdict, open_container
 from runners.benchmarks.harbor.environment import Setup, grade_of, verdict
 from runners.benchmarks.harbor.images import TaskImages
-from runners.benchmarks.harbor.task_folder import file_digests
+from runners.benchmarks.harbor.task_folder import HarborTask, file_digests
 from runners.errors import GraderError, SandboxBoundaryError
 
 _PASSED = "the reference solution passes\n"
 _OVER = -1.0  # the time of a pass that counts no more
+
+
+class Oracle(msgspec.Struct, frozen=True, kw_only=True):
+    """How the reference solution of one task is tried.
+
+    Attributes:
+        task: The task.
+        key: The digest of all that a pass without a network depends on.
+        has_network: Whether agent or tests reach anything outside.
+        verdict: Returns the verdict on a fresh environment: with the solution, or as an agent that does nothing leaves
+            it. Raises what grading raises.
+    """
+
+    task: HarborTask
+    key: str
+    has_network: bool
+    verdict: Callable[[bool], Awaitable[Verdict]]
 
 
 class OracleGate:
@@ -39,29 +59,28 @@ class OracleGate:
         self._passes: dict[str, float] = {}
         self._refusals: dict[str, SandboxBoundaryError] = {}
 
-    async def pass_through(self, setup: Setup, images: TaskImages, since: float = 0.0) -> None:
+    async def pass_through(self, oracle: Oracle, since: float = 0.0) -> None:
         """Return if the task's solution passes here, after running it if that is not known.
 
         Args:
-            setup: The task and how its containers are opened.
-            images: Its images.
+            oracle: How it is tried.
             since: The time of anyio's clock before which a pass in a network does not count.
 
         Raises:
             SandboxBoundaryError: It does not pass, so the task is unfit here.
         """
-        task_id = setup.task.task_id
+        task_id = oracle.task.task_id
         async with self._turns.setdefault(task_id, anyio.Lock()):
             if task_id in self._refusals:
                 raise self._refusals[task_id]
-            place = self._folder / _key(setup, images)
-            if not setup.has_network and await anyio.to_thread.run_sync(place.is_file):
+            place = self._folder / oracle.key
+            if not oracle.has_network and await anyio.to_thread.run_sync(place.is_file):
                 return
             has_passed, began = task_id in self._passes, anyio.current_time()
             if has_passed and self._passes[task_id] >= since:
                 return
             try:
-                await _check(setup)
+                await _check(oracle)
             except SandboxBoundaryError as error:
                 if error.kind == "oracle_fails" and has_passed:
                     self._passes[task_id] = _OVER
@@ -69,17 +88,26 @@ class OracleGate:
                     self._refusals[task_id] = error
                 raise
             self._passes[task_id] = began
-            if not setup.has_network:
+            if not oracle.has_network:
                 await anyio.to_thread.run_sync(_remember, place)
 
 
-async def oracle_verdict(setup: Setup, *, solves: bool) -> Verdict:
-    """Return the verdict on a fresh container, with the reference solution or as an agent that does nothing leaves it.
+def oracle_of(setup: Setup, images: TaskImages) -> Oracle:
+    """Return how the reference solution of a task is tried in its containers."""
+    names = ("task.toml", "checkpoints.toml", "tests", "solution")
+    key = digest(
+        {
+            "files": file_digests(setup.task.folder, names),
+            "images": [images.agent_id, images.verifier_id],
+            "network": [setup.network, setup.verifier_network],
+            "memory_mb": setup.limits.memory_mb,
+            "processes": setup.limits.processes,
+        }
+    )
+    return Oracle(task=setup.task, key=key, has_network=setup.has_network, verdict=partial(_verdict, setup))
 
-    Raises:
-        GraderError: The tests were stopped, or left no usable reward.
-        SandboxBoundaryError: A container broke.
-    """
+
+async def _verdict(setup: Setup, solves: bool) -> Verdict:
     async with AsyncExitStack() as closing:
         opened = open_container(setup.provider, setup.image, setup.task.config.environment, setup.limits, setup.network)
         container = await closing.enter_async_context(opened)
@@ -88,10 +116,10 @@ async def oracle_verdict(setup: Setup, *, solves: bool) -> Verdict:
         return await verdict(setup, container, closing)
 
 
-async def _check(setup: Setup) -> None:
-    task = setup.task
+async def _check(oracle: Oracle) -> None:
+    task = oracle.task
     try:
-        found = await oracle_verdict(setup, solves=True)
+        found = await oracle.verdict(True)
         grade = grade_of(task, found)
     except GraderError as error:
         raise _unfit(str(error)) from error
@@ -108,19 +136,6 @@ def _unfit(what: str) -> SandboxBoundaryError:
         "harbor FOLDER' checks every task, and tests that need the internet need a network with it",
         kind="oracle_fails",
         is_retry_owed=False,
-    )
-
-
-def _key(setup: Setup, images: TaskImages) -> str:
-    names = ("task.toml", "checkpoints.toml", "tests", "solution")
-    return digest(
-        {
-            "files": file_digests(setup.task.folder, names),
-            "images": [images.agent_id, images.verifier_id],
-            "network": [setup.network, setup.verifier_network],
-            "memory_mb": setup.limits.memory_mb,
-            "processes": setup.limits.processes,
-        }
     )
 
 

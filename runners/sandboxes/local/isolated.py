@@ -12,7 +12,16 @@ from runners.sandboxes.driver_config import driver_config
 from runners.sandboxes.local import layout
 from runners.sandboxes.local.cgroups import Cgroup, open_cgroup
 from runners.sandboxes.local.launch import DriverStart, running_driver
-from runners.sandboxes.local.layout import PYTHON_DIR, USER_ID, WAY_SOCKET, WORK_DIR, Step, sandbox_layout
+from runners.sandboxes.local.layout import (
+    NOTHING,
+    PYTHON_DIR,
+    USER_ID,
+    WAY_SOCKET,
+    WORK_DIR,
+    Extra,
+    Step,
+    sandbox_layout,
+)
 from runners.sandboxes.protocol import Sandbox, SandboxLimits, Way
 from runners.sandboxes.python_home import PythonHome, current_python_home
 from runners.sandboxes.seccomp import system_call_filter
@@ -36,15 +45,17 @@ class IsolatedSandboxProvider:
         raise NotImplementedError
 
     @asynccontextmanager
-    async def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> AsyncIterator[Sandbox]:
-        """Open a sandbox whose work directory starts as a copy of ``files``.
+    async def open(
+        self, files: Path | None, limits: SandboxLimits, way: Way | None = None, extra: Extra = NOTHING
+    ) -> AsyncIterator[Sandbox]:
+        """Open a sandbox whose work directory starts as a copy of ``files``. ``extra`` stands beside it.
 
         Raises:
             SandboxBoundaryError: It does not start.
         """
         is_root = is_real_root()
         home = current_python_home()
-        steps = sandbox_layout(home, limits.memory_mb << 20, way, is_root=is_root)
+        steps = sandbox_layout(home, limits.memory_mb << 20, way, extra, is_root=is_root)
         async with AsyncExitStack() as stack:
             cgroup = await stack.enter_async_context(open_cgroup(limits))
             is_counted_by_user = not cgroup.has_processes and not is_root and _counts_users_by_namespace()

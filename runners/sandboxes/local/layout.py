@@ -15,7 +15,10 @@ A step is a tuple of plain values that starts with its name; later steps lie on 
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from runners.sandboxes.protocol import Way
 from runners.sandboxes.python_home import PythonHome
@@ -43,19 +46,40 @@ _ETC_FILES = {
 Step = tuple[str | int | bool, ...]
 
 
-def sandbox_layout(home: PythonHome, memory_bytes: int, way: Way | None, *, is_root: bool) -> list[Step]:
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    """What one task needs in the file system beside the work directory.
+
+    Attributes:
+        links: Symbolic links by path, such as another name of the work directory.
+        shown: Folders of this host by the path at which they are shown, read-only.
+        writable: Folders in memory.
+    """
+
+    links: Mapping[str, str] = {}
+    shown: Mapping[str, str] = {}
+    writable: tuple[str, ...] = ()
+
+
+NOTHING = Extra()
+
+
+def sandbox_layout(
+    home: PythonHome, memory_bytes: int, way: Way | None, extra: Extra = NOTHING, *, is_root: bool
+) -> list[Step]:
     """Return the steps that build the file system of a sandbox.
 
     Args:
         home: The agent's Python.
         memory_bytes: The memory of the sandbox; file systems in memory get parts of it.
         way: What a program needs; None without programs.
+        extra: What a task needs beside the work directory.
         is_root: Whether root builds it, so that the agent will be another user.
     """
     files = {**_ETC_FILES, f"{PYTHON_DIR}/pyvenv.cfg": home.config_text}
     steps = _own_folders(memory_bytes, way, is_root=is_root)
     packages = [f"{PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
-    steps += _parents([*files, home.executable, *packages, *(way.mounts if way else ())])
+    targets = [*extra.links, *extra.shown, *extra.writable]
+    steps += _parents([*files, home.executable, *packages, *(way.mounts if way else ()), *targets])
     steps += _system()
     steps += _python(home)
     if way is not None:
@@ -64,6 +88,9 @@ def sandbox_layout(home: PythonHome, memory_bytes: int, way: Way | None, *, is_r
         steps += [("read", mount, mount, True) for mount in sorted(way.mounts)]  # an outer one before what lies in it
         steps += _masks(home, [*way.mounts])
     steps += [("file", path, text) for path, text in files.items()]
+    steps += [("link", path, text) for path, text in extra.links.items()]
+    steps += [("read", path, source, True) for path, source in extra.shown.items()]
+    steps += [("memory", path, 0o777 if is_root else 0o755, memory_bytes // 4) for path in extra.writable]
     return [*steps, ("seal", "/dev"), ("seal", "/")]
 
 

@@ -9,7 +9,7 @@ from runners.benchmarks.harbor import environment, oracle, read_task
 from runners.benchmarks.harbor.container import Verdict
 from runners.benchmarks.harbor.environment import HarborEnvironment, Setup
 from runners.benchmarks.harbor.images import TaskImages
-from runners.benchmarks.harbor.oracle import OracleGate
+from runners.benchmarks.harbor.oracle import OracleGate, oracle_of
 from runners.errors import GraderError, SandboxBoundaryError
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.benchmarks.harbor.folders import write_task
@@ -27,11 +27,11 @@ def solved(monkeypatch):
     """Return the rewards that the solution gets, one for each time that it runs."""
     rewards = []
 
-    async def oracle_verdict(setup, *, solves):
+    async def verdict(setup, solves):
         assert solves
         return reward(rewards.pop(0))
 
-    monkeypatch.setattr(oracle, "oracle_verdict", oracle_verdict)
+    monkeypatch.setattr(oracle, "_verdict", verdict)
     return rewards
 
 
@@ -57,12 +57,12 @@ def setup_in(tmp_path):
 async def test_a_pass_without_a_network_is_remembered_for_its_images(tmp_path, solved, setup_in):
     """Another run does not run the solution, and one with another image of the tests does."""
     solved.extend([1.0, 1.0])
-    await OracleGate(tmp_path / "passes").pass_through(setup_in("none"), IMAGES)
+    await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none"), IMAGES))
     later = OracleGate(tmp_path / "passes")
-    await later.pass_through(setup_in("none"), IMAGES)
+    await later.pass_through(oracle_of(setup_in("none"), IMAGES))
     assert solved == [1.0]
     rebuilt = TaskImages(agent="a", verifier="v", agent_id="1", verifier_id="3")
-    await OracleGate(tmp_path / "passes").pass_through(setup_in("none"), rebuilt)
+    await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none"), rebuilt))
     assert solved == []
 
 
@@ -71,12 +71,12 @@ async def test_a_pass_in_a_network_counts_for_its_run(tmp_path, solved, setup_in
     solved.extend([1.0, 0.0])
     gate = OracleGate(tmp_path / "passes")
     for _ in range(2):
-        await gate.pass_through(setup_in("bridge"), IMAGES)
+        await gate.pass_through(oracle_of(setup_in("bridge"), IMAGES))
     assert solved == [0.0]
     gate = OracleGate(tmp_path / "passes")
     for _ in range(2):
         with pytest.raises(SandboxBoundaryError, match="does not pass here"):
-            await gate.pass_through(setup_in("bridge"), IMAGES)
+            await gate.pass_through(oracle_of(setup_in("bridge"), IMAGES))
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def graded(tmp_path, monkeypatch, solved, setup_in):
             return said
 
         monkeypatch.setattr(environment, "verdict", verdict)
-        await gate.pass_through(setup, IMAGES)
-        check = partial(gate.pass_through, setup, IMAGES)
+        await gate.pass_through(oracle_of(setup, IMAGES))
+        check = partial(gate.pass_through, oracle_of(setup, IMAGES))
         return await HarborEnvironment(setup, None, AsyncExitStack(), check_solution=check).grade("", None)
 
     return grade
