@@ -5,7 +5,7 @@ inherit must define the members without a default, and gets the others from :fun
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar, cast
 
@@ -50,6 +50,12 @@ class AskJudge(Protocol):
 
 
 T = TypeVar("T")
+Keep = Callable[[Artifact], Awaitable[None]]
+"""Stores an artifact of a trial."""
+
+
+async def _forget(artifact: Artifact) -> None:
+    """Store nothing: for environments that nobody records."""
 
 
 class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +65,8 @@ class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
     limits: SandboxLimits
     way: Way | None = None
     """How an agent program reaches its model. None for the native agent."""
+    keep: Keep = _forget
+    """Stores what an environment shows while the agent works, such as a screenshot, also if the trial fails later."""
 
 
 class Environment(ABC):

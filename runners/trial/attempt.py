@@ -203,12 +203,13 @@ class Attempt:
     def _settings(self) -> EnvironmentSettings:
         """Return the settings for opening the environment. A program also needs a way to the run's listener."""
         runner, program = self._runner, self._trial.agent.external
+        settings = msgspec.structs.replace(runner.settings, keep=self._store)
         if program is None:
-            return runner.settings
+            return settings
         from runners.external_agents.listener import way_of
 
         assert runner.listener is not None, "a run with programs listens for them"
-        return msgspec.structs.replace(runner.settings, way=way_of(program, runner.listener))
+        return msgspec.structs.replace(settings, way=way_of(program, runner.listener))
 
     async def _run_program(self, program: ProgramSpec, environment: Environment) -> Ending:
         from runners.external_agents.agent import ExternalAgent

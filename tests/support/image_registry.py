@@ -13,14 +13,14 @@ _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 @contextmanager
-def image_registry(*, is_locked=False, layer_bytes=3_000_000):
-    """Serve ``test/image:1`` and yield the registry's address; a locked one wants a login that nobody has."""
+def image_registry(*, refusal=None, layer_bytes=3_000_000):
+    """Serve ``test/image:1`` and yield the registry's address; with a refusal, a status and a body, nothing else."""
     blobs, manifest = _image(layer_bytes)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            if is_locked:
-                self.answer(401, b'{"errors":[{"code":"UNAUTHORIZED"}]}', "application/json")
+            if refusal is not None:
+                self.answer(refusal[0], refusal[1].encode(), "application/json")
             elif self.path == "/v2/":
                 self.answer(200, b"{}", "application/json")
             elif self.path.startswith("/v2/test/image/manifests/"):

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from runners.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
@@ -108,7 +107,8 @@ class TaskContainer:
 
     async def upload(self, folder: Path, target: str) -> None:
         """Copy the content of a host folder into a folder of the container, with modes, owned by root."""
-        await self.machine.put_back("/", await anyio.to_thread.run_sync(folder_archive, folder, target.strip("/")))
+        async with folder_archive(folder, target.strip("/")) as archive:
+            await self.machine.put_back("/", archive)
 
     async def solve(self, task: HarborTask) -> ExecResult:
         """Run the reference solution as Harbor's oracle agent does. Its exit code does not matter."""

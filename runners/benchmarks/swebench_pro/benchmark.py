@@ -22,6 +22,7 @@ from runners.benchmarks.swebench_pro.scripts import Scripts, read_scripts
 from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
+from runners.sandboxes.docker.containers import check_network
 from runners.sandboxes.docker.engine import connected
 from runners.sandboxes.docker.provider import DockerSandbox, DockerSandboxProvider
 
@@ -146,6 +147,7 @@ class SwebenchProBenchmark(Benchmark):
         assert isinstance(scripts, Scripts), "only what can run is a task"
         image = image_name(instance, setup.image, setup.user)
         async with connected() as client:
+            await check_network(client, setup.test_network, "benchmark.test_network")
             about = await docker.images.ensure(client, image)
         provider = docker.with_image(name=image, work_dir=setup.work_dir, is_own_machine=True)
         test_limits = msgspec.structs.replace(
@@ -154,7 +156,7 @@ class SwebenchProBenchmark(Benchmark):
         plan = SuitePlan(
             instance=instance,
             scripts=scripts,
-            provider=provider,
+            provider=provider.with_image(network=setup.test_network),
             limits=test_limits,
             timeout_s=setup.test_seconds,
         )
@@ -182,6 +184,7 @@ class SwebenchProBenchmark(Benchmark):
             "scripts": scripts.sha256,
             "work_dir": self._setup.work_dir,
             "history": self._setup.history,
+            "test_network": self._setup.test_network,
         }
         return msgspec.structs.replace(task, environment_digest=digest(environment))
 
@@ -240,6 +243,7 @@ def _facts(image: str, about: Mapping[str, Any], setup: Setup) -> Artifact:
         "digests": about.get("RepoDigests") or [],
         "work_dir": setup.work_dir,
         "history": setup.history,
+        "test_network": setup.test_network,
     }
     return Artifact(
         name="image.json", role="environment", media_type="application/json", content=canonical_json(described)

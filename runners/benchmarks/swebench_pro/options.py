@@ -15,7 +15,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     ``history`` says what the agent's repository contains. With ``past``, it has only the base commit and its ancestors.
     With ``published``, it has everything that the image has, including the solution's commit. If ``test_memory_mb`` is
-    None, the experiment's limit applies.
+    None, the experiment's limit applies. ``test_network`` is the engine's network for the tests: some published run
+    scripts install packages, and the original's have a network.
     """
 
     image: str = PUBLISHED_TEMPLATE
@@ -24,6 +25,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     history: Literal["past", "published"] = "past"
     test_seconds: float = 3600.0
     test_memory_mb: int | None = None
+    test_network: str = "bridge"
 
 
 class SwebenchProOptions(Setup, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,5 +62,7 @@ def _check(chosen: SwebenchProOptions) -> None:
         raise ExperimentError(f"key 'benchmark.test_seconds': {chosen.test_seconds} must be greater than 0")
     if chosen.test_memory_mb is not None and chosen.test_memory_mb < 1:
         raise ExperimentError(f"key 'benchmark.test_memory_mb': {chosen.test_memory_mb} must be at least 1")
+    if not chosen.test_network:
+        raise ExperimentError("key 'benchmark.test_network': name a network of the engine, or none")
     if not chosen.work_dir.startswith("/"):
         raise ExperimentError(f"key 'benchmark.work_dir': {chosen.work_dir!r} is not absolute")

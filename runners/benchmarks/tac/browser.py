@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from runners.benchmarks.mcp_lines import parse_line
-from runners.benchmarks.protocol import Artifact, ToolResult
+from runners.benchmarks.protocol import Artifact, Keep, ToolResult
 from runners.benchmarks.tac.options import BrowserSpec
 from runners.conversation.messages import ToolDefinition
 from runners.errors import ToolBoundaryError, ungrouped
@@ -50,17 +50,18 @@ class Browser:
     Args:
         client: The connected client of the server.
         channel: The server's standard streams.
+        keep: Stores the pictures as they come.
         keeps_screenshots: Whether to keep a picture of the page after every step.
     """
 
-    def __init__(self, client: "Client", channel: LineChannel, *, keeps_screenshots: bool) -> None:
+    def __init__(self, client: "Client", channel: LineChannel, keep: Keep, *, keeps_screenshots: bool) -> None:
         self._client = client
         self._channel = channel
+        self._keep = keep
         self._keeps_screenshots = keeps_screenshots
+        self._pictures = 0
         self._read_only: frozenset[str] = frozenset()
         self.tools: tuple[ToolDefinition, ...] = ()
-        self.pictures: list[Artifact] = []
-        """The screenshots so far, in order."""
         info = client.server_info
         self.server = f"{info.name} {info.version}" if info else ""
         """The name and version that the server states."""
@@ -103,13 +104,13 @@ class Browser:
         result = await self._ask(name, arguments)
         if result is None:
             return ToolResult(text=f"[the browser gave no answer to {name} within {_CALL_S:g} s]", is_error=True)
-        texts = [self._text_of(result)]
+        texts = [await self._text_of(result)]
         if name not in self._read_only and name != _CLOSE:
             shown = await self._ask(_SNAPSHOT, {})
             if shown is not None and not shown.is_error:
-                texts.append(self._text_of(shown))
+                texts.append(await self._text_of(shown))
             if self._keeps_screenshots and (taken := await self._ask(_SCREENSHOT, {})) is not None:
-                self._text_of(taken)
+                await self._text_of(taken)
         return ToolResult(text=_shortened("\n".join(texts)), is_error=bool(result.is_error))
 
     async def _ask(self, name: str, arguments: dict[str, Any]) -> "CallToolResult | None":
@@ -139,15 +140,16 @@ class Browser:
                 return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
         return None
 
-    def _text_of(self, result: "CallToolResult") -> str:
-        """Return the text of a result; its pictures are kept."""
+    async def _text_of(self, result: "CallToolResult") -> str:
+        """Return the text of a result; its pictures are stored."""
         texts = []
         for part in result.content:
             if part.type == "image":
                 kind = part.mime_type.rpartition("/")[2]
-                name = f"screenshot-{len(self.pictures) + 1:03}.{kind}"
+                self._pictures += 1
+                name = f"screenshot-{self._pictures:03}.{kind}"
                 content = base64.b64decode(part.data)
-                self.pictures.append(Artifact(name=name, role="screenshot", media_type=part.mime_type, content=content))
+                await self._keep(Artifact(name=name, role="screenshot", media_type=part.mime_type, content=content))
             elif part.type == "text":
                 texts.append(part.text)
         return "\n".join(texts)
@@ -220,7 +222,7 @@ class _Transport:
 
 @asynccontextmanager
 async def open_browser(
-    spec: BrowserSpec, work_dir: str, room: MemoryBudget, beside: DockerMachine
+    spec: BrowserSpec, work_dir: str, room: MemoryBudget, beside: DockerMachine, keep: Keep
 ) -> AsyncIterator[Browser]:
     """Open a browser beside the agent's container. Closing it leaves nothing behind.
 
@@ -229,6 +231,7 @@ async def open_browser(
         work_dir: The agent's folder, which its container shares.
         room: The memory budget of the container.
         beside: The agent's container.
+        keep: Stores the pictures that the agent and ``spec`` ask for.
 
     Raises:
         SandboxBoundaryError: The container does not start.
@@ -241,7 +244,7 @@ async def open_browser(
         with ungrouped(), anyio.CancelScope() as scope:
             scope.deadline = anyio.current_time() + _CONNECT_S
             async with _connected(channel) as client:
-                browser = Browser(client, channel, keeps_screenshots=spec.screenshots)
+                browser = Browser(client, channel, keep, keeps_screenshots=spec.screenshots)
                 await browser.prepare()
                 scope.deadline = float("inf")
                 yield browser

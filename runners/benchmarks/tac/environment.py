@@ -139,7 +139,6 @@ class TacEnvironment(Environment):
                 Artifact(name="trajectory.json", role="trajectory", media_type=_JSON, content=trajectory),
                 Artifact(name=self._file("eval"), role="grader_result", media_type=_JSON, content=content),
                 Artifact(name="evaluator.txt", role="grader_output", media_type="text/plain", content=said),
-                *(self._browser.pictures if self._browser else ()),
             ),
         )
 

@@ -91,7 +91,7 @@ class Opening(msgspec.Struct, frozen=True):
             browser = None
             if options.browser:
                 browser = await stack.enter_async_context(
-                    open_browser(options.browser, options.work_dir, room, sandbox.machine)
+                    open_browser(options.browser, options.work_dir, room, sandbox.machine, settings.keep)
                 )
             yield TacEnvironment(
                 task=self.task,

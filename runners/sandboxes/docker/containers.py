@@ -91,6 +91,32 @@ async def reap(docker: "Docker") -> int:
     return count
 
 
+async def check_network(docker: "Docker", name: str, key: str) -> None:
+    """Check that the engine has a network, before a trial is paid that needs it at its end.
+
+    Args:
+        docker: The client.
+        name: The network, or ``none``.
+        key: The key of the experiment file that names it.
+
+    Raises:
+        SandboxBoundaryError: The engine has no such network, or is away.
+    """
+    from aiodocker import DockerError
+
+    async with asked(f"the network {name} cannot be looked at"):
+        try:
+            await (await docker.networks.get(name)).show()
+        except DockerError as error:
+            if error.status != 404:
+                raise
+            raise SandboxBoundaryError(
+                f"the engine has no network {name!r}; name one of `docker network ls` in {key}",
+                kind="no_network",
+                is_retry_owed=False,
+            ) from error
+
+
 async def _remove_network(docker: "Docker", name: str) -> None:
     """Remove a network. Do nothing if it is already gone.
 

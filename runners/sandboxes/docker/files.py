@@ -5,7 +5,8 @@ import io
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
@@ -43,13 +44,22 @@ def packed(files: Mapping[str, bytes], executable: frozenset[str] = frozenset())
     return buffer.getvalue()
 
 
-def folder_archive(folder: Path, target: str = ".") -> bytes:
-    """Return an archive of a host folder with modes and links, all owned by root, below the path ``target``."""
-    buffer = io.BytesIO()
+@asynccontextmanager
+async def folder_archive(folder: Path, target: str = ".") -> AsyncIterator[IO[bytes]]:
+    """Yield an archive of a host folder with modes and links, all owned by root, below the path ``target``.
+
+    It is a file on this machine, so that a large folder needs no memory.
+    """
+    with tempfile.TemporaryFile() as file:
+        await anyio.to_thread.run_sync(_write_archive, folder, target, file)
+        yield file
+
+
+def _write_archive(folder: Path, target: str, file: IO[bytes]) -> None:
     # A builder does not recognise an archive that begins with a PAX header.
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive:
         archive.add(folder, arcname=target, filter=_of_root)
-    return buffer.getvalue()
+    file.seek(0)
 
 
 def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -59,14 +69,15 @@ def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-async def put_archive(container: "DockerContainer", folder: str, archive: bytes) -> None:
-    """Unpack an archive into a folder of a container.
+async def put_archive(container: "DockerContainer", folder: str, archive: bytes | IO[bytes]) -> None:
+    """Unpack an archive, or a file that holds one, into a folder of a container.
 
     Raises:
         SandboxBoundaryError: The folder is missing, read-only or full, or the container is gone.
     """
     async with asked(f"files cannot be put into {folder} of a container"):
-        await container.put_archive(folder, io.BytesIO(archive))  # type: ignore[no-untyped-call]
+        content = io.BytesIO(archive) if isinstance(archive, bytes) else archive
+        await container.put_archive(folder, content)  # type: ignore[no-untyped-call]
 
 
 async def take_archive(container: "DockerContainer", path: str, limits: FileLimits) -> bytes:

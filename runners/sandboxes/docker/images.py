@@ -1,13 +1,11 @@
 """Find or pull the images of sandboxes, with progress lines. Errors say what to do next."""
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.engine import asked
@@ -18,8 +16,11 @@ if TYPE_CHECKING:
 
 _PULL_S = 3600.0
 # Words of a refusal in lower case, our error kind, whether to retry, and the remedy; searched in this order.
+_LIMITED = ("registry_limit", True, "the registry limits how much is pulled; wait, or log in there")
 _REMEDIES = (
-    ("toomanyrequests", "registry_limit", True, "the registry limits how much is pulled; wait, or log in there"),
+    ("toomanyrequests", *_LIMITED),
+    ("too many requests", *_LIMITED),
+    ("http 429", *_LIMITED),  # of a registry, or of a proxy before it, that does not say it in the registry's form
     ("unauthorized", "registry_denied", False, "log in on the engine's machine (docker login), or check the name"),
     ("denied", "registry_denied", False, "log in on the engine's machine (docker login), or check the name"),
     ("no basic auth credentials", "registry_denied", False, "log in on the engine's machine (docker login)"),
@@ -108,22 +109,22 @@ async def build_image(docker: "Docker", folder: Path, image: str, *, timeout_s: 
         SandboxBoundaryError: The image cannot be built. The message has the builder's last words.
     """
     what = f"the image of {folder} cannot be built"
-    archive = await anyio.to_thread.run_sync(folder_archive, folder)
     parameters = {"version": _BUILDKIT, "t": image, "rm": "true", "networkmode": network}
     try:
-        with anyio.fail_after(timeout_s):
-            async with asked(what, timeout_s=timeout_s + 1.0):
-                # The library's own build knows neither the builder nor its network.
-                query = docker._query(
-                    "build",
-                    method="POST",
-                    params=parameters,
-                    data=io.BytesIO(archive),
-                    headers={"content-type": "application/x-tar"},
-                    timeout=None,
-                )
-                async with query as response:
-                    lines = (await response.read()).splitlines()
+        async with folder_archive(folder) as archive:
+            with anyio.fail_after(timeout_s):
+                async with asked(what, timeout_s=timeout_s + 1.0):
+                    # The library's own build knows neither the builder nor its network.
+                    query = docker._query(
+                        "build",
+                        method="POST",
+                        params=parameters,
+                        data=archive,
+                        headers={"content-type": "application/x-tar"},
+                        timeout=None,
+                    )
+                    async with query as response:
+                        lines = (await response.read()).splitlines()
         errors = [found for line in lines if (found := json.loads(line).get("error"))]
     except TimeoutError as error:
         raise _build_error(f"{what} in {timeout_s:.0f} s", folder) from error

@@ -5,7 +5,7 @@ import posixpath
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import anyio.to_thread
 import msgspec
@@ -151,8 +151,8 @@ class DockerMachine:
         """
         return await take_archive(self._container, path, limits)
 
-    async def put_back(self, folder: str, archive: bytes) -> None:
-        """Unpack an archive from :meth:`take` into the parent folder of its path.
+    async def put_back(self, folder: str, archive: bytes | IO[bytes]) -> None:
+        """Unpack an archive from :meth:`take`, or a file that holds one, into a folder.
 
         Raises:
             SandboxBoundaryError: The folder is missing or full, or the container is gone.

@@ -10,6 +10,12 @@ from tests.runners.sandboxes.docker_fixtures import engine, needs_engine  # noqa
 from tests.support.docker import BASE_IMAGE, docker
 from tests.support.image_registry import image_registry
 
+REFUSALS = {
+    "locked": (401, '{"errors":[{"code":"UNAUTHORIZED"}]}'),
+    "limited": (429, '{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}'),
+    "limited by a proxy": (429, "<html>slow down</html>"),
+}
+
 
 @needs_engine
 async def test_an_image_is_pulled_with_progress():
@@ -61,11 +67,13 @@ async def test_an_image_that_is_there_is_not_pulled():
         ("locked", "registry_denied", False, "docker login"),
         ("no registry", "registry_away", True, "the registry cannot be reached"),
         ("no name", "image_missing", False, "check its name and tag"),
+        ("limited", "registry_limit", True, "wait, or log in there"),
+        ("limited by a proxy", "registry_limit", True, "wait, or log in there"),
     ],
 )
 async def test_a_pull_that_fails_names_the_next_step(case, kind, is_retry_owed, words):
-    """No such image, no login, no registry and no possible name are told apart, each with what to do."""
-    with image_registry(is_locked=case == "locked") as address:
+    """No such image, no login, no registry, no possible name and a busy registry are told apart, with what to do."""
+    with image_registry(refusal=REFUSALS.get(case)) as address:
         name = f"{address}/test/other:1" if case != "no registry" else "127.0.0.1:1/test/image:1"
         name = "Not A Name" if case == "no name" else name
         async with connected() as client:

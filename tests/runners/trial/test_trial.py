@@ -55,6 +55,7 @@ class BrittleBenchmark(ListedBenchmark):
     async def open(self, task, settings, variant=None):
         """Open, or fail."""
         self.fail("open")
+        self.settings = settings
         yield BrittleEnvironment(self)
 
     def fail(self, place):
@@ -74,6 +75,8 @@ class BrittleEnvironment:
     async def call(self, name, arguments):
         """Work, or fail."""
         self.benchmark.fail("tool")
+        for artifact in self.benchmark.failures.get("shows", ()):
+            await self.benchmark.settings.keep(artifact)
         return ToolResult(text="worked", server="toy", server_pid=7)
 
     async def grade(self, final_answer, ask_judge):
@@ -150,6 +153,15 @@ async def test_a_trial_is_a_story_from_start_to_finish(tmp_path):
     assert (finished.ended_by, finished.final_answer, finished.is_success) == ("submitted", "done", True)
     assert (finished.action_count, outcome.is_valid, outcome.action_count) == (2, True, 2)
     assert (events[4].server, events[4].server_pid) == ("toy", 7)
+
+
+async def test_what_an_environment_shows_is_kept_though_grading_fails(tmp_path):
+    """A screenshot is an artifact as soon as it was taken, before its action ends."""
+    picture = Artifact(name="screenshot-001.png", role="screenshot", media_type="image/png", content=b"png")
+    events, _ = await attempt(tmp_path, [WORK, SUBMIT], shows=(picture,), grader=GraderError("gone", kind="timeout"))
+    kinds = [type_name(type(event)) for event in events]
+    assert kinds[3:6] == ["action_started", "artifact_stored", "action_finished"]
+    assert kinds[-1] == "trial_failed"
 
 
 @pytest.mark.parametrize(

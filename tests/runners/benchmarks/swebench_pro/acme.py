@@ -207,7 +207,11 @@ class Acme:
     def options(self, **changes):
         """Return the keys of ``[benchmark]``."""
         files = {"instances": str(self.folder / "instances.jsonl"), "scripts": str(self.folder / "run_scripts")}
-        return {**files, "user": USER, **changes}
+        return {**files, "user": USER, "test_network": "none", **changes}  # engines of tests may have no other
+
+    def script(self, language: str, name: str) -> str:
+        """Return the text of an instance's script."""
+        return (self.folder / "run_scripts" / self.rows[language]["instance_id"] / name).read_text()
 
     def with_script(self, folder: Path, language: str, name: str, text: str) -> "Acme":
         """Return the same instances in another folder, with another script for one of them."""

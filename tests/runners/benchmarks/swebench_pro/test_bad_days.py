@@ -1,5 +1,7 @@
 """Bad days on a real engine: what was not the agent's doing is missing data with a retry owed, never a zero."""
 
+import json
+import os
 from collections import defaultdict
 
 import anyio
@@ -101,6 +103,32 @@ async def test_a_full_pass_is_believed(opened, acme, tmp_path):
     assert grade.is_success
 
 
+async def test_tests_have_the_network_and_the_agent_has_not(opened, acme, tmp_path):
+    """A run script that needs a network, as some published ones do, has the one that is named. It is recorded."""
+    apart = "[ $(wc -l < /proc/net/route) -gt 1 ]"
+    text = acme.script(PYTHON, "run_script.sh")
+    changed = acme.with_script(tmp_path / "a", PYTHON, "run_script.sh", f"{apart} || exit 1\n{text}")
+    name = f"lhaw-record-test-{os.getpid()}"
+    assert docker("network", "create", "--internal", name).returncode == 0
+    try:
+        async with opened(PYTHON, changed, test_network=name) as environment:
+            await environment.call("write_file", {"path": "/tmp/p", "content": acme.rows[PYTHON]["patch"]})
+            looked = await environment.call("bash", {"command": f"cd /app && git apply /tmp/p; {apart} && echo open"})
+            assert "open" not in looked.text
+            (facts,) = environment.facts
+            assert json.loads(facts.content)["test_network"] == name
+            grade = await environment.grade("", None)
+        assert grade.is_success
+    finally:
+        docker("network", "rm", name)
+    with pytest.raises(
+        SandboxBoundaryError, match=f"has no network '{name}'; name one of `docker network ls`"
+    ) as caught:
+        async with opened(PYTHON, changed, test_network=name):
+            pytest.fail("an agent would be paid for nothing")
+    assert caught.value.kind == "no_network"
+
+
 async def test_a_patch_that_a_limit_cuts_off_is_no_grade(benchmark, settings):
     """Two files below ``file_mb`` make a patch above it: the limit stops git, which says nothing about the patch."""
     limits = msgspec.structs.replace(settings.limits, file_mb=4)
@@ -193,7 +221,7 @@ def test_a_container_killed_in_mid_trial_costs_one_attempt(acme, engine, tmp_pat
         'agents = [{name = "published", model = "scripted/replay"}]\nlimits = {memory_mb = 256}\n'
         f'sandbox = {{kind = "docker", image = "{BASE_IMAGE}"}}\n[benchmark]\nname = "swebench_pro"\n'
         f'tasks = ["{task_id}"]\ninstances = "{options["instances"]}"\nscripts = "{options["scripts"]}"\n'
-        f'user = "{USER}"\n'
+        f'user = "{USER}"\ntest_network = "none"\n'
     )
     summary = anyio.run(run_experiment, prepare(tmp_path / "x.toml"), tmp_path / "s", Reporter())
     events = defaultdict(list)
