@@ -67,7 +67,7 @@ _VARIANTS = """
 """
 _CLASSES = """
     select variant_digest, agent, agent_name, ambiguity_class, new_task_verdict, reason, n_planned
-    from int_variants_classified
+    from observed_classes
     where role = 'classifier' and benchmark = $benchmark
     order by variant_digest, agent
 """
@@ -142,7 +142,7 @@ def eligible_variants(
             trials.
     """
     asked = {"benchmark": benchmark}
-    views = {"tasks", "variants", "int_variants_classified", "stg_variants_generated", "stg_variants_rejected"}
+    views = {"tasks", "variants", "observed_classes", "stg_variants_generated", "stg_variants_rejected"}
     views |= {"stg_variants_reviewed", "variant_reviews"} if reviewers else set()
     connection = open_store(
         store,

@@ -79,7 +79,7 @@ _LABELS = """
 """
 _OUTCOMES = """
     select count(*) filter (where new_task_verdict = 'unjudged')::bigint as unjudged, max(n_planned) as planned
-    from int_variants_classified
+    from observed_classes
     where role = 'classifier' and agent = $classifier and list_contains($digests, variant_digest)
 """
 
@@ -240,7 +240,7 @@ def _recorded(store: Path, event: BenchmarkSelected) -> dict[str, Any]:
     digests = [each.variant_digest for each in event.variants]
     of_classifier = {"classifier": event.classifier, "digests": digests}
     views = {"new_task_verdicts", "runs", "selections", "stg_segments_extracted", "trials", "variants"}
-    connection = open_store(store, only={*views, "int_variants_classified"})
+    connection = open_store(store, only={*views, "observed_classes"})
     try:
         extractors = rows_of(connection, _EXTRACTORS, {"digests": digests})
         agents = rows_of(connection, _CLASSIFIERS, of_classifier)

@@ -1,6 +1,6 @@
 -- view: answers_reveal_removed_segments
 -- grain: stream_id, question_id, segment_id
--- inputs: int_attempts_started, int_variant_segments, stg_questions_answered
+-- inputs: int_attempts, int_variant_segments, stg_questions_answered
 -- outputs:
 --   stream_id
 --   question_id varchar: id of the question in its stream
@@ -21,7 +21,7 @@ select distinct
     revealed.question_id,
     revealed.segment_id
 from revealed
-inner join int_attempts_started as started
+inner join int_attempts as started
     on revealed.stream_id = started.stream_id
 left join int_variant_segments as segments
     on

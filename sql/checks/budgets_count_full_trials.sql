@@ -1,6 +1,6 @@
 -- view: budgets_count_full_trials
 -- grain: stream_id, sequence, trial_id
--- inputs: budgets, int_trials_measured
+-- inputs: budgets, int_trials
 -- outputs:
 --   stream_id, sequence, trial_id
 --   recorded_action_count bigint: as recorded
@@ -27,7 +27,7 @@ select
     trials.trial_state,
     trials.action_count
 from used
-left join int_trials_measured as trials
+left join int_trials as trials
     on used.trial_id = trials.trial_id
 where
     trials.trial_state is distinct from 'valid'

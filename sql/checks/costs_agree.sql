@@ -1,6 +1,6 @@
 -- view: costs_agree
 -- grain: stream_id
--- inputs: int_attempts, int_attempts_started, int_calls_summed
+-- inputs: int_attempts, int_calls_summed
 -- outputs:
 --   stream_id
 --   recorded_cost_usd double: as recorded, USD
@@ -15,15 +15,13 @@ with summed as (
     select
         attempts.stream_id,
         attempts.recorded_cost_usd,
-        any_value(started.is_imported) as is_imported,
+        any_value(attempts.is_imported) as is_imported,
         coalesce(sum(calls.unreported_calls), 0) > 0 as has_unreported,
         case
             when bool_and(calls.stream_id is null or calls.cost_usd is not null)
                 then coalesce(exact_sum(calls.cost_usd), 0)
         end as summed_cost_usd
     from int_attempts as attempts
-    inner join int_attempts_started as started
-        on attempts.stream_id = started.stream_id
     left join int_calls_summed as calls
         on attempts.stream_id = calls.stream_id and calls.purpose <> 'judging'
     where attempts.attempt_state in ('valid', 'ungraded')

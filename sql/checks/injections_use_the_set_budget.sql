@@ -1,6 +1,6 @@
 -- view: injections_use_the_set_budget
 -- grain: trial_id
--- inputs: budgets, int_trials_measured
+-- inputs: budgets, int_trials
 -- outputs:
 --   trial_id, agent, task_id, variant_id, budget_actions
 --   set_budget_actions bigint: budget of the unit, actions
@@ -15,7 +15,7 @@ select
     trials.variant_id,
     trials.budget_actions,
     budgets.budget_actions as set_budget_actions
-from int_trials_measured as trials
+from int_trials as trials
 left join budgets
     on
         trials.benchmark = budgets.benchmark

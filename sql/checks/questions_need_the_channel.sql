@@ -1,6 +1,6 @@
 -- view: questions_need_the_channel
 -- grain: stream_id
--- inputs: int_attempts_started, int_questions_placed
+-- inputs: int_attempts, int_questions_placed
 -- outputs:
 --   stream_id, condition
 --   n_questions bigint: questions
@@ -12,7 +12,7 @@ select
     started.condition,
     count(*) as n_questions
 from int_questions_placed as asked
-inner join int_attempts_started as started
+inner join int_attempts as started
     on asked.stream_id = started.stream_id
 where started.channel <> 'ask_user'
 group by asked.stream_id, started.condition

@@ -1,7 +1,6 @@
 -- view: recorded_trials_are_known
 -- grain: stream_id
--- inputs: int_attempts, int_attempts_started, int_calls_summed, int_question_targets,
---     int_tool_times
+-- inputs: int_attempts, int_calls_summed, int_question_targets, int_tool_times
 -- outputs:
 --   stream_id
 --   unknown varchar[]: the facts that are unknown
@@ -27,9 +26,9 @@ answers as (
 
 examined as (
     select
-        started.stream_id,
+        attempts.stream_id,
         [
-            case when not started.has_every_key then 'keys' end,
+            case when not attempts.has_every_key then 'keys' end,
             case
                 when
                     attempts.attempt_state in ('valid', 'ungraded')
@@ -47,13 +46,11 @@ examined as (
             end,
             case when answers.stream_id is not null then 'revealed segments' end
         ] as marks
-    from int_attempts_started as started
-    inner join int_attempts as attempts
-        on started.stream_id = attempts.stream_id
-    left join calls on started.stream_id = calls.stream_id
-    left join int_tool_times as tools on started.stream_id = tools.stream_id
-    left join answers on started.stream_id = answers.stream_id
-    where not started.is_imported
+    from int_attempts as attempts
+    left join calls on attempts.stream_id = calls.stream_id
+    left join int_tool_times as tools on attempts.stream_id = tools.stream_id
+    left join answers on attempts.stream_id = answers.stream_id
+    where not attempts.is_imported
 )
 
 select

@@ -1,7 +1,6 @@
 -- view: results_belong_to_checkpoints
 -- grain: stream_id, checkpoint_id
--- inputs: int_attempts_started, int_results, int_task_checkpoints,
---     stg_checkpoints_scored
+-- inputs: int_attempts, int_task_checkpoints, stg_checkpoints_scored
 -- outputs:
 --   stream_id
 --   checkpoint_id varchar: id of the checkpoint
@@ -9,11 +8,11 @@
 --   registered_total double: points of the task's checkpoint
 -- equation: a primary result names a checkpoint of its task, with that total
 -- source: docs/log-format.md, checkpoint_scored
--- notes: returns the results that break it. Only attempts that int_results marks are
+-- notes: returns the results that break it. Only attempts that int_attempts marks are
 --     examined.
 with suspects as (
     select stream_id
-    from int_results
+    from int_attempts
     where has_strangers
 )
 
@@ -23,7 +22,7 @@ select
     any_value(scored.total) as total,
     any_value(checkpoints.total) as registered_total
 from stg_checkpoints_scored as scored
-inner join int_attempts_started as started
+inner join int_attempts as started
     on scored.stream_id = started.stream_id
 left join int_task_checkpoints as checkpoints
     on

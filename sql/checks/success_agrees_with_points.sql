@@ -1,6 +1,6 @@
 -- view: success_agrees_with_points
 -- grain: trial_id
--- inputs: int_task_checkpoints, int_trials_measured
+-- inputs: int_task_checkpoints, int_trials
 -- outputs:
 --   trial_id, benchmark, is_success
 --   has_enough_points boolean: success by the points
@@ -32,7 +32,7 @@ graded as (
                 then round(list_avg(trials.scores), 3) >= 0.75
             else trials.checkpoint_progress >= 1
         end as has_enough_points
-    from int_trials_measured as trials
+    from int_trials as trials
     inner join totals
         on trials.task_digest = totals.task_digest
     where

@@ -1,6 +1,6 @@
 -- view: tasks_and_variants_are_registered
 -- grain: stream_id
--- inputs: int_attempts_started, int_tasks, int_variants
+-- inputs: int_attempts, int_variants, stg_tasks_registered
 -- outputs:
 --   stream_id, task_id
 --   has_task boolean: the task is registered
@@ -10,6 +10,11 @@
 --     names
 -- source: docs/log-format.md, task_registered and variant_generated
 -- notes: returns the attempts that break it.
+with registered as (
+    select distinct task_digest
+    from stg_tasks_registered
+)
+
 select
     started.stream_id,
     started.task_id,
@@ -17,8 +22,8 @@ select
     started.variant_id,
     started.variant_digest is null or variants.variant_digest is not null
         as has_variant
-from int_attempts_started as started
-left join int_tasks as tasks
+from int_attempts as started
+left join registered as tasks
     on started.task_digest = tasks.task_digest
 left join int_variants as variants
     on started.variant_digest = variants.variant_digest

@@ -1,7 +1,6 @@
 -- view: int_agent_arms
 -- grain: benchmark, agent
--- inputs: int_attempt_arms, int_attempts_started, int_trials_evaluated,
---     stg_trials_started
+-- inputs: int_attempt_arms, int_attempts, int_trials_evaluated, stg_trials_started
 -- outputs:
 --   benchmark, agent, model, strategy, persona
 --   has_strategies boolean: a strategy occurs among the agents that differ in it only
@@ -21,14 +20,14 @@
 --     digest covers them.
 with attempts as (
     select
-        started.benchmark,
+        attempts.benchmark,
         arms.agent,
-        started.core_settings,
-        min(started.stream_id) as stream_id
+        arms.core_settings,
+        min(attempts.stream_id) as stream_id
     from int_attempt_arms as arms
-    inner join int_attempts_started as started
-        on arms.stream_id = started.stream_id
-    group by started.benchmark, arms.agent, started.core_settings
+    inner join int_attempts as attempts
+        on arms.stream_id = attempts.stream_id
+    group by attempts.benchmark, arms.agent, arms.core_settings
 ),
 
 met as (

@@ -1,10 +1,11 @@
 -- view: int_attempt_arms
 -- grain: stream_id, agent
--- inputs: int_attempts_started
+-- inputs: stg_runs_started, stg_trials_started
 -- outputs:
 --   stream_id
 --   agent varchar: name of the agent, with digests where agents or settings differ
---   own_agent varchar: the same without the digest of a simulator or template
+--   trial_agent varchar: its only agent, or the name that its several agents share
+--   core_settings varchar: grader, limits, sandbox image and scope as one digest
 --   settings_digest varchar: grader, limits, image, scope and prompts as one digest
 --   is_chosen boolean: the parameters `settings` and `user_simulator` keep the arm
 -- equation: agent = name [#agent] [#settings] [#channel], each part six digits of a
@@ -15,26 +16,51 @@
 --     prompt of its own run; a run without trials of channel none takes that of the
 --     nearest run. Where an arm has several simulators, or several injection templates,
 --     each is an arm of its own, and its trials without that channel belong to each.
-with started as (
+with images as (
     select
-        stream_id,
-        benchmark,
-        agent_name,
-        agent_digest,
-        experiment_id,
         run_id,
-        started_at_us,
-        core_settings,
-        channel,
-        user_simulator,
-        prompts_digest,
+        max(json_extract_string(config_json, '$.sandbox.image')) as sandbox_image
+    from stg_runs_started
+    group by run_id
+),
+
+started as (
+    select
+        trials.stream_id,
+        trials.benchmark,
+        trials.agent as agent_name,
+        trials.agent_digest,
+        trials.experiment_id,
+        trials.run_id,
+        trials.started_at_us,
+        md5(
+            concat_ws(
+                '|',
+                trials.benchmark_version,
+                trials.grader,
+                coalesce(trials.limits_json, 'unknown'),
+                coalesce(images.sandbox_image, ''),
+                trials.oracle_scope
+            )
+        ) as core_settings,
+        trials.channel,
+        trials.user_simulator,
+        coalesce(trials.prompts_digest, 'unknown') as prompts_digest,
         case
-            when channel = 'none' then 'none'
-            when channel = 'ask_user' then 'ask'
+            when trials.channel = 'none' then 'none'
+            when trials.channel = 'ask_user' then 'ask'
             else 'inject'
         end as channel_kind,
-        concat_ws('|', prompts_digest, answering) as channel_settings
-    from int_attempts_started
+        case
+            when trials.channel = 'ask_user'
+                then concat_ws(
+                    '|',
+                    coalesce(trials.user_simulator, 'unknown'),
+                    trials.user_simulator_digest
+                )
+        end as answering
+    from stg_trials_started as trials
+    left join images on trials.run_id = images.run_id
 ),
 
 prompted_runs as (
@@ -88,6 +114,7 @@ placed as (
         started.agent_digest,
         started.user_simulator,
         started.channel_kind,
+        started.core_settings,
         md5(
             concat_ws(
                 '|',
@@ -98,7 +125,7 @@ placed as (
                 end
             )
         ) as settings_digest,
-        started.channel_settings
+        concat_ws('|', started.prompts_digest, started.answering) as channel_settings
     from started
     left join run_prompts
         on
@@ -135,6 +162,7 @@ named as (
         stream_id,
         benchmark,
         user_simulator,
+        core_settings,
         settings_digest,
         channel_kind,
         concat_ws(
@@ -170,6 +198,7 @@ shared as (
     select
         named.stream_id,
         named.plain_agent,
+        named.core_settings,
         named.settings_digest,
         named.settings_suffix,
         nullif(coalesce(named.channel_suffix, arms.channel_suffix), '')
@@ -190,7 +219,13 @@ shared as (
 select
     stream_id,
     concat_ws('#', plain_agent, settings_suffix, channel_suffix) as agent,
-    concat_ws('#', plain_agent, settings_suffix) as own_agent,
+    concat_ws(
+        '#',
+        plain_agent,
+        settings_suffix,
+        case when count(*) over (partition by stream_id) = 1 then channel_suffix end
+    ) as trial_agent,
+    core_settings,
     settings_digest,
     is_asked
     and (

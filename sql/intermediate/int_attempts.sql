@@ -1,79 +1,200 @@
 -- view: int_attempts
 -- grain: stream_id
--- inputs: int_attempts_started, int_results, int_tasks, live_streams,
---     stg_trials_failed, stg_trials_finished
+-- inputs: live_streams, stg_checkpoints_scored, stg_tasks_registered,
+--     stg_trials_failed, stg_trials_finished, stg_trials_started
 -- outputs:
 --   stream_id, trial_id, attempt
 --   attempt_state varchar: valid, ungraded, failed, running or interrupted
+--   gives_keys boolean: the attempt that counts, or the latest if none is valid
+--   is_counted boolean: gives the trial its outcome
+--   is_failed boolean: the attempt ended and does not count
+--   experiment_id
+--   started_at_us bigint: UTC, microseconds since the epoch
+--   run_id, benchmark, task_id, task_digest
+--   domain varchar: domain of the task
+--   variant_id, variant_digest
+--   prompt_state varchar: full, underspecified, control or faulty
+--   channel varchar: none, ask_user or inject_p
+--   condition
+--   agent_name varchar: name of the agent as given
+--   agent_digest, trial_index, role
+--   oracle_scope varchar: task or variant
+--   user_simulator, inject_percent, budget_actions
+--   is_imported boolean: the source may lack any value
+--   has_every_key boolean: seed, limits, parameters and prompts are known
 --   duration_ms double: milliseconds; null if unknown
---   began_at_us bigint: UTC, microseconds since the epoch; null unless it finished
 --   ended_by varchar: how the agent's part ended, docs/metrics.md 1; null if unknown
+--   is_ending_excluded boolean: ended by one of `exclude_endings`
 --   is_success
---   final_progress double: share of the points as the benchmark gives it
+--   results struct[]: position, result, score and total of each primary result, in the
+--       order of the checkpoints
+--   has_strangers boolean: a primary result names no checkpoint of the task, or another
+--       total; null without results
+--   terminal_state double[]: checkpoint results in order
+--   checkpoint_progress double: share of the points reached, 0 to 1
 --   recorded_action_count bigint: actions as the runner counted them; null if unknown
 --   recorded_cost_usd double: USD as the runner summed it; null if a price is unknown
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
---     the task
--- source: docs/metrics.md 1, valid, missing and running
--- notes: states are valid, ungraded, failed, running and interrupted. An attempt
---     without an end is running while a living writer holds it, and interrupted
---     otherwise. Attempts of a task that was never registered are ungraded. The outcome
---     is null unless the attempt finished.
-with graded as (
+--     the task; result = 1 iff score = 1 (mcp_atlas), else result = score;
+--     checkpoint_progress = the benchmark's final score, or else sum(score) /
+--     sum(total)
+-- source: docs/metrics.md 1, valid, missing and running, terminal state; the
+--     highest-numbered valid attempt counts; of equal numbers, which hosts of a shared
+--     store can give, the one that began last; parameter `exclude_endings`
+-- notes: an attempt without an end is running while a living writer holds it, and
+--     interrupted otherwise. Attempts of a task that was never registered are ungraded.
+--     A result without a checkpoint of the task is left out of the lists. What a finish
+--     tells is null unless the attempt finished. Registrations of one digest are equal.
+with tasks as (
     select
-        started.stream_id,
-        coalesce(list_transform(results.results, lambda r: r.position), [])
-        = range(1, tasks.checkpoint_count + 1) as has_every_checkpoint
-    from int_attempts_started as started
-    inner join int_tasks as tasks
+        task_digest,
+        any_value(domain) as domain,
+        any_value(checkpoints) as checkpoints
+    from stg_tasks_registered
+    group by task_digest
+),
+
+placed as (
+    select
+        scored.stream_id,
+        list_position(
+            list_transform(tasks.checkpoints, lambda c: c.checkpoint_id),
+            scored.checkpoint_id
+        ) as position,
+        case started.benchmark
+            when 'mcp_atlas' then (scored.score = 1)::double
+            else scored.score
+        end as result,
+        scored.score,
+        scored.total,
+        tasks.checkpoints
+    from stg_checkpoints_scored as scored
+    inner join stg_trials_started as started
+        on scored.stream_id = started.stream_id
+    left join tasks
         on started.task_digest = tasks.task_digest
-    left join int_results as results
-        on started.stream_id = results.stream_id
+    where scored.is_primary
+),
+
+graded as (
+    select
+        stream_id,
+        list_sort(
+            list(
+                {
+                    'position': position,
+                    'result': result,
+                    'score': score,
+                    'total': total
+                }
+            ) filter (where position is not null)
+        ) as results,
+        bool_or(position is null or total <> checkpoints[position].total)
+            as has_strangers
+    from placed
+    group by stream_id
 ),
 
 ended as (
     select
-        started.stream_id,
-        started.trial_id,
-        started.attempt,
-        finished.stream_id is not null as is_finished,
-        failed.stream_id is not null as is_failed,
-        live_streams.stream_id is not null as is_live,
-        coalesce(graded.has_every_checkpoint, false) as is_graded,
+        started.*,
+        tasks.domain,
         coalesce(finished.duration_ms, failed.duration_ms) as duration_ms,
         finished.recorded_at_us - finished.elapsed_ns // 1000 as began_at_us,
         finished.ended_by,
         finished.is_success,
         finished.final_score / nullif(finished.final_total, 0) as final_progress,
         finished.action_count as recorded_action_count,
-        finished.cost_usd as recorded_cost_usd
-    from int_attempts_started as started
+        finished.cost_usd as recorded_cost_usd,
+        graded.results,
+        graded.has_strangers,
+        case
+            when
+                finished.stream_id is not null
+                and coalesce(list_transform(graded.results, lambda r: r.position), [])
+                = range(1, len(tasks.checkpoints) + 1)
+                then 'valid'
+            when finished.stream_id is not null then 'ungraded'
+            when failed.stream_id is not null then 'failed'
+            when live_streams.stream_id is not null then 'running'
+            else 'interrupted'
+        end as attempt_state
+    from stg_trials_started as started
+    left join tasks
+        on started.task_digest = tasks.task_digest
+    left join graded
+        on started.stream_id = graded.stream_id
     left join stg_trials_finished as finished
         on started.stream_id = finished.stream_id
     left join stg_trials_failed as failed
         on started.stream_id = failed.stream_id
     left join live_streams
         on started.stream_id = live_streams.stream_id
-    left join graded
-        on started.stream_id = graded.stream_id
+),
+
+ranked as (
+    select
+        *,
+        row_number() over (
+            partition by trial_id
+            order by
+                attempt_state = 'valid' desc,
+                attempt desc,
+                case when attempt_state = 'valid' then began_at_us end desc,
+                stream_id desc
+        ) = 1 as gives_keys
+    from ended
 )
 
 select
     stream_id,
     trial_id,
     attempt,
-    case
-        when is_finished and is_graded then 'valid'
-        when is_finished then 'ungraded'
-        when is_failed then 'failed'
-        when is_live then 'running'
-        else 'interrupted'
-    end as attempt_state,
+    attempt_state,
+    gives_keys,
+    gives_keys and attempt_state = 'valid' as is_counted,
+    attempt_state <> 'running'
+    and not (gives_keys and attempt_state = 'valid') as is_failed,
+    experiment_id,
+    started_at_us,
+    run_id,
+    benchmark,
+    task_id,
+    task_digest,
+    domain,
+    variant_id,
+    variant_digest,
+    prompt_state,
+    channel,
+    condition,
+    agent as agent_name,
+    agent_digest,
+    trial_index,
+    role,
+    oracle_scope,
+    user_simulator,
+    inject_percent,
+    budget_actions,
+    coalesce(origin <> 'recorded', false) as is_imported,
+    seed is not null
+    and limits_json is not null
+    and parameters_json is not null
+    and prompts_digest is not null as has_every_key,
     duration_ms,
-    began_at_us,
     ended_by,
+    coalesce(
+        list_contains(string_split(getvariable('exclude_endings'), ','), ended_by),
+        false
+    ) as is_ending_excluded,
     is_success,
-    final_progress,
+    results,
+    has_strangers,
+    list_transform(results, lambda r: r.result) as terminal_state,
+    coalesce(
+        final_progress,
+        list_sum(list_transform(results, lambda r: r.score))
+        / nullif(list_sum(list_transform(results, lambda r: r.total)), 0)
+    ) as checkpoint_progress,
     recorded_action_count,
     recorded_cost_usd
-from ended
+from ranked

@@ -1,6 +1,6 @@
 -- view: int_attempts_timed
 -- grain: stream_id
--- inputs: int_attempts, int_attempts_started, int_tool_times, int_trials
+-- inputs: int_attempts, int_tool_times
 -- outputs:
 --   stream_id, trial_id
 --   is_counted boolean: the attempt gives the trial its values
@@ -14,17 +14,13 @@
 select
     attempts.stream_id,
     attempts.trial_id,
-    int_trials.stream_id is not null as is_counted,
-    int_trials.stream_id is null and attempts.attempt_state <> 'running' as is_failed,
+    attempts.is_counted,
+    attempts.is_failed,
     case
         when tools.stream_id is not null then tools.tool_seconds
-        when not started.is_imported or attempts.recorded_action_count = 0 then 0
+        when not attempts.is_imported or attempts.recorded_action_count = 0 then 0
     end as tool_seconds,
     attempts.duration_ms / 1000 as wall_seconds
 from int_attempts as attempts
-inner join int_attempts_started as started
-    on attempts.stream_id = started.stream_id
-left join int_trials
-    on attempts.stream_id = int_trials.stream_id
 left join int_tool_times as tools
     on attempts.stream_id = tools.stream_id

@@ -1,7 +1,7 @@
 -- view: int_candidates
 -- grain: variant_digest
 -- inputs: ambiguity_classes, int_task_clusters, int_trials_evaluated,
---     int_trials_measured, int_variants
+--     int_trials, int_variants
 -- outputs:
 --   variant_digest, benchmark, task_id, variant_id
 --   severity varchar: delete, vaguify, genericize, decoy, environment or unknown
@@ -21,7 +21,7 @@ with tried as (
         benchmark,
         variant_id,
         arg_max(variant_digest, (started_at_us, trial_id)) as variant_digest
-    from int_trials_measured
+    from int_trials
     where
         variant_id is not null
         and (

@@ -1,6 +1,6 @@
 -- view: int_injections
 -- grain: trial_id
--- inputs: int_trials_measured
+-- inputs: int_trials
 -- outputs:
 --   trial_id, stream_id, benchmark, agent, task_id, variant_id, condition, trial_index,
 --   inject_percent, budget_actions
@@ -37,7 +37,7 @@ with injected as (
         injected_after_action as after_action,
         is_injected,
         action_count
-    from int_trials_measured
+    from int_trials
     where trial_state = 'valid' and inject_percent is not null
 )
 

@@ -1,7 +1,7 @@
 -- view: int_question_facts
 -- grain: stream_id
--- inputs: int_first_uses, int_question_ledger, int_question_targets,
---     int_questions_placed, int_trials_measured, int_variants
+-- inputs: int_question_ledger, int_question_targets, int_questions_placed, int_trials,
+--     int_trials_evaluated, int_variant_segments, int_variants, stg_actions_started
 -- outputs:
 --   stream_id, trial_id
 --   question_count bigint: questions of the attempt that counts
@@ -28,7 +28,9 @@
 --     up to action max(3, ceil(0.1 * actions))
 -- source: docs/metrics.md 3, failure modes [LHAW appendix J.1]
 -- notes: valid trials with questions. A segment whose score is unknown is in neither
---     of the two counts of its kind.
+--     of the two counts of its kind. The first use is the earliest by any full trial of
+--     the task, by any agent, as a share of its actions: the first action whose
+--     arguments hold the argument_text of the value, if that has 3 or more characters.
 with trials as (
     select
         ledger.stream_id,
@@ -46,7 +48,7 @@ with trials as (
             when ledger.removed_count = 0 then []
         end as segments
     from int_question_ledger as ledger
-    inner join int_trials_measured as measured
+    inner join int_trials as measured
         on ledger.trial_id = measured.trial_id
     left join int_variants
         on ledger.variant_digest = int_variants.variant_digest
@@ -82,6 +84,81 @@ first_asks as (
     group by stream_id, segment_id
 ),
 
+wanted as (
+    select distinct
+        versions.task_digest,
+        segments.variant_digest,
+        segments.segment_id,
+        argument_text(segments.segment_value) as needle
+    from int_variant_segments as segments
+    inner join int_trials as versions
+        on segments.variant_digest = versions.variant_digest
+    where
+        length(trim(segments.segment_value)) >= 3
+        and segments.variant_digest in (
+            select trials.variant_digest
+            from trials
+            where trials.removed_count > 0
+        )
+),
+
+needles as (
+    select distinct
+        task_digest,
+        needle
+    from wanted
+),
+
+oracles as (
+    select
+        evaluated.stream_id,
+        measured.task_digest,
+        evaluated.action_count
+    from int_trials_evaluated as evaluated
+    inner join int_trials as measured
+        on evaluated.trial_id = measured.trial_id
+    where
+        evaluated.condition = 'full'
+        and evaluated.is_measured
+        and measured.task_digest in (select needles.task_digest from needles)
+),
+
+actions as (
+    select
+        stream_id,
+        action_index,
+        lower(arguments_json) as arguments
+    from stg_actions_started
+    where stream_id in (select oracles.stream_id from oracles)
+),
+
+uses as (
+    select
+        needles.task_digest,
+        needles.needle,
+        min(actions.action_index / oracles.action_count) as first_use_share
+    from oracles
+    inner join needles on oracles.task_digest = needles.task_digest
+    inner join actions
+        on
+            oracles.stream_id = actions.stream_id
+            and contains(actions.arguments, needles.needle)
+    group by needles.task_digest, needles.needle
+),
+
+first_uses as (
+    select
+        wanted.variant_digest,
+        wanted.segment_id,
+        min(uses.first_use_share) as first_use_share
+    from wanted
+    inner join uses
+        on
+            wanted.task_digest = uses.task_digest
+            and wanted.needle = uses.needle
+    group by wanted.variant_digest, wanted.segment_id
+),
+
 timed as (
     select
         trials.stream_id,
@@ -89,16 +166,16 @@ timed as (
         count(*) filter (
             where
             first_asks.action_index / nullif(trials.action_count, 0)
-            > uses.first_use_share
+            > first_uses.first_use_share
         ) as late_count
     from trials
-    inner join int_first_uses as uses
-        on trials.variant_digest = uses.variant_digest
+    inner join first_uses
+        on trials.variant_digest = first_uses.variant_digest
     left join first_asks
         on
             trials.stream_id = first_asks.stream_id
-            and uses.segment_id = first_asks.segment_id
-    where uses.first_use_share <= 0.5 and len(trials.segments) > 0
+            and first_uses.segment_id = first_asks.segment_id
+    where first_uses.first_use_share <= 0.5 and len(trials.segments) > 0
     group by trials.stream_id
 ),
 

@@ -1,6 +1,6 @@
 -- view: int_question_ledger
 -- grain: trial_id
--- inputs: int_question_targets, int_trials_measured, int_variants
+-- inputs: int_question_targets, int_trials, int_variants
 -- outputs:
 --   trial_id, stream_id, benchmark, agent, variant_id, variant_digest, condition,
 --   user_simulator
@@ -61,7 +61,7 @@ counted as (
             when trials.question_count is null then 'unknown_actions'
             when targets.has_unknown then 'unknown_revealed'
         end as unknown_reason
-    from int_trials_measured as trials
+    from int_trials as trials
     left join int_variants
         on trials.variant_digest = int_variants.variant_digest
     left join targets

@@ -1,6 +1,6 @@
 -- view: int_question_targets
 -- grain: stream_id, question_id, segment_id
--- inputs: int_questions_placed, int_trials, stg_questions_answered
+-- inputs: int_attempts, int_questions_placed, stg_questions_answered
 -- outputs:
 --   stream_id
 --   question_id varchar: id of the question in its stream
@@ -19,8 +19,8 @@ with revealed as (
         answered.question_id,
         unnest(coalesce(answered.revealed, [null])) as segment
     from stg_questions_answered as answered
-    inner join int_trials
-        on answered.stream_id = int_trials.stream_id
+    inner join int_attempts as attempts
+        on answered.stream_id = attempts.stream_id and attempts.is_counted
 )
 
 select

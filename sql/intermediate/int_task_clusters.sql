@@ -1,6 +1,6 @@
 -- view: int_task_clusters
 -- grain: benchmark, task_id
--- inputs: int_attempts_started, int_variants, stg_tasks_registered
+-- inputs: int_attempts, int_variants, stg_tasks_registered
 -- outputs:
 --   benchmark, task_id
 --   cluster_id
@@ -13,7 +13,7 @@ with tasks as (
     select
         benchmark,
         task_id
-    from int_attempts_started
+    from int_attempts
     union
     select
         benchmark,

@@ -1,6 +1,6 @@
 -- view: int_tasks_selected
 -- grain: benchmark, task_id
--- inputs: int_trials_measured, pass_at_k
+-- inputs: int_trials, pass_at_k
 -- outputs:
 --   benchmark, task_id
 --   domain varchar: domain of the task; unknown without one
@@ -45,7 +45,7 @@ domains as (
         benchmark,
         task_id,
         arg_max(domain, (started_at_us, trial_id)) as domain
-    from int_trials_measured
+    from int_trials
     group by benchmark, task_id
 ),
 

@@ -1,6 +1,6 @@
 -- view: int_trials_evaluated
 -- grain: trial_id, agent
--- inputs: int_attempt_arms, int_trials_measured, int_trials_screened
+-- inputs: int_attempt_arms, int_trials, int_trials_screened
 -- outputs:
 --   trial_id, stream_id, trial_state, benchmark, task_id, variant_id, variant_digest,
 --   ambiguity_class, agent, agent_digest, condition
@@ -60,7 +60,7 @@ select
     trials.question_count,
     trials.first_ask_action,
     trials.first_ask_pct
-from int_trials_measured as trials
+from int_trials as trials
 inner join int_attempt_arms as arms
     on trials.keys_stream_id = arms.stream_id
 inner join int_trials_screened

@@ -1,6 +1,6 @@
 -- view: int_trials_screened
 -- grain: trial_id
--- inputs: ambiguity_classes, int_attempt_arms, int_trials_measured,
+-- inputs: ambiguity_classes, int_attempt_arms, int_trials,
 --     stg_trials_flagged
 -- outputs:
 --   trial_id, ambiguity_class
@@ -37,7 +37,7 @@ chosen as (
         is_ending_excluded,
         getvariable('experiment') is null
         or experiment_id = getvariable('experiment') as is_chosen
-    from int_trials_measured
+    from int_trials
 ),
 
 latest_tasks as (

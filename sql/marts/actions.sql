@@ -1,6 +1,6 @@
 -- view: actions
 -- grain: stream_id, action_index
--- inputs: int_trials, stg_actions_finished, stg_actions_started
+-- inputs: int_attempts, stg_actions_finished, stg_actions_started
 -- outputs:
 --   stream_id, action_index, trial_id, attempt
 --   is_counted boolean: belongs to the attempt that counts
@@ -23,7 +23,7 @@ select
     started.action_index,
     started.trial_id,
     started.attempt,
-    int_trials.stream_id is not null as is_counted,
+    coalesce(attempts.is_counted, false) as is_counted,
     started.kind,
     started.action_name,
     started.arguments_json,
@@ -39,5 +39,5 @@ left join stg_actions_finished as finished
     on
         started.stream_id = finished.stream_id
         and started.action_index = finished.action_index
-left join int_trials
-    on started.stream_id = int_trials.stream_id
+left join int_attempts as attempts
+    on started.stream_id = attempts.stream_id

@@ -1,6 +1,6 @@
 -- view: ambiguity_classes
 -- grain: variant_digest
--- inputs: int_variants, int_variants_classified, int_variants_selected
+-- inputs: int_selections, int_variants, observed_classes
 -- outputs:
 --   variant_digest, benchmark, task_id, variant_id
 --   origin varchar: who made the variant
@@ -20,9 +20,31 @@
 --     `classifier_agent` and `classifier_experiment`
 -- notes: without `classifier_agent` the only classifying agent is used; if there are
 --     several, the class is null (reason several_classifiers). A label has no verdict.
---     A class from a selection is shown with the trials and the verdict of the agent
---     that gave it, if this store has them.
-with classifiers as (
+--     Of the selections that chose a variant the last recorded one counts (ties by
+--     stream and sequence), with `classifier_agent` only its own. A class from a
+--     selection is shown with the trials and the verdict of the agent that gave it, if
+--     this store has them.
+with chosen as (
+    select
+        classifier,
+        (recorded_at_us, stream_id, sequence) as place,
+        unnest(variants) as variant
+    from int_selections
+    where
+        getvariable('classifier_agent') is null
+        or classifier = getvariable('classifier_agent')
+),
+
+selected as (
+    select
+        variant.variant_digest,
+        arg_max(variant.ambiguity_class, place) as ambiguity_class,
+        arg_max(classifier, place) as classified_by
+    from chosen
+    group by variant.variant_digest
+),
+
+classifiers as (
     select
         classified.variant_digest,
         classified.agent,
@@ -37,8 +59,8 @@ with classifiers as (
         row_number() over (
             partition by classified.variant_digest order by classified.agent
         ) as choice
-    from int_variants_classified as classified
-    left join int_variants_selected as selected
+    from observed_classes as classified
+    left join selected
         on classified.variant_digest = selected.variant_digest
     where
         classified.role = 'classifier'
@@ -76,7 +98,7 @@ assigned as (
             else classifiers.reason
         end as reason
     from int_variants
-    left join int_variants_selected as selected
+    left join selected
         on int_variants.variant_digest = selected.variant_digest
     left join classifiers
         on
@@ -131,11 +153,7 @@ select
     class_source,
     classified_by,
     new_task_verdict,
-    case ambiguity_class
-        when 'outcome-critical' then 'CLARIFY'
-        when 'divergent' then 'PROCEED'
-        when 'benign' then 'PROCEED'
-    end as oracle_decision,
+    oracle_decision(ambiguity_class) as oracle_decision,
     n_planned,
     n_trials,
     n_success,

@@ -1,6 +1,6 @@
 -- view: answer_uses
 -- grain: stream_id, question_id, segment_id
--- inputs: int_question_targets, int_trials_measured, int_variant_segments,
+-- inputs: int_question_targets, int_trials, int_variant_segments,
 --     stg_actions_started
 -- outputs:
 --   stream_id
@@ -70,7 +70,7 @@ revealed as (
         forms.needle,
         forms.parts
     from int_question_targets as targets
-    inner join int_trials_measured as trials
+    inner join int_trials as trials
         on targets.stream_id = trials.stream_id
     left join forms
         on

@@ -1,6 +1,6 @@
 -- view: budgets
 -- grain: stream_id, sequence
--- inputs: int_attempt_arms, int_trials, stg_oracle_budgets_set
+-- inputs: int_trials, stg_oracle_budgets_set
 -- outputs:
 --   stream_id, sequence, experiment_id, benchmark, agent, agent_digest
 --   settings_digest varchar: settings of the trials used; null if they are not here
@@ -14,15 +14,6 @@
 -- source: docs/metrics.md 4, budget
 -- notes: the recorded budget beside the one recomputed from the recorded counts;
 --     without counts it is null.
-with arms as (
-    select distinct
-        trials.trial_id,
-        int_attempt_arms.settings_digest
-    from int_trials as trials
-    inner join int_attempt_arms
-        on trials.keys_stream_id = int_attempt_arms.stream_id
-)
-
 select
     budgets.stream_id,
     budgets.sequence,
@@ -30,7 +21,7 @@ select
     budgets.benchmark,
     budgets.agent,
     budgets.agent_digest,
-    arms.settings_digest,
+    trials.settings_digest,
     budgets.scope,
     budgets.unit_id,
     budgets.budget_actions,
@@ -46,4 +37,4 @@ select
     budgets.trial_ids,
     budgets.action_counts
 from stg_oracle_budgets_set as budgets
-left join arms on budgets.trial_ids[1] = arms.trial_id
+left join int_trials as trials on budgets.trial_ids[1] = trials.trial_id

@@ -1,7 +1,6 @@
 -- view: checkpoints
 -- grain: trial_id, checkpoint_id
--- inputs: int_results, int_task_checkpoints, int_trials_measured,
---     stg_checkpoints_scored
+-- inputs: int_attempts, int_task_checkpoints, int_trials, stg_checkpoints_scored
 -- outputs:
 --   trial_id
 --   checkpoint_id varchar: id of the checkpoint
@@ -30,11 +29,10 @@ with placed as (
         trials.role,
         trials.condition,
         trials.trial_index,
-        unnest(int_results.results) as found
-    from int_trials_measured as trials
-    inner join int_results
-        on trials.stream_id = int_results.stream_id
-    where trials.trial_state = 'valid'
+        unnest(attempts.results) as found
+    from int_trials as trials
+    inner join int_attempts as attempts
+        on trials.stream_id = attempts.stream_id
 )
 
 select

@@ -1,6 +1,6 @@
 -- view: costs
 -- grain: stream_id, purpose
--- inputs: int_attempts, int_attempts_started, int_calls_summed, int_question_counts
+-- inputs: int_attempts, int_calls_summed, int_questions_placed
 -- outputs:
 --   stream_id
 --   purpose varchar: who used the model: agent, user_simulator, grader_and_judge, or
@@ -33,17 +33,15 @@ with attempts as (
         attempts.trial_id,
         attempts.attempt,
         attempts.attempt_state,
-        started.is_imported,
-        started.channel <> 'ask_user'
+        attempts.is_imported,
+        attempts.channel <> 'ask_user'
         or (
             attempts.recorded_action_count is not null
-            and questions.stream_id is null
+            and attempts.stream_id not in (
+                select questions.stream_id from int_questions_placed as questions
+            )
         ) as is_unasked
     from int_attempts as attempts
-    inner join int_attempts_started as started
-        on attempts.stream_id = started.stream_id
-    left join int_question_counts as questions
-        on attempts.stream_id = questions.stream_id
 ),
 
 judged as (

@@ -1,7 +1,7 @@
 -- view: exclusions
 -- grain: benchmark, kind
--- inputs: ambiguity_classes, int_attempts_started, int_experiments, int_injections,
---     int_trials_evaluated, int_trials_measured, int_trials_screened, int_variants,
+-- inputs: ambiguity_classes, int_attempts, int_experiments, int_injections,
+--     int_trials_evaluated, int_trials, int_trials_screened, int_variants,
 --     pass_at_k, stg_trials_flagged
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
@@ -17,7 +17,7 @@ with screened as (
         screened.exclusion as kind,
         count(*) as n
     from int_trials_screened as screened
-    inner join int_trials_measured as trials on screened.trial_id = trials.trial_id
+    inner join int_trials as trials on screened.trial_id = trials.trial_id
     where screened.exclusion is not null
     group by trials.benchmark, screened.exclusion
 ),
@@ -49,7 +49,7 @@ variants_met as (
     select distinct
         trials.benchmark,
         trials.variant_digest
-    from int_trials_measured as trials
+    from int_trials as trials
     inner join int_trials_screened as screened
         on trials.trial_id = screened.trial_id
     where
@@ -148,7 +148,7 @@ arm_names as (
         trials.agent,
         measured.agent_name || measured.agent_digest as plain_agent
     from int_trials_evaluated as trials
-    inner join int_trials_measured as measured
+    inner join int_trials as measured
         on trials.trial_id = measured.trial_id
 ),
 
@@ -188,7 +188,7 @@ started as (
     select
         run_id,
         count(distinct trial_id) as n_started
-    from int_attempts_started
+    from int_attempts
     group by run_id
 ),
 

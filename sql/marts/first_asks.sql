@@ -1,6 +1,6 @@
 -- view: first_asks
 -- grain: trial_id
--- inputs: int_trials_measured
+-- inputs: int_trials
 -- outputs:
 --   trial_id, benchmark, agent, task_id, variant_id, condition, trial_index
 --   question_count bigint: questions of the attempt that counts
@@ -23,5 +23,5 @@ select
     action_count,
     first_ask_action,
     first_ask_pct
-from int_trials_measured
+from int_trials
 where trial_state = 'valid' and question_count > 0

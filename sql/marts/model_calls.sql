@@ -1,6 +1,6 @@
 -- view: model_calls
 -- grain: stream_id, call_id
--- inputs: int_trials, stg_models_called, stg_models_failed, stg_models_responded
+-- inputs: int_attempts, stg_models_called, stg_models_failed, stg_models_responded
 -- outputs:
 --   stream_id
 --   call_id varchar: id of the call in its stream
@@ -45,7 +45,7 @@ select
     called.sequence,
     called.trial_id,
     called.attempt,
-    int_trials.stream_id is not null as is_counted,
+    coalesce(attempts.is_counted, false) as is_counted,
     called.role,
     case
         when replies.call_id is not null then 'responded'
@@ -85,5 +85,5 @@ left join stg_models_failed as failed
     on
         called.stream_id = failed.stream_id
         and called.call_id = failed.call_id
-left join int_trials
-    on called.stream_id = int_trials.stream_id
+left join int_attempts as attempts
+    on called.stream_id = attempts.stream_id

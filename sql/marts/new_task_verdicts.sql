@@ -1,6 +1,6 @@
 -- view: new_task_verdicts
 -- grain: variant_digest, agent, role
--- inputs: int_variants_classified
+-- inputs: observed_classes
 -- outputs:
 --   variant_digest, agent, role, benchmark, variant_id
 --   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
@@ -19,5 +19,5 @@ select
     new_task_verdict,
     judge,
     judge_reason as reason
-from int_variants_classified
+from observed_classes
 where new_task_verdict <> 'not_applicable'

@@ -1,34 +1,153 @@
 -- view: observed_classes
 -- grain: variant_digest, agent, role
--- inputs: int_variants_classified
+-- inputs: int_attempt_arms, int_attempts, int_experiments, stg_new_tasks_judged
 -- outputs:
---   variant_digest, agent, role, benchmark, variant_id, n_planned, n_trials
+--   variant_digest, agent, role, benchmark, variant_id
+--   agent_name varchar: name of the agent as given
+--   n_planned, n_trials
 --   n_success bigint: successes among them
 --   n_terminal_states bigint: different terminal states, |S|
 --   ambiguity_class
 --   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
+--   judge varchar: who judged; null if nobody did
+--   judge_reason varchar: what the judge saw
 --   oracle_decision varchar: CLARIFY or PROCEED
 --   reason
--- equation: that of int_variants_classified
--- source: docs/metrics.md 2: the class depends on the classifying agent
--- notes: the class according to each agent's own trials. The tables never use an
---     evaluated agent's own class; see ambiguity_classes.
+-- equation: n = valid trials, c = successes, S = distinct terminal states; first match
+--     wins. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0: outcome-critical;
+--     |S| = 1 and c = n: benign; otherwise divergent
+-- source: docs/metrics.md 2, ambiguity class: it depends on the classifying agent;
+--     parameters `class_rule`, `classifier_experiment`, `exclude_endings`, `judge`
+-- notes: the class according to each agent's own trials; the tables never use an
+--     evaluated agent's own class, see ambiguity_classes. `underspecified` trials only,
+--     evaluated and classifying ones separately.
+--     Planned is the recorded number per cell, or the number of trials seen if that is
+--     larger. c = 0 and |S| = 1 is new_task only if a judge's verdict on exactly these
+--     trials confirms it; rejected or unjudged, it is outcome-critical. class_rule =
+--     readme makes c = n benign whatever S is. With fewer than the planned trials the
+--     class is null. A verdict counts only while the trials that it is about are
+--     exactly the valid ones of the variant, agent and role; with another trial or
+--     attempt the variant is unjudged again. Of several verdicts the last recorded one
+--     counts (ties by stream and sequence), only those of the chosen judge if one is
+--     chosen.
+with arms as (
+    select distinct
+        stream_id,
+        trial_agent
+    from int_attempt_arms
+),
+
+trials as (
+    select
+        attempts.* exclude (is_counted),
+        arms.trial_agent as agent,
+        int_experiments.trials_per_cell,
+        attempts.is_counted as is_valid,
+        attempts.is_counted and not attempts.is_ending_excluded as is_counted
+    from int_attempts as attempts
+    inner join arms
+        on attempts.stream_id = arms.stream_id
+    left join int_experiments
+        on attempts.experiment_id = int_experiments.experiment_id
+    where
+        attempts.gives_keys
+        and attempts.condition = 'underspecified'
+        and (
+            attempts.role <> 'classifier'
+            or getvariable('classifier_experiment') is null
+            or attempts.experiment_id = getvariable('classifier_experiment')
+        )
+),
+
+outcomes as (
+    select
+        variant_digest,
+        agent,
+        role,
+        any_value(benchmark) as benchmark,
+        any_value(variant_id) as variant_id,
+        any_value(agent_name) as agent_name,
+        greatest(coalesce(max(trials_per_cell), 0), count(*)) as n_planned,
+        count(*) filter (where is_counted) as n_trials,
+        list_sort(list(stream_id) filter (where is_valid))
+            as valid_stream_ids,
+        count(*) filter (where is_counted and is_success) as n_success,
+        count(distinct terminal_state) filter (where is_counted) as n_terminal_states
+    from trials
+    group by variant_digest, agent, role
+),
+
+verdicts as (
+    select
+        variant_digest,
+        judged_stream_ids,
+        arg_max(
+            { 'verdict': verdict, 'judge': judge, 'reason': reason },
+            (recorded_at_us, stream_id, sequence)
+        ) as said
+    from stg_new_tasks_judged
+    where getvariable('judge') is null or judge = getvariable('judge')
+    group by variant_digest, judged_stream_ids
+),
+
+judged as (
+    select
+        outcomes.variant_digest,
+        outcomes.agent,
+        outcomes.role,
+        outcomes.benchmark,
+        outcomes.variant_id,
+        outcomes.agent_name,
+        outcomes.n_planned,
+        outcomes.n_trials,
+        outcomes.n_success,
+        outcomes.n_terminal_states,
+        outcomes.n_trials < outcomes.n_planned as is_incomplete,
+        case
+            when outcomes.n_success = 0 and outcomes.n_terminal_states = 1
+                then coalesce(verdicts.said.verdict, 'unjudged')
+            else 'not_applicable'
+        end as new_task_verdict,
+        verdicts.said.judge,
+        verdicts.said.reason as judge_reason
+    from outcomes
+    left join verdicts
+        on
+            outcomes.variant_digest = verdicts.variant_digest
+            and outcomes.valid_stream_ids = verdicts.judged_stream_ids
+),
+
+rated as (
+    select
+        *,
+        case
+            when is_incomplete then null
+            when new_task_verdict = 'confirmed' then 'new_task'
+            when n_success = 0 then 'outcome-critical'
+            when
+                n_success = n_trials
+                and (n_terminal_states = 1 or getvariable('class_rule') = 'readme')
+                then 'benign'
+            else 'divergent'
+        end as ambiguity_class
+    from judged
+)
+
 select
     variant_digest,
     agent,
     role,
     benchmark,
     variant_id,
+    agent_name,
     n_planned,
     n_trials,
     n_success,
     n_terminal_states,
     ambiguity_class,
-    new_task_verdict,
-    case ambiguity_class
-        when 'outcome-critical' then 'CLARIFY'
-        when 'divergent' then 'PROCEED'
-        when 'benign' then 'PROCEED'
-    end as oracle_decision,
-    reason
-from int_variants_classified
+    case when not is_incomplete then new_task_verdict end as new_task_verdict,
+    judge,
+    judge_reason,
+    oracle_decision(ambiguity_class) as oracle_decision,
+    case when is_incomplete then 'trials_incomplete' end as reason
+from rated

@@ -1,7 +1,7 @@
 -- view: questions
 -- grain: stream_id, question_id
--- inputs: int_action_counts, int_questions_placed, int_trials, stg_questions_answered,
---     stg_questions_asked
+-- inputs: int_action_counts, int_attempts, int_questions_placed,
+--     stg_questions_answered, stg_questions_asked
 -- outputs:
 --   stream_id
 --   question_id varchar: id of the question in its stream
@@ -29,7 +29,7 @@ select
     placed.question_id,
     asked.trial_id,
     asked.attempt,
-    int_trials.stream_id is not null as is_counted,
+    coalesce(attempts.is_counted, false) as is_counted,
     row_number() over (
         partition by placed.stream_id order by placed.sequence
     ) as question_number,
@@ -61,7 +61,7 @@ left join stg_questions_answered as answered
     on
         placed.stream_id = answered.stream_id
         and placed.question_id = answered.question_id
-left join int_trials
-    on placed.stream_id = int_trials.stream_id
+left join int_attempts as attempts
+    on placed.stream_id = attempts.stream_id
 left join int_action_counts
     on placed.stream_id = int_action_counts.stream_id

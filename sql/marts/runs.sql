@@ -1,6 +1,6 @@
 -- view: runs
 -- grain: run_id
--- inputs: int_attempts_started, live_streams, stg_runs_finished, stg_runs_started
+-- inputs: int_attempts, live_streams, stg_runs_finished, stg_runs_started
 -- outputs:
 --   run_id, stream_id, experiment_id
 --   kind varchar: experiment for a run of an experiment file, else the command
@@ -32,7 +32,7 @@ with attempted as (
     select
         run_id,
         count(*) as attempts_started
-    from int_attempts_started
+    from int_attempts
     group by run_id
 )
 

@@ -1,6 +1,6 @@
 -- view: tasks
 -- grain: task_digest
--- inputs: int_tasks, int_variants, stg_tasks_registered
+-- inputs: int_variants, stg_tasks_registered
 -- outputs:
 --   task_digest, benchmark
 --   benchmark_version varchar: its version
@@ -22,7 +22,12 @@
 with registered as (
     select
         task_digest,
+        any_value(benchmark) as benchmark,
+        any_value(benchmark_version) as benchmark_version,
+        any_value(task_id) as task_id,
+        any_value(domain) as domain,
         any_value(prompt) as prompt,
+        any_value(checkpoints) as checkpoints,
         any_value(environment_digest) as environment_digest,
         any_value(licence) as licence,
         min(recorded_at_us) as registered_at_us,
@@ -46,21 +51,19 @@ select
     tasks.benchmark_version,
     tasks.task_id,
     row_number() over (
-        partition by tasks.benchmark, tasks.task_id order by registered.last_place desc
+        partition by tasks.benchmark, tasks.task_id order by tasks.last_place desc
     ) = 1 as is_latest,
     tasks.domain,
-    registered.prompt,
-    tasks.checkpoint_count,
+    tasks.prompt,
+    len(tasks.checkpoints) as checkpoint_count,
     coalesce(
         list_sum(list_transform(tasks.checkpoints, lambda each: each.total)), 0
     ) as total_points,
-    registered.environment_digest,
-    registered.licence,
+    tasks.environment_digest,
+    tasks.licence,
     coalesce(made.variant_count, 0) as variant_count,
-    registered.registered_at_us
-from int_tasks as tasks
-inner join registered
-    on tasks.task_digest = registered.task_digest
+    tasks.registered_at_us
+from registered as tasks
 left join made
     on
         tasks.benchmark = made.benchmark

@@ -1,6 +1,6 @@
 -- view: trial_endings
 -- grain: trial_id
--- inputs: int_trials_measured, stg_actions_started, stg_models_called,
+-- inputs: int_trials, stg_actions_started, stg_models_called,
 --     stg_models_responded
 -- outputs:
 --   trial_id, stream_id
@@ -64,7 +64,7 @@ select
     coalesce(replies.n_calls_in_text, 0) as n_calls_in_text,
     coalesce(actions.n_tool_calls, 0) as n_tool_calls,
     actions.actions_digest
-from int_trials_measured as trials
+from int_trials as trials
 left join replies on trials.stream_id = replies.stream_id
 left join actions on trials.stream_id = actions.stream_id
 where trials.trial_state = 'valid'

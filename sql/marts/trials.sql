@@ -1,6 +1,6 @@
 -- view: trials
 -- grain: trial_id
--- inputs: ambiguity_classes, int_trial_costs, int_trials_measured, int_variants,
+-- inputs: ambiguity_classes, int_trial_costs, int_trials, int_variants,
 --     stg_trials_finished, stg_trials_started
 -- outputs:
 --   trial_id, trial_state, stream_id, experiment_id, run_id
@@ -156,7 +156,7 @@ select
     trial_costs.model_seconds,
     trial_costs.tool_seconds,
     trial_costs.wall_seconds
-from int_trials_measured as measured
+from int_trials as measured
 inner join stg_trials_started as started
     on measured.keys_stream_id = started.stream_id
 left join int_variants as variants

@@ -1,6 +1,6 @@
 -- view: wasted_actions
 -- grain: trial_id, action_index
--- inputs: int_action_keys, int_oracle_supply, int_oracle_traces, stg_actions_started
+-- inputs: int_oracle_traces, int_pre_injection_actions
 -- outputs:
 --   trial_id, action_index, benchmark, agent, task_id, variant_id, condition
 --   action_name varchar: tool name; empty for a turn of text
@@ -13,52 +13,30 @@
 -- notes: one row per pre-injection action: those up to the action after which the
 --     message was inserted, including its parallel batch; all actions if the trial
 --     ended before (intention_to_treat). Null without any `full` trial of the unit.
-with pre_injection as (
+with numbered as (
     select
-        traces.trial_id,
-        traces.benchmark,
-        traces.agent,
-        traces.task_id,
-        traces.variant_id,
-        traces.condition,
-        traces.oracle_variant_id,
-        traces.has_oracle,
-        keys.action_index,
-        actions.action_name,
-        keys.action_key,
+        *,
         row_number() over (
-            partition by traces.trial_id, keys.action_key order by keys.action_index
+            partition by trial_id, action_key order by action_index
         ) as number_among_equals
-    from int_oracle_traces as traces
-    inner join int_action_keys as keys
-        on traces.trial_id = keys.trial_id
-    inner join stg_actions_started as actions
-        on
-            traces.stream_id = actions.stream_id
-            and keys.action_index = actions.action_index
+    from int_pre_injection_actions
 )
 
 select
-    pre_injection.trial_id,
-    pre_injection.action_index,
-    pre_injection.benchmark,
-    pre_injection.agent,
-    pre_injection.task_id,
-    pre_injection.variant_id,
-    pre_injection.condition,
-    pre_injection.action_name,
-    pre_injection.action_key,
-    pre_injection.number_among_equals,
-    coalesce(supply.supply, 0) as supply,
+    numbered.trial_id,
+    numbered.action_index,
+    traces.benchmark,
+    traces.agent,
+    traces.task_id,
+    traces.variant_id,
+    traces.condition,
+    numbered.action_name,
+    numbered.action_key,
+    numbered.number_among_equals,
+    numbered.supply,
     case
-        when pre_injection.has_oracle
-            then pre_injection.number_among_equals > coalesce(supply.supply, 0)
+        when traces.has_oracle then numbered.number_among_equals > numbered.supply
     end as is_wasted
-from pre_injection
-left join int_oracle_supply as supply
-    on
-        pre_injection.benchmark = supply.benchmark
-        and pre_injection.agent = supply.agent
-        and pre_injection.task_id = supply.task_id
-        and pre_injection.oracle_variant_id is not distinct from supply.variant_id
-        and pre_injection.action_key = supply.action_key
+from numbered
+inner join int_oracle_traces as traces
+    on numbered.trial_id = traces.trial_id

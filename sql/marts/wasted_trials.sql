@@ -1,7 +1,7 @@
 -- view: wasted_trials
 -- grain: trial_id
--- inputs: int_action_keys, int_oracle_supply, int_oracle_traces,
---     int_pre_injection_calls
+-- inputs: int_oracle_traces, int_pre_injection_actions, stg_actions_started,
+--     stg_models_responded
 -- outputs:
 --   trial_id, benchmark, agent, task_id, variant_id, condition
 --   pre_injection_actions bigint: actions before the message; null if unknown
@@ -12,37 +12,82 @@
 --   pre_injection_cost_usd double: USD before the message; null if a price is unknown
 -- equation: wasted = sum over keys of max(0, actions - supply), which are the actions
 --     that wasted_actions marks; wasted_ratio = wasted / pre-injection actions
--- source: docs/metrics.md 4, wasted compute
+-- source: docs/metrics.md 4, wasted compute, also tokens and cost of the calls whose
+--     served action is pre-injection
 -- notes: without pre-injection actions the ratio is null (no_actions). Without a `full`
 --     trial with known actions, ratio and count are null (no_oracle_trace). With
---     unknown actions the counts are null (unknown_actions).
+--     unknown actions the counts are null (unknown_actions). Tokens are input + output;
+--     a call that served several actions of one batch counts once, and all actions have
+--     calls, including ask_user and text. Tokens and cost are null if one of these
+--     calls, its reply, its tokens or its price is unknown, and 0 without such actions.
 with tallied as (
     select
         trial_id,
         action_key,
-        count(*) as n_actions
-    from int_action_keys
+        count(*) as n_actions,
+        any_value(supply) as supply
+    from int_pre_injection_actions
     group by trial_id, action_key
 ),
 
 counted as (
     select
-        traces.trial_id,
-        sum(tallied.n_actions)::bigint as pre_injection_actions,
-        sum(
-            greatest(tallied.n_actions - coalesce(supply.supply, 0), 0)
-        )::bigint as wasted_actions
-    from int_oracle_traces as traces
-    inner join tallied
-        on traces.trial_id = tallied.trial_id
-    left join int_oracle_supply as supply
+        trial_id,
+        sum(n_actions)::bigint as pre_injection_actions,
+        sum(greatest(n_actions - supply, 0))::bigint as wasted_actions
+    from tallied
+    group by trial_id
+),
+
+served as (
+    select distinct
+        actions.stream_id,
+        actions.model_call_id
+    from stg_actions_started as actions
+    inner join int_oracle_traces as traces
         on
-            traces.benchmark = supply.benchmark
-            and traces.agent = supply.agent
-            and traces.task_id = supply.task_id
-            and traces.oracle_variant_id is not distinct from supply.variant_id
-            and tallied.action_key = supply.action_key
-    group by traces.trial_id
+            actions.stream_id = traces.stream_id
+            and actions.action_index <= traces.last_pre_injection_action
+),
+
+spent as (
+    select
+        stream_id,
+        count(*) as n_calls,
+        case
+            when count(*) = count(input_tokens + output_tokens)
+                then sum(input_tokens + output_tokens)
+        end::bigint as tokens,
+        case when count(*) = count(cost_usd) then exact_sum(cost_usd) end as cost_usd
+    from stg_models_responded
+    where (stream_id, call_id) in (
+        select (served.stream_id, served.model_call_id) from served
+    )
+    group by stream_id
+),
+
+wanted as (
+    select
+        stream_id,
+        count(*) as n_calls
+    from served
+    group by stream_id
+),
+
+calls as (
+    select
+        traces.trial_id,
+        case
+            when wanted.n_calls is null and traces.has_actions then 0
+            when wanted.n_calls = spent.n_calls then spent.tokens
+        end as tokens,
+        case
+            when wanted.n_calls is null and traces.has_actions then 0
+            when wanted.n_calls = spent.n_calls then spent.cost_usd
+        end as cost_usd
+    from int_oracle_traces as traces
+    left join wanted on traces.stream_id = wanted.stream_id
+    left join spent on traces.stream_id = spent.stream_id
 )
 
 select
@@ -71,4 +116,4 @@ select
     calls.cost_usd as pre_injection_cost_usd
 from int_oracle_traces as traces
 left join counted on traces.trial_id = counted.trial_id
-left join int_pre_injection_calls as calls on traces.trial_id = calls.trial_id
+left join calls on traces.trial_id = calls.trial_id

@@ -1,6 +1,6 @@
 -- view: agent_health
 -- grain: benchmark, agent, measure
--- inputs: int_task_clusters, int_trials_measured, int_trials_screened,
+-- inputs: int_task_clusters, int_trials, int_trials_screened,
 --     stg_anchors_lost, stg_models_called, stg_trials_flagged
 -- outputs:
 --   benchmark, agent, measure, value, low, high, n_units, n_dropped, n_clusters,
@@ -19,7 +19,7 @@ with trials as (
         measured.trial_state,
         coalesce(not measured.is_injected, false) as is_skipped,
         clusters.cluster_id
-    from int_trials_measured as measured
+    from int_trials as measured
     inner join int_task_clusters as clusters
         on
             measured.benchmark = clusters.benchmark

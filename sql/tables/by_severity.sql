@@ -1,6 +1,6 @@
 -- view: by_severity
 -- grain: benchmark, severity, ambiguity_class, agent, condition, measure
--- inputs: int_candidates, int_variants_classified, unit_values
+-- inputs: int_candidates, observed_classes, unit_values
 -- outputs:
 --   benchmark
 --   severity varchar: delete, vaguify, genericize, decoy, environment or unknown
@@ -30,7 +30,7 @@ with classified as (
                     )
                 )
         end as pass_at_k
-    from int_variants_classified
+    from observed_classes
     where role = 'classifier'
 ),
 

@@ -1,6 +1,6 @@
 -- view: endings
 -- grain: benchmark, agent, condition, ended_by, finish_reason
--- inputs: int_task_clusters, int_trials_measured, int_trials_screened, trial_endings
+-- inputs: int_task_clusters, int_trials, int_trials_screened, trial_endings
 -- outputs:
 --   benchmark, agent, condition
 --   ended_by varchar: how the agent's part ended, docs/metrics.md 1, or unknown
@@ -28,7 +28,7 @@ with trials as (
         coalesce(measured.ended_by, 'unknown') as ended_by,
         coalesce(endings.finish_reason, 'unknown') as finish_reason,
         measured.is_ending_excluded
-    from int_trials_measured as measured
+    from int_trials as measured
     inner join int_trials_screened as screened
         on measured.trial_id = screened.trial_id
     left join trial_endings as endings

@@ -1,34 +1,48 @@
 -- view: failure_modes_by_class
 -- grain: benchmark, ambiguity_class, agent, category, measure
--- inputs: int_failure_mode_estimates
+-- inputs: int_flag_values
 -- outputs:
 --   benchmark, ambiguity_class, agent
 --   category varchar: failure mode, one of seven
 --   measure varchar: any_flag, or one of the three flags of the category
 --   value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing, method,
 --   reason
--- equation: that of int_failure_mode_estimates, over trials with questions of a class
+-- equation: trials with the flag / trials with questions of a class
 -- source: docs/metrics.md 3 and 6, failure modes [LHAW figure 5]
 -- notes: the class is the assigned class of the variant. Units are trials.
 --     question_flags says which flags are computed and which are judged. A trial
 --     without a judge's verdict counts in n_dropped (unjudged). A flag that does not
 --     apply counts as not raised. n_missing counts all trials of ask_user, with or
 --     without questions.
+with estimated as (
+    select
+        benchmark,
+        ambiguity_class,
+        agent,
+        category,
+        measure,
+        level_estimate(unit_value, reason, cluster_id) as estimate,
+        count(unit_value) as n_trials,
+        any_value(n_missing_of_class) as n_missing
+    from int_flag_values
+    where ambiguity_class is not null
+    group by benchmark, ambiguity_class, agent, category, measure
+)
+
 select
     benchmark,
     ambiguity_class,
     agent,
     category,
     measure,
-    value,
-    low,
-    high,
-    n_units,
-    n_dropped,
-    n_clusters,
+    estimate.value,
+    estimate.low,
+    estimate.high,
+    estimate.n_units,
+    estimate.n_dropped,
+    estimate.n_clusters,
     n_trials,
     n_missing,
-    method,
-    reason
-from int_failure_mode_estimates
-where table_name = 'failure_modes_by_class'
+    estimate.method,
+    estimate.reason
+from estimated

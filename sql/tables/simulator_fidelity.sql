@@ -1,6 +1,6 @@
 -- view: simulator_fidelity
 -- grain: benchmark, user_simulator, measure
--- inputs: int_attempts_started, int_task_clusters, int_trials_evaluated, questions,
+-- inputs: int_attempts, int_task_clusters, int_trials_evaluated, questions,
 --     stg_trials_failed
 -- outputs:
 --   benchmark, user_simulator, measure
@@ -32,7 +32,7 @@ with trials as (
         evaluated.stream_id,
         evaluated.task_id
     from int_trials_evaluated as evaluated
-    inner join int_attempts_started as started
+    inner join int_attempts as started
         on evaluated.stream_id = started.stream_id
     where
         evaluated.channel = 'ask_user'
@@ -47,7 +47,7 @@ failures as (
         started.stream_id,
         started.task_id
     from stg_trials_failed as failed
-    inner join int_attempts_started as started
+    inner join int_attempts as started
         on failed.stream_id = started.stream_id
     where
         failed.boundary = 'user_simulator'

@@ -1,6 +1,6 @@
 -- view: trajectory
 -- grain: trial_id, step
--- inputs: events, int_trials_measured
+-- inputs: events, int_trials
 -- outputs:
 --   benchmark, agent, condition, trial_id, stream_id
 --   step bigint: place in the trial, from 1
@@ -27,7 +27,7 @@ with chosen as (
         keys_stream_id as stream_id,
         is_injected,
         injected_after_action
-    from int_trials_measured
+    from int_trials
     where trial_id = getvariable('trial')
 ),
 

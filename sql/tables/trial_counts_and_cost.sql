@@ -1,6 +1,6 @@
 -- view: trial_counts_and_cost
 -- grain: benchmark, agent, role, condition, purpose
--- inputs: costs, int_attempts_timed, int_task_clusters, int_trials_measured,
+-- inputs: costs, int_attempts_timed, int_task_clusters, int_trials,
 --     int_trials_screened
 -- outputs:
 --   benchmark, agent
@@ -74,7 +74,7 @@ with trials_counted as (
         trials.attempts,
         trials.failed_attempts,
         coalesce(screened.exclusion <> 'superseded', true) as is_current
-    from int_trials_measured as trials
+    from int_trials as trials
     inner join int_trials_screened as screened
         on trials.trial_id = screened.trial_id
     where coalesce(screened.exclusion <> 'other_experiment', true)

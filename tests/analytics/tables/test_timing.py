@@ -232,9 +232,28 @@ def test_blanks_around_a_value_do_not_hide_its_use():
     store.add(store.run_id, VariantGenerated(variant=variant, variant_digest=variant.variant_digest))
     store.trial("v", "ask_user", 0, actions=["ask_user S1", "submit"])
     store.trial("t", "full", 0, actions=["read x", "read 750", "read x", "submit"])
-    connection = opened(store, {"int_first_uses"})
+    connection = opened(store, {"int_question_facts"})
     try:
-        assert connection.execute("select segment_id, first_use_share from int_first_uses").fetchall() == [("S1", 0.5)]
+        query = "select early_segment_count, late_count from int_question_facts"
+        assert connection.execute(query).fetchall() == [(1, 0)]
+    finally:
+        connection.close()
+
+
+def test_arms_that_share_a_full_trial_do_not_multiply_it():
+    """A second simulator makes a second arm of the same full trials, and actions have no more counterparts for it."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v", "goal")
+    store.trial("t", "full", 0, actions=["read a", "submit"])
+    for index, simulator in enumerate(("exact", "dump")):
+        store.trial("v", "ask_user", index, actions=["ask_user S1", "submit"], user_simulator=simulator)
+    store.trial("v", "inject_50", 0, actions=["read a", "read a", "submit"], budget=4, injected_after=2)
+    connection = opened(store, {"wasted_trials", "wasted_actions"})
+    try:
+        query = "select agent, pre_injection_actions, wasted_actions, wasted_ratio from wasted_trials"
+        assert connection.execute(query).fetchall() == [("a", 2, 1, 0.5)]
+        assert connection.execute("select is_wasted from wasted_actions order by all").fetchall() == [(False,), (True,)]
     finally:
         connection.close()
 

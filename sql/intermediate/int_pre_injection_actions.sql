@@ -1,0 +1,131 @@
+-- view: int_pre_injection_actions
+-- grain: trial_id, action_index
+-- inputs: int_oracle_traces, int_trials_evaluated, stg_actions_started
+-- outputs:
+--   trial_id, action_index
+--   action_name varchar: tool name; empty for a turn of text
+--   action_key uhugeint: key that equal actions share
+--   supply bigint: how many counterparts there are
+-- equation: key = MD5 of name and canonical arguments with trimmed strings, or of the
+--     name only; supply = most often in one `full` trial of the unit
+-- source: docs/metrics.md 4, wasted compute; parameters `wasted_match`, `wasted_supply`
+-- notes: the actions up to the one after which the message was inserted, or all if the
+--     trial ended before, except ask_user, submit and turns of text alone. Arguments
+--     are recorded as canonical JSON, so they are parsed only if a string may start or
+--     end with a blank: if a blank, its escape or a non-ASCII character is next to a
+--     quotation mark. Supply by set: one occurrence suffices for any number; single:
+--     counts of the first trial by index; sum: over all traces. Trials whose actions
+--     are unknown do not count as traces. Arms may share a trace.
+with oracles as (
+    select
+        trial_id,
+        stream_id,
+        benchmark,
+        agent,
+        task_id,
+        variant_id,
+        row_number() over (
+            partition by benchmark, agent, task_id, variant_id
+            order by trial_index, trial_id
+        ) as trace_number
+    from int_trials_evaluated
+    where condition = 'full' and is_measured and action_count is not null
+),
+
+looked_at as (
+    select
+        trial_id,
+        stream_id,
+        9223372036854775807 as last_action
+    from oracles
+    union
+    select
+        trial_id,
+        stream_id,
+        last_pre_injection_action as last_action
+    from int_oracle_traces
+),
+
+keyed as (
+    select
+        looked_at.trial_id,
+        actions.action_index,
+        actions.action_name,
+        md5_number(
+            case
+                when getvariable('wasted_match') = 'name' then actions.action_name
+                when
+                    actions.kind = 'malformed'
+                    or regexp_matches(
+                        actions.arguments_json,
+                        '"([^\x21-\x7e]|\\[nrtfu])|([^\x21-\x7e]|\\[nrtf]|\\u\w{4})"'
+                    )
+                    then
+                        actions.action_name
+                        || chr(10) || trimmed_arguments(actions.arguments_json)
+                else actions.action_name || chr(10) || actions.arguments_json
+            end
+        ) as action_key
+    from stg_actions_started as actions
+    inner join looked_at
+        on
+            actions.stream_id = looked_at.stream_id
+            and actions.action_index <= looked_at.last_action
+    where
+        actions.kind <> 'text' and actions.action_name not in ('ask_user', 'submit')
+),
+
+counted as (
+    select
+        oracles.benchmark,
+        oracles.agent,
+        oracles.task_id,
+        oracles.variant_id,
+        oracles.trace_number,
+        keyed.action_key,
+        count(*) as n_actions
+    from oracles
+    inner join keyed on oracles.trial_id = keyed.trial_id
+    group by
+        oracles.benchmark,
+        oracles.agent,
+        oracles.task_id,
+        oracles.variant_id,
+        oracles.trace_number,
+        keyed.action_key
+),
+
+supplies as (
+    select
+        benchmark,
+        agent,
+        task_id,
+        variant_id,
+        action_key,
+        case getvariable('wasted_supply')
+            when 'set' then 9223372036854775807
+            when 'sum' then sum(n_actions)::bigint
+            when 'single'
+                then coalesce(sum(n_actions) filter (where trace_number = 1), 0)::bigint
+            else max(n_actions)
+        end as supply
+    from counted
+    group by benchmark, agent, task_id, variant_id, action_key
+)
+
+select
+    traces.trial_id,
+    keyed.action_index,
+    keyed.action_name,
+    keyed.action_key,
+    coalesce(supplies.supply, 0) as supply
+from int_oracle_traces as traces
+inner join keyed
+    on traces.trial_id = keyed.trial_id
+left join supplies
+    on
+        traces.benchmark = supplies.benchmark
+        and traces.agent = supplies.agent
+        and traces.task_id = supplies.task_id
+        and traces.oracle_variant_id is not distinct from supplies.variant_id
+        and keyed.action_key = supplies.action_key
