@@ -11,13 +11,14 @@ def settings_option(help_text: str = "set an analysis parameter; see 'tables STO
     return repeatable("--set", "NAME=VALUE", help_text)
 
 
-FILTERS = ArgumentGroup(
-    "what is shown (no number changes; each may be given several times)",
-    tuple(repeatable(f"--{key}", "NAME", f"only rows of this {key}") for key in FILTER_KEYS),
-)
-"""The options that filter rows."""
+def filters(keys: tuple[str, ...] = FILTER_KEYS) -> ArgumentGroup:
+    """Declare the options that filter rows by these keys."""
+    return ArgumentGroup(
+        "what is shown (no number changes; each may be given several times)",
+        tuple(repeatable(f"--{key}", "NAME", f"only this {key}") for key in keys),
+    )
 
 
-def wanted(options: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the values of :data:`FILTERS` by key."""
-    return {key: getattr(options, key) for key in FILTER_KEYS if getattr(options, key)}
+def wanted(options: argparse.Namespace, keys: tuple[str, ...] = FILTER_KEYS) -> dict[str, list[str]]:
+    """Return the values of the options of :func:`filters` by key."""
+    return {key: getattr(options, key) for key in keys if getattr(options, key)}

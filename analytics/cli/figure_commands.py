@@ -5,14 +5,16 @@ import sys
 import time
 from pathlib import Path
 
-from analytics.cli.arguments import settings_option
+from analytics.cli.arguments import filters, settings_option, wanted
+from analytics.tables.filters import FIGURE_KEYS
 from recorder.cli.arguments import STORE
 from recorder.cli.command import Command, argument
 
 
 def figures_command(options: argparse.Namespace) -> int:
     """Draw figures into files and print the paths of the files."""
-    from analytics.figures import FIGURES, draw, spec_of, to_bytes
+    from analytics.figures import FIGURES, draw, read, spec_of, to_bytes
+    from analytics.tables.filters import known_filter
     from analytics.views.parameters import parse_settings
     from analytics.views.store import open as open_store
 
@@ -23,10 +25,13 @@ def figures_command(options: argparse.Namespace) -> int:
     needed = {view for spec in specs for view in spec.reads}
     connection = open_store(options.store, parameters=parse_settings(options.set), only=needed)
     try:
+        chosen = wanted(options, FIGURE_KEYS)
+        rows = [row for view in sorted(needed) for row in read(connection, view)] if chosen else []
+        shown = known_filter(chosen, rows)
         options.out.mkdir(parents=True, exist_ok=True)
         for spec in specs:
             path = options.out / f"{spec.name}.{options.format}"
-            path.write_bytes(to_bytes(draw(connection, spec.name), options.format))
+            path.write_bytes(to_bytes(draw(connection, spec.name, shown.rows), options.format))
             sys.stdout.write(f"{path}\n")
     finally:
         connection.close()
@@ -67,8 +72,9 @@ COMMANDS = (
                 metavar="DIR",
                 help="the target folder; default: %(default)s",
             ),
-            argument("--format", choices=("svg", "png"), default="svg", help="default: %(default)s"),
+            argument("--format", choices=("svg", "png", "pdf"), default="svg", help="default: %(default)s"),
             settings_option(),
+            filters(FIGURE_KEYS),
         ),
         function=figures_command,
     ),

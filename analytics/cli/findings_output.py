@@ -1,7 +1,7 @@
 """``lhaw-record findings``: say what the tables of a store show, as text, CSV or JSON."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
@@ -11,6 +11,7 @@ import msgspec
 
 from analytics.cli.table_output import compute
 from analytics.findings.findings import NEEDED, Finding, findings
+from analytics.tables.filters import known_filter
 from analytics.views.parameters import READINGS, parse_settings, values_of
 from recorder.cli.output import print_rows, say
 
@@ -19,7 +20,15 @@ _COLUMNS = ("question", "benchmark", "verdict", "sentence", "settled_by", "table
 _MARKS = {"shown": "+", "measured": "=", "not shown": "?", "not known": "?"}
 
 
-def print_findings(store: Path, measure: str, *, settings: Sequence[str], form: str, out: TextIO) -> int:
+def print_findings(
+    store: Path,
+    measure: str,
+    *,
+    settings: Sequence[str],
+    form: str,
+    out: TextIO,
+    wanted: Mapping[str, Sequence[str]] | None = None,
+) -> int:
     """Print the findings of a store. Return 1 if a claim about the store does not hold, else 0.
 
     Args:
@@ -28,8 +37,10 @@ def print_findings(store: Path, measure: str, *, settings: Sequence[str], form: 
         settings: Analysis parameters as ``name=value``.
         form: One of ``recorder.cli.output.FORMATS``.
         out: The stream to print to.
+        wanted: The agents, conditions and benchmarks that findings are shown about, by key.
 
     Raises:
+        UnknownName: A wanted name does not exist.
         AnalyticsError: A parameter does not exist or does not allow the given value.
         StoreError: There is no store.
     """
@@ -40,6 +51,10 @@ def print_findings(store: Path, measure: str, *, settings: Sequence[str], form: 
     tables, broken = compute(store, NEEDED, {**chosen, "timing_measure": values["timing_measure"]})
     by_name = {each.name: each for each in tables}
     found = findings(by_name, measure, str(values["timing_measure"]), float(str(values["confidence"])))
+    if wanted:
+        shown = known_filter(wanted, [row for each in tables for row in each.rows])
+        kept = shown.rows({**each.keys, "finding": each} for each in found)
+        found = tuple(row["finding"] for row in kept)
     if form == "table":
         out.write(_text(found, by_name["overall"].notes))
     else:

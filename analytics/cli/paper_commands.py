@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from analytics.cli.arguments import FILTERS, settings_option, wanted
+from analytics.cli.arguments import filters, settings_option, wanted
 from recorder.cli.arguments import STORE
 from recorder.cli.command import Command, argument
 from recorder.cli.output import say
@@ -60,7 +60,7 @@ COMMANDS = (
             argument("spec", metavar="SPEC", help="a TOML file (docs/papers.md), or a preset: lhaw, ask-early"),
             argument("--out", type=Path, default=Path("paper"), metavar="DIR", help="the folder; default: %(default)s"),
             settings_option(),
-            FILTERS,
+            filters(),
         ),
         function=paper_command,
     ),

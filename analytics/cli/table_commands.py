@@ -7,12 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from analytics.cli.arguments import settings_option
+from analytics.cli.arguments import filters, settings_option, wanted
 from analytics.comparison.groups import MEASURES, SPLITS
 from analytics.findings.findings import MEASURES as FINDING_MEASURES
 from recorder.cli.arguments import FORMAT, STORE
 from recorder.cli.command import Command, ExclusiveArguments, argument, flag, repeatable
 from recorder.cli.output import FORMATS, print_rows, say
+
+FINDING_KEYS = ("agent", "condition", "benchmark")
+"""The keys that findings are filtered by. Their measure is one for all."""
 
 
 def tables_command(options: argparse.Namespace) -> int:
@@ -39,6 +42,7 @@ def tables_command(options: argparse.Namespace) -> int:
         folder=options.out,
         is_compared=options.compare,
         printed_as=options.printed_as,
+        wanted=wanted(options),
     )
 
 
@@ -46,7 +50,14 @@ def findings_command(options: argparse.Namespace) -> int:
     """Print what the tables of a store show, in sentences. Return 1 if a claim about the store does not hold."""
     from analytics.cli.findings_output import print_findings
 
-    return print_findings(options.store, options.measure, settings=options.set, form=options.format, out=sys.stdout)
+    return print_findings(
+        options.store,
+        options.measure,
+        settings=options.set,
+        form=options.format,
+        out=sys.stdout,
+        wanted=wanted(options, FINDING_KEYS),
+    )
 
 
 def sql_command(options: argparse.Namespace) -> int:
@@ -135,6 +146,7 @@ COMMANDS = (
             repeatable(
                 "--printed-as", "AGENT=MODEL", "with --compare: which model of the papers to compare an agent with"
             ),
+            filters(),
         ),
         function=tables_command,
     ),
@@ -155,6 +167,7 @@ COMMANDS = (
             ),
             settings_option(),
             FORMAT,
+            filters(FINDING_KEYS),
         ),
         function=findings_command,
     ),

@@ -7,6 +7,7 @@ from typing import TextIO
 from analytics.comparison.published_comparison import comparison
 from analytics.errors import AnalyticsError, BadParameter, UnknownName
 from analytics.tables.catalogue import SPECS
+from analytics.tables.filters import known_filter
 from analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_text
 from analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
 from analytics.views.build_order import READ_BY_NOTES, inputs_of
@@ -40,6 +41,7 @@ def print_tables(
     folder: Path | None = None,
     is_compared: bool = False,
     printed_as: Sequence[str] = (),
+    wanted: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
     """Print tables or write them to files. Return 1 if a claim about the store does not hold, else 0.
 
@@ -53,6 +55,7 @@ def print_tables(
             printed.
         is_compared: Print a single table with the papers' numbers beside ours, instead of the tables.
         printed_as: Which model of the papers each agent corresponds to, as ``agent=model``.
+        wanted: The agents, conditions, measures and benchmarks that are shown, by key.
 
     Raises:
         UnknownName: A table, a parameter, an agent or a model of the papers does not exist.
@@ -64,6 +67,9 @@ def print_tables(
     if form == "csv" and len(chosen) > 1 and not is_compared and folder is None:
         raise BadParameter("csv holds one table; name one, take --format json, or --out DIR for a file each")
     computed, broken = compute(store, chosen, parse_settings(settings))
+    if wanted:
+        shown = known_filter(wanted, [row for each in computed for row in each.rows])
+        computed = [shown.table(each) for each in computed]
     if is_compared:
         computed = [comparison(computed, printed_as)]
     if folder is not None:

@@ -153,7 +153,11 @@ def paint(
         NothingToDraw: The tables have no rows for it.
     """
     spec = spec_of(name)
-    rows: dict[str, list[Row]] = {view: shown(read(connection, view)) for view in spec.reads}
+    rows = {view: read(connection, view) for view in spec.reads}
+    has_rows = any(rows.values())
+    rows = {view: shown(found) for view, found in rows.items()}
+    if has_rows and not any(rows.values()):
+        raise NothingToDraw("no rows of what is to be shown")
     rows["parameters"] = [dict(current(connection))]
     with styled():
         return spec.draw(spec if title is None else msgspec.structs.replace(spec, title=title), rows)

@@ -42,13 +42,14 @@ def voi(spec: FigureSpec, rows: Rows) -> "Figure":
 
 def ask_timing(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw the pooled curves, with a line at the mean first question of each agent, and shade the optimal window."""
-    found = pick(injected(pick(rows["voi"], measure=_measure(rows))), agent="all")
+    curves = injected(pick(rows["voi"], measure=_measure(rows)))
+    found = pick(curves, agent="all") or curves  # the pool is not there if one agent is shown
     asks = [row for row in pick(rows["natural_ask"], task_id="all", measure="first_ask_mean_pct") if has_value(row)]
     agents = values_of(asks, "agent")
 
     def draw(axes: "Axes", place: dict[str, str], handles: dict[str, Any]) -> None:
         _window(axes, pick(rows["optimal_window"], **place), handles)
-        _panel(axes, pick(found, **place), [], handles)
+        _panel(axes, pick(found, **place), values_of(found, "agent"), handles)
         _first_asks(axes, pick(asks, benchmark=place["benchmark"]), agents, handles)
 
     return _panels(spec, rows, found, draw, xlabel="% of the budget; % of the actions")

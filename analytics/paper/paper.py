@@ -178,7 +178,7 @@ class _Shown(msgspec.Struct, frozen=True):
     names: Mapping[str, str]
 
     def __call__(self, rows: Sequence[Row]) -> list[Row]:
-        kept = self.only.rows(Filter(self.choice.keep).rows(rows))
+        kept = self.only.of_figures().rows(Filter(self.choice.keep).rows(rows))
         return [{key: self._named(key, value) for key, value in row.items()} for row in kept]
 
     def _named(self, key: str, value: object) -> object:

@@ -11,6 +11,7 @@ import msgspec
 from analytics.errors import AnalyticsError, UnknownName
 from analytics.figures.catalogue import spec_of as figure_spec_of
 from analytics.tables.catalogue import spec_of
+from analytics.tables.filters import FIGURE_KEYS
 from analytics.views.parameters import Setting, check
 from recorder.cli.suggestions import did_you_mean
 from recorder.resources import data_path
@@ -144,6 +145,8 @@ def _problems(spec: PaperSpec) -> Iterator[tuple[list[Any], str]]:
             figure_spec_of(drawn.figure)
         except UnknownName as error:
             yield ["figures", place, "figure"], str(error)
+        for unknown in set(drawn.keep) - set(FIGURE_KEYS):
+            yield ["figures", place, "keep", unknown], f"figures are filtered by {' and '.join(FIGURE_KEYS)} only"
     yield from _label_problems("tables", [each.label for each in spec.tables])
     yield from _label_problems("figures", [each.label for each in spec.figures])
 

@@ -13,6 +13,8 @@ from recorder.cli.suggestions import did_you_mean
 Row = Mapping[str, Any]
 FILTER_KEYS = ("agent", "condition", "measure", "benchmark")
 """The keys that commands filter by."""
+FIGURE_KEYS = ("agent", "benchmark")
+"""The keys that figures are filtered by. Conditions and measures are what a figure is about."""
 _COLUMNS = {"agent": ("agent", "other_agent")}
 
 
@@ -21,17 +23,21 @@ class Filter(msgspec.Struct, frozen=True):
 
     wanted: Mapping[str, Sequence[str]] = {}
 
-    def has(self, row: Row) -> bool:
-        """Return whether a row is shown. An agent is also found by its name before the # of its settings."""
-        for key, values in self.wanted.items():
-            there = [str(row[column]) for column in _COLUMNS.get(key, (key,)) if column in row]
-            if values and there and not any(_is(value, text) for text in there for value in values):
-                return False
-        return True
-
     def rows(self, rows: Iterable[Row]) -> list[Any]:
-        """Return the rows that are shown."""
-        return [row for row in rows if self.has(row)]
+        """Return the rows that are shown. An agent is also found by its name before the # of its settings.
+
+        A key whose value is ``all`` in every row filters none of them: they are about something else.
+        """
+        found = list(rows)
+        for key, values in self.wanted.items():
+            columns = [column for column in _COLUMNS.get(key, (key,)) if any(row.get(column) != "all" for row in found)]
+            if values and columns:
+                found = [row for row in found if _matches([row[column] for column in columns if column in row], values)]
+        return found
+
+    def of_figures(self) -> "Filter":
+        """Return the part of the filter that figures take."""
+        return Filter({key: values for key, values in self.wanted.items() if key in FIGURE_KEYS})
 
     def table(self, table: Table) -> Table:
         """Return a table with the rows that are shown, and with a note on how many are not."""
@@ -61,6 +67,10 @@ def known_filter(wanted: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> Fi
                 known = ", ".join(there) or "none"
                 raise UnknownName(f"no row has the {key} {value!r}{did_you_mean(value, there)}; there are: {known}")
     return Filter({key: tuple(values) for key, values in wanted.items() if values})
+
+
+def _matches(there: Sequence[object], values: Sequence[str]) -> bool:
+    return not there or any(_is(value, str(each)) for each in there for value in values)
 
 
 def _is(wanted: str, text: str) -> bool:

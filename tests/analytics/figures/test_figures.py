@@ -177,7 +177,7 @@ def test_drawing_leaves_no_style_behind(busy):
 
 def test_an_unknown_figure_is_named(busy):
     """The error lists the figures there are."""
-    with pytest.raises(UnknownName, match="'voy'; known: "):
+    with pytest.raises(UnknownName, match=r"'voy'; did you mean 'voi'\?; known: "):
         draw(busy, "voy")
 
 

@@ -319,7 +319,7 @@ def test_parameters_have_checked_defaults(connection):
         ("k=0", BadParameter, "out of range"),
         ("k=many", BadParameter, "takes a value of type integer"),
         ("k", BadParameter, "has no value"),
-        ("speed=1", UnknownName, "there is no parameter 'speed'; known: k, reading"),
+        ("speed=1", UnknownName, r"there is no parameter 'speed'; did you mean 'seed'\?; known: k, reading"),
     ],
 )
 def test_a_wrong_parameter_is_explained(setting, error, message):

@@ -1,0 +1,71 @@
+"""Filters show rows and change none; every command that prints tables takes them, and unknown values are answered."""
+
+import json
+
+import anyio
+import pytest
+
+from analytics.errors import UnknownName
+from analytics.figures import FIGURES, draw
+from analytics.tables.filters import Filter, known_filter
+from analytics.tables.tables import TABLES, tables
+from lhaw_record import main
+from tests.analytics.make_store import write_events
+from tests.analytics.views.test_views import busy_store
+from tests.support.once import made_once
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A store with the busy store's events."""
+    return made_once(
+        tmp_path_factory, "busy-store", lambda folder: anyio.run(write_events, folder, busy_store().envelopes)
+    )
+
+
+def test_a_filter_keeps_rows_as_they_are():
+    """Values of one key are alternatives, keys go together, and a table about something else keeps all its rows."""
+    rows = [
+        {"agent": agent, "condition": condition, "value": n}
+        for n, (agent, condition) in enumerate(
+            [("a", "full"), ("a#123456", "ask_user"), ("b", "full"), ("all", "full")]
+        )
+    ]
+    assert Filter({"agent": ("a",)}).rows(rows) == rows[:2]
+    assert Filter({"agent": ("a", "b"), "condition": ("full",)}).rows(rows) == [rows[0], rows[2]]
+    assert Filter({"agent": ("a",)}).rows([{"agent": "all", "value": 1}]) == [{"agent": "all", "value": 1}]
+    assert Filter({"measure": ("x",)}).rows(rows) == rows
+    assert Filter({"agent": ("b",)}).rows([{"agent": "a", "other_agent": "b"}]) == [{"agent": "a", "other_agent": "b"}]
+    with pytest.raises(
+        UnknownName, match=r"no row has the condition 'fulll'; did you mean 'full'\?; there are: full, ask"
+    ):
+        known_filter({"condition": ["fulll"]}, rows)
+    assert known_filter({"condition": ["inject_50"]}, rows).rows(rows) == []
+
+
+@pytest.mark.thorough
+def test_every_table_and_figure_can_be_filtered(connection):
+    """What a filter shows are rows of the whole table, and every figure can be drawn of them."""
+    only = Filter({"agent": ("a",), "condition": ("ask_user", "inject_30")})
+    for whole in tables(connection, TABLES):
+        part = only.table(whole)
+        assert all(row in whole.rows for row in part.rows)
+        assert part.notes[: len(whole.notes)] == whole.notes
+    for name in FIGURES:
+        draw(connection, name, only.of_figures().rows)
+
+
+@pytest.mark.thorough
+def test_the_commands_filter(stored, tmp_path, capsys):
+    """tables, findings and figures show what was asked for, and refuse names that there are not."""
+    main(["tables", str(stored), "overall", "voi", "--format", "json", "--agent", "a", "--measure", "pass_at_1"])
+    found = json.loads(capsys.readouterr().out)
+    assert {(row["agent"], row["measure"]) for each in found.values() for row in each["rows"]} == {("a", "pass_at_1")}
+    main(["findings", str(stored), "--format", "json", "--agent", "a"])
+    assert {each["keys"].get("agent", "a") for each in json.loads(capsys.readouterr().out)} == {"a"}
+    assert main(["figures", str(stored), "wasted", "--out", str(tmp_path), "--agent", "a"]) == 0
+    assert "over_b" not in (tmp_path / "wasted.svg").read_text()
+    capsys.readouterr()
+    for command in (["tables", "overall"], ["findings"], ["figures", "wasted", "--out", str(tmp_path)]):
+        assert main([command[0], str(stored), *command[1:], "--agent", "zz"]) == 1
+        assert "no row has the agent 'zz'" in capsys.readouterr().err
