@@ -12,11 +12,12 @@ from typing import Any, Protocol, TypeVar, cast
 import msgspec
 
 from recorder.events.values import Task, Variant
+from recorder.resources import data_path
 from runners.conversation.messages import ToolDefinition, ToolResult
 from runners.grading.grade import Artifact, CheckpointResult, Grade
 from runners.models.replay import Reference
 from runners.models.reply_forms import ReplyForm
-from runners.sandboxes.protocol import Sandbox, SandboxLimits, SandboxProvider, Way
+from runners.sandboxes.protocol import ProgramSandbox, SandboxLimits, SandboxProvider, Way
 
 __all__ = [
     "Artifact",
@@ -74,7 +75,7 @@ class Environment(ABC):
 
     tools: tuple[ToolDefinition, ...]
 
-    sandbox: Sandbox | None = None
+    sandbox: ProgramSandbox | None = None
     """The sandbox in which a program can work instead of the native agent. It is opened with ``settings.way``."""
 
     facts: tuple[Artifact, ...] = ()
@@ -148,6 +149,13 @@ class Benchmark(ABC):
 
         It is the same under every condition, and may be empty.
         """
+
+    def program_prompt(self) -> str:
+        """Return what a program is told before its task, in place of the system prompt.
+
+        It is the same under every condition, and may be empty.
+        """
+        return data_path("prompts", "program.md").read_text(encoding="utf-8").strip()
 
     @abstractmethod
     def open(

@@ -20,12 +20,13 @@ class Prompts:
         experiment: The experiment, whose ``[prompts]`` table may name other files.
         base: The folder of the experiment file, to which paths are relative.
         system: The benchmark's own description of the environment.
+        program: What the benchmark tells a program in its place.
 
     Raises:
         ExperimentError: A named file is missing. The message names its key.
     """
 
-    def __init__(self, experiment: Experiment, base: Path, system: str) -> None:
+    def __init__(self, experiment: Experiment, base: Path, system: str, program: str = "") -> None:
         own = experiment.prompts
         self._base = base
         self._system = self._own_text("prompts.system", own.system) if own.system else system
@@ -38,7 +39,7 @@ class Prompts:
             for name in {agent.persona for agent in experiment.agents} - {"none"}
         }
         self._ask_notice = _bundled("ask_notice_paper.md") if experiment.ask_notice == "paper" else ""
-        self._program = self._own_text("prompts.program", own.program) if own.program else _bundled("program.md")
+        self._program = self._own_text("prompts.program", own.program) if own.program else program
         self.nudge = _bundled("nudge.md")
         self.templates = InjectionTemplates(self._path("prompts.injection", own.injection) if own.injection else None)
         self.user_simulator_path = (

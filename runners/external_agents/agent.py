@@ -27,7 +27,7 @@ from runners.gateway.session import SessionLimits, TrialSession
 from runners.gateway.upstream import RoutingTable, Upstream
 from runners.models.wire import WireRecord
 from runners.recording import Recording
-from runners.sandboxes.protocol import ProgramCommand, ProgramEnd, Sandbox
+from runners.sandboxes.protocol import ProgramCommand, ProgramEnd, ProgramSandbox
 from runners.trial_clock import TrialClock
 
 OUR_FOLDER = ".lhaw-record"
@@ -63,7 +63,7 @@ class ExternalAgent:
         self,
         *,
         program: ProgramSpec,
-        sandbox: Sandbox,
+        sandbox: ProgramSandbox,
         listener: Listener,
         recording: Recording,
         upstream: Upstream,

@@ -120,10 +120,14 @@ def found_content(spec: ProgramSpec) -> str:
 
 
 def shown_folders(spec: ProgramSpec) -> tuple[str, ...]:
-    """Return the paths of this machine that a sandbox must mount: packages, Node if needed, and the entry's mounts."""
+    """Return the paths of this machine that a sandbox must mount.
+
+    These are the entry's mounts, what is installed, and its Python or Node, if they are not below /usr.
+    """
     found = [*spec.mounts]
     if spec.install_digest:
         found.append(str(install_folder(spec)))
+        found += _python_of(install_folder(spec))
     if spec.install.npm:
         node = _node()
         found += [str(node.parent.parent)] if node and not node.is_relative_to("/usr/bin") else []
@@ -193,6 +197,17 @@ def _asked_version(spec: ProgramSpec) -> str:
 
 def _expanded(path: str) -> str:
     return str(Path(path).expanduser())
+
+
+def _python_of(environment: Path) -> list[str]:
+    """Return the interpreter of a virtual environment and its library, unless they belong to the system."""
+    config = environment / "pyvenv.cfg"
+    if not config.is_file():
+        return []
+    lines = config.read_text(encoding="utf-8").splitlines()
+    values = dict(line.split(" = ", 1) for line in lines if " = " in line)
+    home = Path(values.get("home", "/usr/bin"))
+    return [] if home.is_relative_to("/usr") else [str(home), str(home.parent / "lib")]
 
 
 def _node() -> Path | None:

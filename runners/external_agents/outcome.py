@@ -8,7 +8,8 @@ These are pure functions. The first rule that applies decides:
     its last model call met a limit of the model     context_limit, refused, output_limit: the program saw the error
     its last model call failed, or got no answer     boundary model, a retry owed as for a native agent; unless its
     before it hung up                                own time was used up before
-    none of its calls was ever answered              boundary sandbox; a retry owed if it ended by itself
+    none of its calls was ever answered              boundary sandbox; a retry owed if it ended by itself, but
+                                                     not with 126 or 127: a shell could not start it
     it never used the wire that its entry names      boundary sandbox, no retry owed: the entry is wrong
     its own time was used up                         time_limit
     its model's last reply was cut or refused        output_limit, refused, context_limit, however the program took it
@@ -28,6 +29,7 @@ from runners.models.retry import FINAL_KINDS
 from runners.sandboxes.protocol import ProgramEnd
 
 _SHOWN_CHARACTERS = 600
+_NOT_STARTED = (126, 127)
 
 
 class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +80,13 @@ def ending_of(facts: ProgramFacts) -> EndedBy:
             return ended_by
         is_retry_owed = failed.error_kind not in FINAL_KINDS
         raise ModelBoundaryError(failed.message, kind=failed.error_kind, is_retry_owed=is_retry_owed)
+    if facts.reply_count == 0 and end.exit_code in _NOT_STARTED:
+        raise SandboxBoundaryError(
+            f"program {facts.name} {_how(end)} and most likely cannot run in this sandbox or image, which lacks its "
+            f"interpreter or libraries (docs/external-agents.md#in-an-image). {_last_words(end)}",
+            kind="program_start",
+            is_retry_owed=False,
+        )
     if facts.reply_count == 0:
         raise SandboxBoundaryError(
             f"program {facts.name} {_how(end)} and never got a reply from its model. {_last_words(end)}",

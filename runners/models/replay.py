@@ -19,6 +19,7 @@ from runners.conversation.messages import Message, ToolCall, to_wire
 from runners.models.protocol import ModelReply, ModelRequest
 
 ASK_TOOL = "ask_user"
+SUBMIT_TOOL = "submit"
 CHARACTERS_PER_TOKEN = 4
 QUOTED_RESULT_CHARACTERS = 500
 
@@ -101,7 +102,9 @@ class ReplayModel:
 
     def _next_message(self, request: ModelRequest) -> Message:
         unknown = tuple(p for p in self._hidden if not is_told(p, request.messages))
-        plan = [masked(call, number, unknown, self._seed) for number, call in enumerate(self._reference.calls, start=1)]
+        can_submit = any(tool.name == SUBMIT_TOOL for tool in request.tools)  # a program may end on text only
+        calls = [call for call in self._reference.calls if can_submit or call.name != SUBMIT_TOOL]
+        plan = [masked(call, number, unknown, self._seed) for number, call in enumerate(calls, start=1)]
         results, missing = match_results(plan, request.messages)
         asked = {
             call.arguments_json for message in request.messages for call in message.tool_calls if call.name == ASK_TOOL
@@ -111,7 +114,7 @@ class ReplayModel:
         if can_ask:
             for parameter in unknown:
                 question = canonical_json({"question": parameter.question}).decode()
-                is_due = missing is None or depends_on(self._reference.calls[missing], missing + 1, parameter)
+                is_due = missing is None or depends_on(calls[missing], missing + 1, parameter)
                 if question not in asked and is_due:
                     return _tool_turn(number_of_calls, ASK_TOOL, question)
         if missing is not None:
@@ -126,7 +129,7 @@ class ReplayModel:
             return self._reference.compose(values, results)
         found = [
             f"{call.name} gave: {result.strip()}"
-            for call, result in zip(self._reference.calls, results, strict=True)
+            for call, result in zip(self._reference.calls, results, strict=False)
             if len(result) <= QUOTED_RESULT_CHARACTERS
         ]
         return "\n".join(["This is what I found.", *found])

@@ -63,7 +63,7 @@ def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment
         benchmark, variants = _offered(experiment, base)
         check_programs(experiment, benchmark)
         check_image(experiment, benchmark)
-        prompts = Prompts(experiment, base, benchmark.system_prompt())
+        prompts = Prompts(experiment, base, benchmark.system_prompt(), benchmark.program_prompt())
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
     return PreparedExperiment(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
 

@@ -75,28 +75,17 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
     start_error: str | None = None
 
 
-class Sandbox(Protocol):
-    """An open sandbox of one trial. Paths are relative to the work directory, or absolute inside the sandbox.
+class ProgramSandbox(Protocol):
+    """Where a program can be the agent of a trial. Paths are relative to the work directory, or absolute inside.
 
-    Every method may raise SandboxBoundaryError if the sandbox itself is broken. A mistake of a command is a result,
-    never an exception.
+    Every method may raise SandboxBoundaryError if the sandbox itself is broken.
     """
 
-    kind: str
     work_dir: str
-    weak_limits: tuple[str, ...]
     home: str
-    """The HOME of programs, a private folder beside the work directory; empty in a sandbox opened without a way."""
+    """The HOME of programs; empty in a sandbox opened without a way."""
     listener_url: str
     """``http://HOST:PORT`` where programs inside reach the listener; empty in a sandbox opened without a way."""
-
-    async def run_bash(self, command: str) -> CommandResult:
-        """Run a command in the long-lived shell; its directory, variables and functions persist."""
-        ...
-
-    async def run_python(self, code: str) -> CommandResult:
-        """Run code in the long-lived Python interpreter; its names persist, and a last expression is printed."""
-        ...
 
     async def read_file(self, path: str) -> bytes:
         """Return a file's bytes, at most ``file_mb`` and ``READ_BYTES``.
@@ -114,19 +103,35 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def export(self, destination: Path) -> None:
-        """Copy the regular files of the work directory to a host folder, following no links, for grading."""
-        ...
-
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
         """Run a program in the work directory until it ends, then end everything that runs in the sandbox.
 
+        In an image of the task's own (harbor), what the program left running as a service stays, for the tests.
         The sandbox must have been opened with a :class:`Way`. No other method may be called while the program runs.
 
         Args:
             launch: How to start it; a name without a slash is looked up in the PATH of its environment.
             stop: Set to end it early.
         """
+        ...
+
+
+class Sandbox(ProgramSandbox, Protocol):
+    """An open sandbox of one trial, with our own tools. A mistake of a command is a result, never an exception."""
+
+    kind: str
+    weak_limits: tuple[str, ...]
+
+    async def run_bash(self, command: str) -> CommandResult:
+        """Run a command in the long-lived shell; its directory, variables and functions persist."""
+        ...
+
+    async def run_python(self, code: str) -> CommandResult:
+        """Run code in the long-lived Python interpreter; its names persist, and a last expression is printed."""
+        ...
+
+    async def export(self, destination: Path) -> None:
+        """Copy the regular files of the work directory to a host folder, following no links, for grading."""
         ...
 
 

@@ -90,13 +90,11 @@ class Services:
     def _upstream(self, trial: PlannedTrial, spec: AgentSpec, owner: str) -> "Upstream":
         from runners.gateway.litellm_upstream import LitellmUpstream
         from runners.gateway.upstream import ModelUpstream
-        from runners.scripted import ScriptedModel
         from runners.scripted.foreign import ForeignModel
 
         parameters = {"seed": trial.seed, **spec.given_parameters}
         if spec.is_scripted:
-            model = self._agent_model(trial, spec)
-            any_agents = ForeignModel(model) if isinstance(model, ScriptedModel) else model
+            any_agents = ForeignModel(self._agent_model(trial, spec))
             return ModelUpstream(any_agents, parameters, self._timeout_s)
         model = self._litellm_model(owner, spec)
         return LitellmUpstream(model, parameters, self._timeout_s, spec.api_wires)

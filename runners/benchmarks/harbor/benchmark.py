@@ -12,11 +12,12 @@ import msgspec
 from recorder.events.canonical_json import canonical_json
 from recorder.events.values import Task, Variant
 from recorder.resources import data_path
-from runners.benchmarks.harbor.container import open_container
+from runners.benchmarks.harbor.container import agent_phase, open_container
 from runners.benchmarks.harbor.environment import NO_NETWORK, HarborEnvironment, Setup
 from runners.benchmarks.harbor.host import host_of, refusal_of_host
 from runners.benchmarks.harbor.images import TaskImages, ensure_images
 from runners.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
+from runners.benchmarks.harbor.program_sandbox import HarborProgramSandbox
 from runners.benchmarks.harbor.task_folder import (
     BENCHMARK,
     CONFIG,
@@ -36,6 +37,7 @@ from runners.benchmarks.refusals import decoded, docker_of, refuse_changed_envir
 from runners.errors import ExperimentError
 from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
+from runners.sandboxes.docker import relay
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 
@@ -98,11 +100,11 @@ class HarborBenchmark(Benchmark):
     grader = "harbor/tests-1"
     ends_on_text = False
     has_own_images = True
+    takes_programs = True
 
     def __init__(self, folder: Path, options: HarborOptions) -> None:
         self._options = options
         self.needs_sandbox = None if options.without_docker else "docker"
-        self.takes_programs = options.without_docker
         self._gate = OracleGate(passes_folder())
         self._folders: dict[str, HarborTask] = {}
         self._broken: dict[str, str] = {}
@@ -141,6 +143,12 @@ class HarborBenchmark(Benchmark):
         """Return what the agent is told about its container and tools."""
         name = "harbor-without-docker.md" if self._options.without_docker else "harbor.md"
         return data_path("prompts", name).read_text(encoding="utf-8").strip()
+
+    def program_prompt(self) -> str:
+        """Return what a program is told about its container, or about a sandbox without Docker."""
+        if self._options.without_docker:
+            return super().program_prompt()
+        return data_path("prompts", "harbor_program.md").read_text(encoding="utf-8").strip()
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
         """Return the memory of a task's container in MiB: the task's own, or the experiment's."""
@@ -254,10 +262,24 @@ class HarborBenchmark(Benchmark):
         artifact = Artifact(
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
         )
+        way, environment = settings.way, task.config.environment
         async with AsyncExitStack() as closing:
-            opened = open_container(provider, setup.image, task.config.environment, settings.limits, setup.network)
+            if way is not None:  # all memory at once: trials that each hold a part would deadlock
+                total_mb = (environment.total_memory_mb or settings.limits.memory_mb) + relay.LIMITS.memory_mb
+                await closing.enter_async_context(provider.room.hold(total_mb))
+                provider = provider.within(total_mb)
+            mounts = way.mounts if way else ()
+            opened = open_container(provider, setup.image, environment, settings.limits, setup.network, mounts)
             container = await closing.enter_async_context(opened)
-            yield HarborEnvironment(setup, container, closing, (artifact,), check_solution)
+            sandbox = None
+            if way is not None:
+                channel = relay.open_relay(way.socket, setup.image, provider.room, container.machine)
+                user = agent_phase(task).user
+                sandbox = HarborProgramSandbox(
+                    container, user, settings.limits, await closing.enter_async_context(channel)
+                )
+                await sandbox.prepare(way)
+            yield HarborEnvironment(setup, container, closing, (artifact,), sandbox, check_solution)
 
     @asynccontextmanager
     async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:

@@ -4,8 +4,9 @@ Harbor starts every command with ``bash -c`` in the work directory, as the phase
 task's image needs bash and the usual tools of a Linux system, but no Python.
 """
 
+import secrets
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import msgspec
 from runners.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
 from runners.benchmarks.harbor.task_folder import EnvironmentTable, HarborTask, Healthcheck, resolved
 from runners.errors import GraderError, SandboxBoundaryError
+from runners.sandboxes.command_output import cut_text, decode_output
 from runners.sandboxes.docker.execution import ExecResult
 from runners.sandboxes.docker.files import FileLimits, folder_archive
 from runners.sandboxes.docker.machine import DockerMachine, MachineUsage, open_machine
@@ -29,6 +31,12 @@ _PREPARE_S = 60.0
 _SOLUTION_S = 3600.0  # of a task that sets no limit; all its trials wait for its solution
 _ARTIFACTS = FileLimits(total_bytes=256 << 20)
 _STDOUT_BYTES = 200_000
+_MARGIN = 100
+# The size of the output, its head and its tail; the first line is the size.
+_SHOW = (
+    'size=$(wc -c < "$0"); echo $size; if [ $size -le $1 ]; then cat "$0"; '
+    'else head -c $(($1 / 2)) "$0"; tail -c $(($1 / 2)) "$0"; fi; rm -f "$0"'
+)
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +91,14 @@ class TaskContainer:
         """Return the phase of our own commands."""
         return Phase(user=_ROOT, environment={}, timeout_s=timeout_s)
 
-    async def bash(self, command: str, phase: Phase, *argv: str, output_bytes: int = 1 << 20) -> ExecResult:
+    async def bash(
+        self,
+        command: str,
+        phase: Phase,
+        *argv: str,
+        output_bytes: int = 1 << 20,
+        stop: anyio.Event | None = None,
+    ) -> ExecResult:
         """Run a command as Harbor does. A timeout ends the command, and leaves the services of the entry point alone.
 
         Args:
@@ -91,6 +106,7 @@ class TaskContainer:
             phase: Who runs it.
             argv: The command's ``$0``, ``$1`` and so on.
             output_bytes: How much of each stream is kept.
+            stop: Set to end the command early; see :class:`runners.sandboxes.docker.execution.Program`.
 
         Raises:
             SandboxBoundaryError: The container is gone.
@@ -103,7 +119,40 @@ class TaskContainer:
             work_dir=self._table.workdir,
             environment={**self._variables, **phase.environment},
             ends_others=False,
+            stop=stop,
         )
+
+    async def printed(self, path: str, phase: Phase, limit_bytes: int) -> str:
+        """Return what a command printed into a file, cut in the middle, and remove the file."""
+        half = limit_bytes // 2
+        shown = await self.bash(_SHOW, phase, path, str(2 * half), output_bytes=(1 << 20) + _MARGIN)
+        first, _, printed = shown.stdout.partition(b"\n")
+        total = int(first) if first.strip().isdigit() else len(printed)
+        return decode_output(printed) if total <= 2 * half else cut_text(printed[:half], printed[half:], total)
+
+    async def read(self, path: str, phase: Phase, limit_bytes: int) -> bytes:
+        """Return the beginning of a file, as the phase's user sees it.
+
+        Raises:
+            OSError: As the system says it.
+        """
+        done = await self.bash('cat -- "$0" | head -c "$1"', phase, path, str(limit_bytes), output_bytes=limit_bytes)
+        if done.stderr:
+            raise OSError(0, _reason(done), path)
+        return done.stdout
+
+    async def write(self, path: str, content: bytes, phase: Phase) -> None:
+        """Write a file as the phase's user, making its folders.
+
+        Raises:
+            OSError: As the system says it.
+        """
+        given = new_path()
+        await self.machine.put("/", {given.lstrip("/"): content})
+        done = await self.bash('mkdir -p -- "$(dirname -- "$0")" && cat "$1" > "$0"', phase, path, given)
+        await self.bash(f"rm -f {given}", self.root(phase.timeout_s))
+        if done.exit_code != 0:
+            raise OSError(0, _reason(done), path)
 
     async def upload(self, folder: Path, target: str) -> None:
         """Copy the content of a host folder into a folder of the container, with modes, owned by root."""
@@ -220,7 +269,12 @@ class TaskContainer:
 
 @asynccontextmanager
 async def open_container(
-    provider: DockerSandboxProvider, image: str, table: EnvironmentTable, limits: SandboxLimits, network: str
+    provider: DockerSandboxProvider,
+    image: str,
+    table: EnvironmentTable,
+    limits: SandboxLimits,
+    network: str,
+    mounts: Sequence[str] = (),
 ) -> AsyncIterator[TaskContainer]:
     """Open a healthy container of a task's image, with its entry point. Closing it leaves nothing behind.
 
@@ -230,13 +284,14 @@ async def open_container(
         table: The environment of the task, or of its verifier. Its memory and processors replace the limits.
         limits: The experiment's limits.
         network: The engine's network.
+        mounts: Files and folders of this machine to show, for a program.
 
     Raises:
         SandboxBoundaryError: The container does not start, or does not become healthy.
     """
     chosen = provider.with_image(name=image, network=network, cpus=table.cpus or provider.image.cpus)
     own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
-    async with open_machine(chosen.image, own, provider.room, keeps_entrypoint=True) as machine:
+    async with open_machine(chosen.image, own, provider.room, keeps_entrypoint=True, mounts=mounts) as machine:
         container = TaskContainer(machine, table)
         await container.prepare()
         yield container
@@ -248,6 +303,15 @@ def agent_phase(task: HarborTask) -> Phase:
     timeout_s = agent.timeout_sec if agent.timeout_sec is not None else _SOLUTION_S
     user = "" if agent.user is None else str(agent.user)
     return Phase(user=user, environment={}, timeout_s=timeout_s)
+
+
+def new_path() -> str:
+    """Return a path for a temporary file of ours in a container."""
+    return f"/tmp/.lhaw-record-{secrets.token_hex(6)}"  # noqa: S108  in the container
+
+
+def _reason(done: ExecResult) -> str:
+    return last_line(done).rpartition(": ")[2]
 
 
 def last_line(result: ExecResult) -> str:

@@ -1,6 +1,5 @@
 """One trial of a Harbor task: the agent's tools in the task's container, and its rewards as the grade."""
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -9,16 +8,15 @@ import anyio
 import msgspec
 
 from recorder.events.canonical_json import canonical_json
-from runners.benchmarks.harbor.container import TaskContainer, Verdict, agent_phase, last_line, open_container
+from runners.benchmarks.harbor.container import TaskContainer, Verdict, agent_phase, new_path, open_container
 from runners.benchmarks.harbor.task_folder import HarborTask
 from runners.benchmarks.protocol import Artifact, AskJudge, CheckpointResult, Environment, Grade, ToolResult
 from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, read_result, workspace_call_problem
 from runners.conversation.messages import ToolDefinition
 from runners.errors import GraderError, SandboxBoundaryError
-from runners.sandboxes.command_output import cut_text, decode_output
 from runners.sandboxes.docker.execution import ExecResult
 from runners.sandboxes.docker.provider import DockerSandboxProvider
-from runners.sandboxes.protocol import SandboxLimits
+from runners.sandboxes.protocol import ProgramSandbox, SandboxLimits
 
 NO_NETWORK = "none"
 """The engine's name of no network."""
@@ -32,14 +30,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     _READ,
     _WRITE,
 )
-_RUN = 'bash -c "$1" > "$0" 2>&1 < /dev/null'
-# The size of the output, its head and its tail; the first line is the size.
-_SHOW = (
-    'size=$(wc -c < "$0"); echo $size; if [ $size -le $1 ]; then cat "$0"; '
-    'else head -c $(($1 / 2)) "$0"; tail -c $(($1 / 2)) "$0"; fi; rm -f "$0"'
-)
 _READ_BYTES = 1 << 24
-_MARGIN = 100
 _TRIES = 3
 _PAUSE_S = 10.0
 
@@ -69,6 +60,7 @@ class HarborEnvironment(Environment):
         container: The agent's container.
         closing: Closes it before a separate verifier opens its own, so that a trial never holds the memory of both.
         facts: Artifacts that describe the environment.
+        sandbox: Where a program can be the agent, in the same container.
         check_solution: Checks that the reference solution passes here, after a time of anyio's clock. None for a task
             without a gate or without a network.
     """
@@ -82,9 +74,11 @@ class HarborEnvironment(Environment):
         container: TaskContainer,
         closing: AsyncExitStack,
         facts: tuple[Artifact, ...] = (),
+        sandbox: ProgramSandbox | None = None,
         check_solution: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self.facts = facts
+        self.sandbox = sandbox
         self._setup = setup
         self._container = container
         self._closing = closing
@@ -147,13 +141,9 @@ class HarborEnvironment(Environment):
     async def _bash(self, command: str) -> ToolResult:
         if "\0" in command:
             return ToolResult(text="a shell command cannot hold a NUL byte", is_error=True)
-        limits, output = self._setup.limits, f"/tmp/.output-{secrets.token_hex(6)}"  # noqa: S108  in the container
-        ran = await self._container.bash(_RUN, self._phase, output, command)
-        half = limits.output_bytes // 2
-        shown = await self._quick(_SHOW, output, str(2 * half))
-        first, _, printed = shown.stdout.partition(b"\n")
-        total = int(first) if first.strip().isdigit() else len(printed)
-        text = decode_output(printed) if total <= 2 * half else cut_text(printed[:half], printed[half:], total)
+        limits, output = self._setup.limits, new_path()
+        ran = await self._container.bash('bash -c "$1" > "$0" 2>&1 < /dev/null', self._phase, output, command)
+        text = await self._container.printed(output, self._phase, limits.output_bytes)
         text = text + (ran.stderr.decode("utf-8", "replace") if ran.exit_code else "")
         note = _note(ran, limits)
         if not note:
@@ -162,25 +152,19 @@ class HarborEnvironment(Environment):
         return ToolResult(text=f"{text}{separator}[{note}]", is_error=True)
 
     async def _read(self, path: str) -> ToolResult:
-        limit = min(_READ_BYTES, self._setup.limits.file_mb << 20)
-        done = await self._quick('cat -- "$0" | head -c "$1"', path, str(limit), output_bytes=limit)
-        if done.stderr:
-            return ToolResult(text=f"Cannot read {path}: {_reason(done)}.", is_error=True)
-        return read_result(path, done.stdout)
+        try:
+            content = await self._container.read(path, self._phase, min(_READ_BYTES, self._setup.limits.file_mb << 20))
+        except OSError as error:
+            return ToolResult(text=f"Cannot read {path}: {error.strerror}.", is_error=True)
+        return read_result(path, content)
 
     async def _write(self, path: str, content: str) -> ToolResult:
         encoded = content.encode("utf-8", "replace")
-        name = f"tmp/.input-{secrets.token_hex(6)}"
-        await self._container.machine.put("/", {name: encoded})
-        done = await self._quick('mkdir -p -- "$(dirname -- "$0")" && cat "$1" > "$0"', path, f"/{name}")
-        await self._container.bash(f"rm -f /{name}", self._container.root(self._phase.timeout_s))
-        if done.exit_code != 0:
-            return ToolResult(text=f"Cannot write {path}: {_reason(done)}.", is_error=True)
+        try:
+            await self._container.write(path, encoded, self._phase)
+        except OSError as error:
+            return ToolResult(text=f"Cannot write {path}: {error.strerror}.", is_error=True)
         return ToolResult(text=f"Wrote {len(encoded)} bytes to {path}.")
-
-    async def _quick(self, command: str, *argv: str, output_bytes: int = 1 << 20) -> ExecResult:
-        """Run a short command of ours as the agent's user, with its whole output."""
-        return await self._container.bash(command, self._phase, *argv, output_bytes=output_bytes + _MARGIN)
 
 
 async def verdict(setup: Setup, container: TaskContainer, closing: AsyncExitStack) -> Verdict:
@@ -281,7 +265,3 @@ def _note(ran: ExecResult, limits: SandboxLimits) -> str:
     if ran.is_out_of_processes:
         notes.append("a process could not start: there are too many")
     return "; ".join(notes)
-
-
-def _reason(done: ExecResult) -> str:
-    return last_line(done).rpartition(": ")[2]

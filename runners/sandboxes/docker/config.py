@@ -1,5 +1,7 @@
 """The configuration of a container, for the Docker Engine and for the driver inside."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -8,6 +10,7 @@ from runners.sandboxes.docker import boot
 from runners.sandboxes.docker.labels import MEMORY
 from runners.sandboxes.driver_config import driver_config
 from runners.sandboxes.protocol import SandboxLimits, Way
+from runners.sandboxes.python_home import current_python_home
 
 WORK_DIR = "/workspace"
 AGENT_HOME = "/home/agent"
@@ -77,7 +80,7 @@ def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None)
         **limited(image, limits),
         "ReadonlyRootfs": not image.is_own_machine,
         "ShmSize": memory_bytes // 16,
-        "Mounts": _way_mounts(way) if way else [],
+        "Mounts": read_only_mounts({_WAY_SOCKET: way.socket, **{path: path for path in way.mounts}}) if way else [],
     }
     if not image.is_own_machine:
         host |= {"CapDrop": ["ALL"], "CapAdd": list(_DRIVER_CAPABILITIES), "Tmpfs": _memory_folders(image, limits, way)}
@@ -156,6 +159,13 @@ def _memory_folders(image: DockerImage, limits: SandboxLimits, way: Way | None) 
     }
 
 
-def _way_mounts(way: Way) -> list[dict[str, Any]]:
-    shown = [(way.socket, _WAY_SOCKET), *((path, path) for path in way.mounts)]
-    return [{"Type": "bind", "Source": source, "Target": target, "ReadOnly": True} for source, target in shown]
+def read_only_mounts(shown: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the mounts that show paths of this machine in a container, by their path there.
+
+    Folders with our own files, graders and answers among them, are covered with empty ones.
+    """
+    covered = [each for each in current_python_home().masked if any(Path(each).is_relative_to(path) for path in shown)]
+    return [
+        *({"Type": "bind", "Source": source, "Target": target, "ReadOnly": True} for target, source in shown.items()),
+        *({"Type": "tmpfs", "Target": folder, "TmpfsOptions": {"SizeBytes": 4096}} for folder in covered),
+    ]

@@ -2,13 +2,13 @@
 
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
 
-from runners.errors import SandboxBoundaryError
+from runners.errors import SandboxBoundaryError, ungrouped
 from runners.sandboxes.channel import IMAGE_UNFIT
 from runners.sandboxes.docker.attach import why_it_ended
 from runners.sandboxes.docker.engine import asked
@@ -25,6 +25,30 @@ _END_MARKED = (
     "-c",
     'for each in /proc/[0-9]*; do grep -qs "$0" "$each/environ" && kill -9 "${each#/proc/}"; done; exit 0',
 )
+# Of the processes with the mark, those that hang on the program: what has become a child of process 1 was left behind
+# on purpose, as a service. They are stopped first, until no new one appears, because a stopped process starts no other.
+_END_ATTACHED = (
+    "/bin/sh",
+    "-c",
+    """
+parent() {
+  while read -r key value; do [ "$key" = PPid: ] && echo "$value" && return; done < "/proc/$1/status"
+  echo 1
+}
+attached() {
+  for each in /proc/[0-9]*; do
+    grep -qs "$0" "$each/environ" || continue
+    up="${each#/proc/}"
+    while [ "$up" -gt 1 ]; do up="$(parent "$up" 2>/dev/null)"; done
+    [ "$up" = 0 ] && echo "${each#/proc/}"
+  done
+}
+before=
+while found="$(attached)"; [ -n "$found" ] && [ "$found" != "$before" ]; do kill -STOP $found; before="$found"; done
+[ -z "$found" ] || kill -9 $found
+exit 0
+""",
+)
 _END_S = 15.0
 _NEWS_S = 3.0
 _STDERR = 2
@@ -33,9 +57,9 @@ _STDERR = 2
 class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended, and the beginning of its output.
 
-    ``exit_code`` is None after a timeout. ``is_out_of_memory`` means that the system killed a process of the container
-    for lack of memory during the run, and ``is_out_of_processes`` that it refused one more process. A program may end
-    well in spite of either.
+    ``exit_code`` is None after a timeout or a stop. ``is_out_of_memory`` means that the system killed a process of the
+    container for lack of memory during the run, and ``is_out_of_processes`` that it refused one more process. A program
+    may end well in spite of either.
     """
 
     exit_code: int | None
@@ -63,6 +87,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] | None = None
     ends_others: bool = True
     clock: TrialClock | None = None
+    stop: anyio.Event | None = None
 
 
 async def execute(container: "DockerContainer", program: Program) -> ExecResult:
@@ -75,6 +100,7 @@ async def execute(container: "DockerContainer", program: Program) -> ExecResult:
         SandboxBoundaryError: The container or the engine is gone, or the program could not be ended.
     """
     mark = f"{_MARK}={secrets.token_hex(8)}"
+    end = (*(_END_ATTACHED if program.stop else _END_MARKED), mark)
     execution = await _prepared(container, program, mark)
     kept = {1: bytearray(), _STDERR: bytearray()}
     sizes = {1: 0, _STDERR: 0}
@@ -86,11 +112,11 @@ async def execute(container: "DockerContainer", program: Program) -> ExecResult:
             return await _exit_code(execution)
 
     try:
-        exit_code = await (program.clock or TrialClock(program.timeout_s)).bound(ended)
+        exit_code = await (program.clock or TrialClock(program.timeout_s)).bound(_unless(program.stop, ended))
     finally:
         if exit_code is None:
             with anyio.CancelScope(shield=True):
-                await _end(container, execution, _END_ALL if program.ends_others else (*_END_MARKED, mark))
+                await _end(container, execution, _END_ALL if program.ends_others else end)
     if exit_code is not None:
         await _check_alive(container)
     return ExecResult(
@@ -100,6 +126,28 @@ async def execute(container: "DockerContainer", program: Program) -> ExecResult:
         is_timeout=exit_code is None,
         is_truncated=any(size > program.output_bytes for size in sizes.values()),
     )
+
+
+def _unless(stop: anyio.Event | None, work: Callable[[], Awaitable[int]]) -> Callable[[], Awaitable[int | None]]:
+    """Return work that gives None as soon as the event is set."""
+    if stop is None:
+        return work
+
+    async def stopped_or_done() -> int | None:
+        done: int | None = None
+
+        async def wait() -> None:
+            await stop.wait()
+            tasks.cancel_scope.cancel()
+
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                done = await work()
+                tasks.cancel_scope.cancel()
+        return done
+
+    return stopped_or_done
 
 
 async def check_end(container: "DockerContainer") -> None:

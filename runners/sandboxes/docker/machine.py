@@ -11,7 +11,7 @@ import anyio.to_thread
 import msgspec
 
 from runners.errors import SandboxBoundaryError
-from runners.sandboxes.docker.config import DockerImage, limited
+from runners.sandboxes.docker.config import DockerImage, limited, read_only_mounts
 from runners.sandboxes.docker.containers import created
 from runners.sandboxes.docker.engine import asked, connected
 from runners.sandboxes.docker.execution import ExecResult, Program, check_end, execute
@@ -256,6 +256,7 @@ async def open_machine(
     service: "ServiceConfig | None" = None,
     aliases: Sequence[str] = (),
     keeps_entrypoint: bool = False,
+    mounts: Sequence[str] = (),
 ) -> AsyncIterator[DockerMachine]:
     """Open a container of an unchanged image, writable and with root. Closing it leaves nothing behind.
 
@@ -268,6 +269,7 @@ async def open_machine(
         aliases: The container's names for other containers on ``image.network``.
         keeps_entrypoint: Whether the image's entry point, user and Docker's own capabilities stay, as its publisher
             expects, while it waits for programs. The entry point is called with our command, as with any other.
+        mounts: Files and folders of this machine to show at their own paths, read-only.
 
     Raises:
         SandboxBoundaryError: The container does not start.
@@ -276,6 +278,7 @@ async def open_machine(
         await stack.enter_async_context(room.hold(limits.memory_mb))
         docker = await stack.enter_async_context(connected())
         config = _machine_config(image, limits, service, aliases, keeps_entrypoint=keeps_entrypoint)
+        config["HostConfig"]["Mounts"] = read_only_mounts({path: path for path in mounts})
         container = await stack.enter_async_context(created(docker, config))
         what = f"a container of the image {image.name} cannot be started"
         if service is None:

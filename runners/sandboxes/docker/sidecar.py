@@ -5,7 +5,7 @@ It is for programs that an agent's image does not have, such as a browser: it se
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self
 
@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from runners.sandboxes.docker.attach import started
-from runners.sandboxes.docker.config import ATTACHED, DockerImage, limited
+from runners.sandboxes.docker.config import ATTACHED, DockerImage, limited, read_only_mounts
 from runners.sandboxes.docker.containers import created
 from runners.sandboxes.docker.engine import connected
 from runners.sandboxes.docker.labels import MEMORY
@@ -91,6 +91,7 @@ async def open_sidecar(
     beside: DockerMachine,
     arguments: Sequence[str],
     entrypoint: Sequence[str] = (),
+    shown: Mapping[str, str] | None = None,
 ) -> AsyncIterator[LineChannel]:
     """Open a container that runs its image's entrypoint with arguments. Closing it leaves nothing behind.
 
@@ -104,11 +105,17 @@ async def open_sidecar(
         beside: The container whose network and shared folders it uses.
         arguments: The arguments of the entrypoint.
         entrypoint: What runs in place of the image's own entrypoint, if anything.
+        shown: Paths of this machine by their path in the container, read-only. With them it is a program of ours and
+            not of the image: without capabilities, shared folders, and writable files.
 
     Raises:
         SandboxBoundaryError: The container does not start.
     """
     host = limited(msgspec.structs.replace(image, network=f"container:{beside.container_id}"), limits)
+    if shown is None:
+        host |= {"VolumesFrom": [beside.container_id], "ShmSize": _SHARED_MEMORY_BYTES}
+    else:
+        host |= {"CapDrop": ["ALL"], "ReadonlyRootfs": True, "Mounts": read_only_mounts(shown)}
     config = {
         **ATTACHED,
         "Image": image.name,
@@ -117,7 +124,7 @@ async def open_sidecar(
         "User": "0",
         "WorkingDir": image.work_dir,
         "Labels": {MEMORY: str(limits.memory_mb)},
-        "HostConfig": {**host, "VolumesFrom": [beside.container_id], "ShmSize": _SHARED_MEMORY_BYTES},
+        "HostConfig": host,
     }
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(room.hold(limits.memory_mb))

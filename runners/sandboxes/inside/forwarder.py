@@ -11,6 +11,13 @@ PORT = 8318
 _HELD_BYTES = 1 << 20
 
 
+def forward_until_input_ends(socket_path: str) -> None:
+    """Open the port, print a line, and serve until standard input has ended."""
+    listener = socket.create_server(("127.0.0.1", PORT), backlog=128)
+    os.write(1, b"open\n")
+    _serve(listener, socket_path, until=0)
+
+
 def start_forwarder(socket_path: str) -> int:
     """Open the port, serve it in a child process, and return the child's process id."""
     listener = socket.create_server(("127.0.0.1", PORT), backlog=128)
@@ -56,13 +63,17 @@ class _Half:
             self.target.shutdown(socket.SHUT_WR)
 
 
-def _serve(listener: socket.socket, socket_path: str) -> None:
-    """Forward forever; a broken connection ends alone."""
+def _serve(listener: socket.socket, socket_path: str, until: int = -1) -> None:
+    """Forward until a descriptor, if one is given, can be read; a broken connection ends alone."""
     halves: dict[int, tuple[_Half, _Half]] = {}  # by descriptor: what is read from it, what is written to it
     poller = select.poll()
     poller.register(listener, select.POLLIN)
+    if until >= 0:
+        poller.register(until, select.POLLIN)
     while True:
         for descriptor, _ in poller.poll():
+            if descriptor == until:
+                return
             if descriptor == listener.fileno():
                 _accept(listener, socket_path, halves, poller)
             elif descriptor in halves:

@@ -7,7 +7,7 @@ import msgspec
 
 from recorder.events.canonical_json import canonical_json
 from runners.conversation.messages import Message, ToolCall, ToolDefinition
-from runners.models.protocol import ModelReply, ModelRequest
+from runners.models.protocol import Model, ModelReply, ModelRequest
 from runners.scripted.foreign.agent_interface import (
     DESK_TOOLS,
     AgentInterface,
@@ -33,12 +33,13 @@ class ForeignModel:
     short text.
 
     Args:
-        scripted: The scripted model that makes the decisions.
+        scripted: The scripted model that makes the decisions, a policy or a replay.
     """
 
-    def __init__(self, scripted: ScriptedModel) -> None:
+    def __init__(self, scripted: Model) -> None:
         self.name = scripted.name
         self._scripted = scripted
+        self._is_free = not isinstance(scripted, ScriptedModel)
 
     async def respond(self, request: ModelRequest) -> ModelReply:
         """Return the next turn of this model."""
@@ -49,7 +50,9 @@ class ForeignModel:
             message = Message(role="assistant", content=_title_or_summary(request.messages))
         else:
             message = await self._next_turn(request, interface)
-        return reply_with(message, request, self.name)
+        reply = reply_with(message, request, self.name)
+        usage = msgspec.structs.replace(reply.usage, cost_usd=0.0) if self._is_free else reply.usage
+        return msgspec.structs.replace(reply, usage=usage)
 
     async def _next_turn(self, request: ModelRequest, interface: AgentInterface) -> Message:
         view = desk_view(request.messages, interface)

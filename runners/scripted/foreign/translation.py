@@ -6,6 +6,7 @@ command.
 """
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -46,7 +47,9 @@ def to_command(tool: str, arguments: dict[str, str], earlier_codes: Sequence[str
     if tool == "read_file":
         return f"cat < {shlex.quote(arguments['path'])}"
     if tool == "write_file":
-        return f"printf %s {shlex.quote(arguments['content'])} > {shlex.quote(arguments['path'])}"
+        path = arguments["path"]
+        folder = f"mkdir -p {shlex.quote(os.path.dirname(path))} && " if "/" in path else ""  # noqa: PTH120  text only
+        return f"{folder}printf %s {shlex.quote(arguments['content'])} > {shlex.quote(path)}"
     return {"bash": arguments.get("command", "")}[tool]
 
 
@@ -56,11 +59,13 @@ def from_command(command: str) -> tuple[str, dict[str, str]]:
     if text.startswith(_BEGIN) and text.endswith(_END):
         code = text[len(_BEGIN) : -len(_END)]
         return "python", {"code": code.rpartition(f"{_STEP_MARK}\n")[2].strip() + "\n"}
-    if text.startswith("printf %s ") or _READ.fullmatch(text):
+    if text.startswith(("printf %s ", "mkdir -p ")) or _READ.fullmatch(text):
         try:
             words = shlex.split(text)
         except ValueError:
             words = []
+        if words[:1] == ["mkdir"] and words[3:4] == ["&&"]:
+            words = words[4:]
         if len(words) == 5 and words[3] == ">":
             return "write_file", {"path": words[4], "content": words[2]}
         if len(words) == 3 and words[:2] == ["cat", "<"]:

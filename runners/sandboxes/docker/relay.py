@@ -1,0 +1,88 @@
+"""The way from a container of any image to the run's listener: a port on its loopback, served from beside it.
+
+The forwarder is in a container of its own that shares nothing with the agent's but the network. So it needs no Python
+in the task's image, counts in none of the agent's limits, cannot be ended from inside, and the socket stays out of
+reach.
+Its files are those of this machine, read-only: the engine must run here, as for everything that programs are shown.
+"""
+
+import posixpath
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+
+import anyio
+
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.docker.config import DockerImage
+from runners.sandboxes.docker.machine import DockerMachine
+from runners.sandboxes.docker.memory_budget import MemoryBudget
+from runners.sandboxes.docker.sidecar import LineChannel, open_sidecar
+from runners.sandboxes.inside import forwarder
+from runners.sandboxes.protocol import SandboxLimits
+from runners.sandboxes.python_home import current_python_home
+
+LIMITS = SandboxLimits(memory_mb=64, processes=8)
+_SOCKET = "/run/listener.sock"
+_START_S = 60.0
+
+
+@asynccontextmanager
+async def open_relay(socket: str, image: str, room: MemoryBudget, beside: DockerMachine) -> AsyncIterator[LineChannel]:
+    """Serve a unix socket of this machine at ``127.0.0.1:PORT`` of a container's network.
+
+    Args:
+        socket: The socket's path.
+        image: Any image that the engine has; nothing of it is used.
+        room: The memory budget of the relay's container.
+        beside: The container in which the program runs.
+
+    Returns:
+        The relay's channel, whose lines end when the relay ends.
+
+    Raises:
+        SandboxBoundaryError: The relay does not start.
+    """
+    home = current_python_home()
+    opened = open_sidecar(
+        DockerImage(name=image, work_dir="/"),
+        LIMITS,
+        room,
+        beside=beside,
+        entrypoint=("/usr/bin/env", "-i", home.executable, "-I", "-S", "-c", _program()),
+        arguments=(_SOCKET,),
+        shown={**_python_paths(home.executable, home.base_prefix), _SOCKET: socket},
+    )
+    async with opened as channel:
+        is_open = False
+        with anyio.move_on_after(_START_S), suppress(anyio.EndOfStream):
+            await channel.lines.receive()
+            is_open = True
+        if not is_open:
+            why, kind = channel.end or (f"it said nothing within {_START_S:g} s", "sandbox_died")
+            raise SandboxBoundaryError(f"the way to the gateway did not open: {why}", kind=kind)
+        yield channel
+
+
+async def relay_end(channel: LineChannel) -> SandboxBoundaryError:
+    """Wait until a relay has ended, and return what that means for a trial."""
+    async for _ in channel.lines:
+        pass
+    why, _ = channel.end or ("it ended", "")
+    return SandboxBoundaryError(f"the way to the gateway broke: {why}", kind="relay_gone")
+
+
+def _python_paths(executable: str, prefix: str) -> dict[str, str]:
+    """Return what the interpreter that runs us needs, by its path in the container."""
+    folders = ["/usr", *(path for path in ("/lib", "/lib64") if Path(path).exists())]
+    shown = {folder: posixpath.realpath(folder) for folder in folders}
+    if not Path(prefix).is_relative_to("/usr"):
+        shown |= {path: path for path in (executable, f"{prefix}/lib", f"{prefix}/lib64") if Path(path).exists()}
+    return shown
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    source = Path(forwarder.__file__).read_text(encoding="utf-8")
+    return f"{source}\nimport sys\nforward_until_input_ends(sys.argv[1])\n"
