@@ -1,9 +1,11 @@
 """The command ``export``, which writes the contents of a store in published formats."""
 
 import argparse
+import json
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -20,9 +22,10 @@ _HELP = {
     "atif": "valid trials in Harbor's interchange format, a folder of documents",
     "training": "valid trials as chat messages with rewards, a folder of JSON Lines for TRL and verl",
     "inspect": "valid trials as logs of inspect_ai, a folder of .eval files",
+    "otlp": "attempts as OpenTelemetry spans, OTLP in JSON Lines",
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
-_SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb"}
+_SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb", "otlp": ".jsonl"}
 """Of exports that are files; the others are folders."""
 
 
@@ -56,6 +59,26 @@ def database_command(options: argparse.Namespace) -> int:
     return _said(options.store, count, "tables")
 
 
+def otlp_command(options: argparse.Namespace) -> int:
+    """Write a line for each attempt that was recorded here. The exit code is 1 if there is none."""
+    from recorder.storage.store import Store
+    from recorder.transfer.otlp import is_timed_trial, trace_of
+    from recorder.transfer.whole_streams import Selection, whole_streams
+
+    count = left = 0
+    with clear_errors("export", options.store), ExitStack() as opened:
+        out = None
+        for stream in whole_streams(Store(options.store), Selection(experiment_id=options.experiment)):
+            if is_timed_trial(stream):
+                out = out or opened.enter_context(open_output(options.output))
+                out.write(json.dumps(trace_of(stream), ensure_ascii=False).encode() + b"\n")
+                count += 1
+            elif stream[0].trial_id is not None:
+                left += 1
+    told = [f"{left} attempts that have not ended, or were imported and have no times"] if left else []
+    return _said(options.store, count, "traces", *_left_out(told))
+
+
 def _said(store: Path, count: int, what: str, *more: str) -> int:
     result = f"{count} {what} exported" if count else f"no {what} to export"
     say("; ".join([f"{place_of(store)}: {result}", *more]))
@@ -67,6 +90,7 @@ def _left_out(reasons: Sequence[str]) -> tuple[str, ...]:
 
 
 _EXPERIMENT = argument("--experiment", help="only this experiment")
+_COMMANDS = {"duckdb": database_command, "otlp": otlp_command}
 _OPTIONS = {
     "hf": {
         "selection": argument("--selection", metavar="NAME", help="only the variants of this selection; see 'select'")
@@ -101,7 +125,7 @@ COMMANDS = (
                 description=f"Export {text}.",
                 example=f"export {name} stores/demo -o {name}{_SUFFIXES.get(name, '')}",
                 arguments=(STORE, OUTPUT, _EXPERIMENT, *_OPTIONS.get(name, {}).values()),
-                function=database_command if name == "duckdb" else partial(export_command, name),
+                function=_COMMANDS.get(name, partial(export_command, name)),
             )
             for name, text in _HELP.items()
         ),

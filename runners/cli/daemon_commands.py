@@ -33,7 +33,9 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
     from runners.daemon.serve import Settings, serve
 
     token = os.environ.get(TOKEN_VARIABLE) or None
-    settings = Settings(host=options.host, port=options.port, max_trials=options.max_trials, token=token)
+    settings = Settings(
+        host=options.host, port=options.port, max_trials=options.max_trials, token=token, otlp=options.otlp
+    )
     anyio.run(serve, options.store, settings, make_report, extend, say)
     return 0
 
@@ -144,6 +146,12 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
                     type=int,
                     default=8,
                     help="trials at a time, of all experiments (default: %(default)s)",
+                ),
+                argument(
+                    "--otlp",
+                    metavar="URL",
+                    help="an OpenTelemetry collector that gets every attempt when it ends, as OTLP over HTTP "
+                    "(http://localhost:4318)",
                 ),
             ),
             function=partial(serve_command, make_report, extend),

@@ -3,6 +3,7 @@
 import errno
 import importlib.metadata
 import os
+import re
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,6 +31,7 @@ from runners.daemon.guard import SHORTEST_TOKEN, is_loopback
 from runners.daemon.messages import DaemonFacts
 from runners.daemon.pages import MakeReport, Reports, page_routes
 from runners.daemon.queue import stored_queue
+from runners.daemon.trace_sender import TraceSender
 from runners.errors import ExperimentError, RunnerError, ungrouped
 from runners.host.http_serving import QuietServer, without_delay
 from runners.host.interrupts import interruptibly
@@ -37,18 +39,23 @@ from runners.models.litellm_library import close_clients
 from runners.run.run_record import run_started
 
 _SECONDS_FOR_READERS = 2
+_SECONDS_FOR_COLLECTOR = 5
 
 Extend = Callable[[Daemon], AbstractAsyncContextManager[Extension]]
 """A function that opens what another layer adds to a daemon, and closes it when the daemon stops."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the daemon listens, the token that clients must send, and how many trials it runs at a time."""
+    """Where the daemon listens, the token that clients must send, and how many trials it runs at a time.
+
+    ``otlp`` is the URL of an OpenTelemetry collector that gets every attempt that ends.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8321
     max_trials: int = 8
     token: str | None = None
+    otlp: str | None = None
 
 
 async def serve(
@@ -94,7 +101,7 @@ async def serve(
 
             try:
                 with ungrouped():
-                    async with anyio.create_task_group() as tasks:
+                    async with sent_to(daemon, settings.otlp, say), anyio.create_task_group() as tasks:
                         tasks.start_soon(server.serve, [listener])
                         say(f"{store.name} is served at {url}")
                         try:
@@ -104,6 +111,24 @@ async def serve(
                             server.should_exit = True
             finally:
                 remove_address(store, daemon_id)
+
+
+@asynccontextmanager
+async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], None]) -> AsyncIterator[None]:
+    """Send every attempt that ends meanwhile to an OpenTelemetry collector, if there is one."""
+    if endpoint is None:
+        yield
+        return
+    sender = TraceSender(daemon.store, endpoint, say)
+    daemon.on_trial = sender.note
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sender.run)
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
+            with anyio.move_on_after(_SECONDS_FOR_COLLECTOR, shield=True):
+                await sender.close()
 
 
 @asynccontextmanager
@@ -168,6 +193,8 @@ def check(settings: Settings) -> None:
         )
     if settings.max_trials < 1:
         raise ExperimentError("--max-trials: at least 1")
+    if settings.otlp is not None and not re.match(r"https?://[^/]", settings.otlp):
+        raise ExperimentError(f"--otlp {settings.otlp} is no URL; give the collector's, such as http://localhost:4318")
     if not settings.host:
         raise ExperimentError("--host is empty; give an address of this machine, or leave --host away for loopback")
 
