@@ -17,7 +17,7 @@ from recorder.events.values import ExpectedQuestions, Segment, Severity
 from recorder.resources import data_path
 
 RULES = "rules"
-SETS = ("unseen", "seen", "inverted", "desk")
+SETS = ("unseen", "seen", "inverted", "otherwise", "desk")
 SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
 
 
@@ -87,8 +87,8 @@ def labelled(name: str) -> tuple[Labelled, ...]:
     """Return one of the kept sets.
 
     ``unseen`` was written before the gate had a rule and was not read afterwards. ``seen`` helped to write the rules,
-    as did the hand-written rewritings of ``desk``, which are all good. ``inverted`` was written with the rules about
-    words that turn a demand.
+    as did the hand-written rewritings of ``desk``, which are all good. ``inverted`` and ``otherwise`` were written
+    with the rules about words that turn a demand, and about values said in other units, letters or names.
     """
     if name == "desk":
         return tuple(each for source in DeskSource().tasks() for each in _hand_written(source))

@@ -21,7 +21,7 @@ from runners.llm_jobs.truncation import cut, shortened
 from runners.models.calls import ModelCaller
 from runners.models.reply_forms import ReplyForm, object_schema
 
-VERSION = 2
+VERSION = 3
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""
 
 PARAPHRASE, FROM_FILES, NATURAL, READINGS = UNJUDGED = (

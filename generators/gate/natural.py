@@ -43,6 +43,7 @@ _RESIDUE = {
     "a unit without its number": re.compile(
         r"(?i)\b(?:for|within|after|every|least|most|wait) "
         r"(?:days|hours|minutes|seconds|weeks|months|ms|kg|km|litres|meters|percent|EUR|USD)\b"
+        r"|\b(?:to|with|of) (?:decimal places|decimals|significant (?:figures|digits))\b"
     ),
 }
 _BOTH = r"\bboth (?:days|dates|ends|months|weeks|years|values)\b"

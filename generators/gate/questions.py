@@ -37,14 +37,19 @@ def question_faults(before: Prompt, rewriting: Rewriting, removal: Removal) -> I
 def _told(
     before: Prompt, rewritten: str, question: str, segment_id: str, removal: Removal
 ) -> Iterator[tuple[str, str]]:
-    new = added(rewritten, question)
+    new, asked = added(rewritten, question), facts_of("x " + question)
     said = Prompt(question)
     for segment in removal.segments:
         concrete = [each for each in facts_of("x " + segment.value) if each.is_hard and each.kind != "code"]
         is_number = segment.segment_id == segment_id and any(
             each.kind in ("number", "month", "colour") for each in concrete
         )
-        tells = any(each.is_hard and any(each.key == one.key for one in concrete) for each in new)
+        tells = any(each.is_hard and any(each.key == one.key for one in concrete) for each in new) or any(
+            (each.kind, each.key) == (one.kind, one.key)
+            for each in asked
+            for one in concrete
+            if one.kind in ("number", "colour")
+        )
         if tells or said.occurrences(segment, before) or (is_number and any(each.kind in _EXACT for each in new)):
             yield (
                 "questions_keep_the_secret",

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from generators.gate.facts import Fact, added, facts_of, fold, is_same_word, lost
+from generators.gate.quantities import THINGS, dimensions, in_base_units, quantities
 from generators.gate.words import words
 from generators.protocol import Removal
+from generators.rewriting.diff import hunks
 from generators.rewriting.occurrences import Prompt, remaining
 from recorder.events.values import Segment
 from runners.simulated_user.answers import reveals
@@ -15,7 +17,8 @@ from runners.simulated_user.answers import reveals
 _FILE = re.compile(r"[\w./-]+\.(?P<ending>[a-z][a-z0-9]{1,4})$")
 _NUMBER = re.compile(r"\d+")
 _DATE = re.compile(
-    r"(?:\d(?:st|nd|rd|th)?(?: of)? |day,? )[A-Z][a-z]{2,8}\b|\b[A-Z][a-z]{2,8} \d{1,2}\b|\b[A-Z][a-z]+day\b"
+    r"(?:\d(?:st|nd|rd|th)?(?: of)? |day,? )[A-Z][a-z]{2,8}\b|\b\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}\b"
+    r"|\b[A-Z][a-z]{2,8} \d{1,2}\b|\b[A-Z][a-z]+day\b"
 )
 _ENDINGS = frozenset(
     ("csv", "md", "txt", "json", "xlsx", "py", "toml", "pdf", "docx", "png", "html", "xml", "yaml", "https", "http")
@@ -28,9 +31,21 @@ _MULTIPLIED = re.compile(r"(?<![\w.,])(\d+(?:,\d{3})*(?:\.\d+)?)\s?([kKM]|(?i:th
 _MULTIPLIERS = {"k": 1_000, "t": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 _PERCENT = re.compile(r"(?<![\w.,])(\d+(?:\.\d+)?)\s?(?:%|per ?cent\b)", re.IGNORECASE)
 _HALF_DAY = re.compile(r"(?<![\w:.])(1[0-2]|0?\d)(?:[:.]([0-5]\d))?\s?([ap])\.?m\b\.?", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(more|greater|less|fewer) than (\d+|two|three|four|five|six|seven|eight|nine|ten)\b", re.IGNORECASE
+)
+_SPOKEN_TIME = re.compile(
+    r"(?:at )?(?:(?P<part>half|(?:a )?quarter) (?P<side>past|to) )?(?P<hour>\w+)(?: o['\u2019]clock)?"
+    r"(?: in the (?P<half>morning|afternoon|evening))?"
+)
+_NOON = 12
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]00:?00)?(?![\d:])")
 _SECONDS = re.compile(r"\b(\d?\d:\d\d):00\b")
 _RANGE = re.compile(r"(?<![\w.,:/-])(\d{1,4})\s?(?:to|through|-|\u2013)\s?(\d{1,4})(?![\w:/-]|[.,]\d)", re.IGNORECASE)
+_DECIMALS = re.compile(r"\b(\d+|no|one|two|three|four) (?:decimal|digit)", re.IGNORECASE)
+_LONG_NAME_CHARS = 6
+_FEWEST_LETTERS = 2
+_AROUND_CHARS = 25
 _LONGEST_RANGE = 50
 _NEARBY_CHARS = 60
 
@@ -41,8 +56,20 @@ def values_left(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tup
         shown = ", ".join(repr(text) for text in dict.fromkeys(texts))
         yield "value_is_gone", f"{shown} of segment {segment_id} is still in the prompt; remove every occurrence"
     gone, new = lost(before.text, after.text), added(before.text, after.text)
+    changes = list(hunks(before.text, after.text))
+    put_in = " | ".join(each.new for each in changes)
+    around = " | ".join(
+        before.text[max(0, each.start - _AROUND_CHARS) : each.start]
+        + each.new
+        + before.text[each.end : each.end + _AROUND_CHARS]
+        for each in changes
+        if each.new.strip()
+    )
+    more = quantities(after.text) - quantities(before.text)
     for segment in removal.segments:
-        kept = parts_kept(segment.value, gone, new)
+        kept = parts_kept(segment.value, gone, new) or _said_otherwise(segment.value, put_in, around, new)
+        if not kept and quantities(segment.value).keys() & more.keys():
+            kept = (segment.value,)
         if kept:
             yield (
                 "value_is_gone",
@@ -75,6 +102,30 @@ def parts_kept(value: str, gone: Sequence[Fact], new: Sequence[Fact]) -> tuple[s
     return tuple(each.text for each in kept) if kept and (telling or len(kept) == len(whole)) else ()
 
 
+def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[Fact]) -> tuple[str, ...]:
+    """Return how what was put in says a value by its sound or its letters, or as a number of decimals."""
+    core = value.strip("`\"' ./")
+    said, letters = fold(put_in), "".join(filter(str.isalnum, fold(core)))
+    if (
+        value != core
+        and len(letters) >= _LONG_NAME_CHARS
+        and " " not in core
+        and letters in re.sub(r"[^a-z0-9|]", "", said)
+    ):
+        return (core,)
+    file = _FILE.fullmatch(core)
+    stem = re.escape(fold(core.rsplit("/", 1)[-1].rsplit(".", 1)[0])) if file else ""
+    if stem and re.search(rf"\b(?:named|called|titled|entitled)\b[^.;|]{{0,40}}\b{stem}\b", fold(around)):
+        return (core,)
+    initials = "".join(word[0] for word in re.findall(r"[a-z]+|\|", fold(around)))
+    if core.isupper() and core.isalpha() and len(core) > _FEWEST_LETTERS and core.lower() in initials:
+        return (core,)
+    decimals = _DECIMALS.search(value)
+    number = decimals and str(words().numbers.get(decimals[1].lower(), decimals[1]))
+    told = {word for count, names in words().precision if count == number for word in names.split()}
+    return tuple(each.text for each in new if fold(each.text) in told)
+
+
 def is_told(segment: Segment, guess: str, original: Prompt) -> bool:
     """Return whether somebody's guess is a removed value, in any notation.
 
@@ -89,13 +140,20 @@ def is_told(segment: Segment, guess: str, original: Prompt) -> bool:
     """
     if not guess.strip():
         return False
-    value, bare = segment.value, _ASIDE.sub("", guess)
+    value, bare = _multiplied(segment.value), _multiplied(_ASIDE.sub("", guess))
+    one, other = dimensions(value), dimensions(bare)
+    if one and other and not one & other:
+        return False  # 30 days are not 30 minutes
+    if (one & other) - {THINGS}:
+        return _says(in_base_units(value), in_base_units(bare))
     plain, plain_guess = _plain(value), _plain(bare)
+    if any(_says(plain, each) for each in _times(bare)):
+        return True
     if plain != value and plain_guess != bare:
         return _says(plain, plain_guess)  # "9 am" is not "9 pm", though the digits are the same
     if not _exacts(value) and (reveals(guess, segment) or Prompt(guess).occurrences(segment, original)):
         return True
-    return _says(value, guess) or _says(value, bare) or _says(plain, plain_guess)
+    return _says(value, _multiplied(guess)) or _says(value, bare) or _says(plain, plain_guess)
 
 
 def _says(value: str, guess: str) -> bool:
@@ -124,11 +182,35 @@ def _plain(text: str) -> str:
     """Return a text with multiplied numbers, shares, times of day and ranges written out: 9 am as 09:00, 50% as 0.5."""
     text = _SECONDS.sub(r"\1", _MIDNIGHT.sub(r"\1", text))
     text = _HALF_DAY.sub(lambda found: f"{int(found[1]) % 12 + 12 * (found[3] in 'pP'):02}:{found[2] or '00'}", text)
-    text = _MULTIPLIED.sub(
-        lambda found: format(Decimal(found[1].replace(",", "")) * _MULTIPLIERS[found[2][0].lower()], "f"), text
-    )
+    text = _BOUND.sub(_included, text)
     text = _PERCENT.sub(lambda found: format(Decimal(found[1]) / 100, "f"), text)
     return _RANGE.sub(_listed, text)
+
+
+def _multiplied(text: str) -> str:
+    """Return a text with multiplied numbers written out: 1.5 million as 1500000."""
+    return _MULTIPLIED.sub(
+        lambda found: format(Decimal(found[1].replace(",", "")) * _MULTIPLIERS[found[2][0].lower()], "f"), text
+    )
+
+
+def _included(found: re.Match[str]) -> str:
+    """Return a bound without its own number as one with it: more than four as at least 5."""
+    number = int(words().numbers.get(found[2].lower(), "0") if found[2].isalpha() else found[2])
+    return f"at least {number + 1}" if found[1].lower() in ("more", "greater") else f"at most {number - 1}"
+
+
+def _times(text: str) -> tuple[str, ...]:
+    """Return the times of day that a text in words may mean, before and after noon: nine o'clock, half past five."""
+    found = _SPOKEN_TIME.fullmatch(text.strip(" .?"))
+    hour = found and (found["hour"] if found["hour"].isdigit() else words().numbers.get(found["hour"].lower(), "0"))
+    if not found or not hour or not 0 < int(hour) <= _NOON:
+        return ()
+    minutes = {"half": 30, "quarter": 15}.get((found["part"] or "").split(" ")[-1].lower(), 0)
+    at = int(hour) % _NOON * 60 + (-minutes if found["side"] == "to" else minutes)
+    half = found["half"] or ""
+    halves = (0,) if half == "morning" else (_NOON,) if half else (0, _NOON)
+    return tuple(f"{(at // 60 + each) % (2 * _NOON):02}:{at % 60:02}" for each in halves)
 
 
 def _listed(found: re.Match[str]) -> str:

@@ -18,6 +18,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         months: Names of months and weekdays, whole and by their first three letters.
         numbers: Number words, with their values.
         colours: Names of colours.
+        units: Dimension, size in its base unit, and names of each unit.
+        precision: Number of decimals, and the words that say the same.
         symbols: Signs and abbreviations, with the words that they stand for.
         same: Groups of words that say the same thing.
         persons: Words for a person, to whom "she" or "he" may refer.
@@ -35,6 +37,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     months: frozenset[str]
     numbers: dict[str, str]
     colours: frozenset[str]
+    units: tuple[tuple[str, str, str], ...]
+    precision: tuple[tuple[str, str], ...]
     symbols: dict[str, str]
     same: tuple[frozenset[str], ...]
     persons: frozenset[str]

@@ -1,0 +1,83 @@
+"""Reads numbers with their units: 24 hours and one day are the same quantity, 30 days and 30 minutes are not."""
+
+import re
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+from generators.gate.words import words
+
+THINGS = "things"
+"""The dimension of a number of anything that is no unit: 30 files."""
+
+_BINARY = 1024
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+
+
+def quantities(text: str) -> Counter[tuple[str, Fraction]]:
+    """Return how often each quantity with a unit occurs, as its dimension and its size in the dimension's base unit."""
+    return Counter((dimension, size) for _, dimension, size in _found(text))
+
+
+def dimensions(text: str) -> set[str]:
+    """Return the dimensions of the numbers of a text. A number alone has none."""
+    found = {dimension for _, dimension, _ in _found(text)}
+    rest = _patterns()[1].sub(" ", text)
+    known = words()
+    for match in _THING.finditer(rest):
+        noun = match["noun"].lower()
+        if noun not in known.function_words | known.logic | known.symbols.keys() and noun[:3] not in known.months:
+            found.add(THINGS)
+    return found
+
+
+def in_base_units(text: str) -> str:
+    """Return a text with every quantity written as a number of its base unit: 5 minutes as 300."""
+    parts, place = [], 0
+    for (start, end), _, size in _found(text):
+        parts += [text[place:start], str(size) if size.denominator == 1 else format(float(size), "f")]
+        place = end
+    return "".join([*parts, text[place:]])
+
+
+def _found(text: str) -> list[tuple[tuple[int, int], str, Fraction]]:
+    units, pattern = _patterns()
+    found = []
+    for match in pattern.finditer(text):
+        unit = match["unit"] or match["sign"] or match["joined"]
+        dimension, factor = units[unit if unit in units else unit.lower()]
+        size = _size((match["number"] or match["before"] or match["digits"]).lower(), has_half=bool(match["half"]))
+        if dimension == "bytes" and size % _BINARY == 0:
+            size = size / _BINARY * 1000
+        found.append((match.span(), dimension, size * factor))
+    return found
+
+
+def _size(number: str, *, has_half: bool) -> Fraction:
+    known = words().numbers
+    if number.startswith("half"):
+        return Fraction(1, 2)
+    first = number.split(maxsplit=1)[0]
+    size = Fraction(number.replace(",", "")) if number[0].isdigit() else Fraction(known.get(first, "1"))
+    return size + Fraction(1, 2) if has_half or "half" in number else size
+
+
+@cache
+def _patterns() -> tuple[dict[str, tuple[str, Fraction]], re.Pattern[str]]:
+    """Return each unit's dimension and size, and the pattern of a number with a unit."""
+    units = {
+        name: (dimension, Fraction(factor)) for dimension, factor, names in words().units for name in names.split()
+    }
+    names = "|".join(sorted(map(re.escape, units), key=len, reverse=True))
+    signs = "|".join(re.escape(each) for each in units if not each[0].isalpha() and each != "%" and each[0] != "°")
+    cardinals = "|".join(each for each in words().numbers if not each.endswith(("th", "third", "half", "ice", "le")))
+    spoken = rf"(?:an?|one|{cardinals})(?: and a half)?|half (?:an?|one)"
+    return units, re.compile(
+        rf"(?<![\w.,])(?:(?P<sign>{signs})\s?(?P<before>{_NUMBER})(?![\d\w])"
+        rf"|(?P<digits>{_NUMBER})(?P<joined>{names})(?!\w)"
+        rf"|(?P<number>{_NUMBER}|{spoken})(?:[\s-]|\s[a-z]+\s)(?P<unit>{names})(?!\w)(?P<half>\sand\sa\shalf)?)",
+        re.IGNORECASE,
+    )
+
+
+_THING = re.compile(rf"(?<![\w.,:/-])(?:{_NUMBER})[\s-](?P<noun>[A-Za-z]{{3,}})")
