@@ -3,8 +3,11 @@
 The import uses no network, reads none of the user's files and prints nothing.
 """
 
+import contextlib
+import importlib
 import logging
 import os
+import threading
 import warnings
 from collections.abc import Mapping
 from functools import cache
@@ -18,6 +21,7 @@ from runners.models.http_sessions import close_http_session
 from runners.models.wire import watch_transports
 
 OPENAI_COMPATIBLE = "custom_openai"
+_LOADING = threading.Lock()
 _SAMPLING = ("temperature", "top_p", "top_k")
 _HAS_DEFAULT = frozenset({"OLLAMA_API_BASE"})  # litellm falls back on the local server
 _ENVIRONMENT = {
@@ -46,10 +50,28 @@ def litellm_library() -> ModuleType:
 
 
 async def load_litellm() -> ModuleType:
-    """Return litellm without blocking the event loop while it is imported."""
-    if litellm_library.cache_info().currsize:
-        return litellm_library()
-    return await anyio.to_thread.run_sync(litellm_library, abandon_on_cancel=True)
+    """Return litellm, ready for calls, without blocking the event loop while it is imported."""
+    if _litellm_for_calls.cache_info().currsize:
+        return _litellm_for_calls()
+    return await anyio.to_thread.run_sync(_load_alone, abandon_on_cancel=True)
+
+
+def _load_alone() -> ModuleType:
+    with _LOADING:
+        return _litellm_for_calls()
+
+
+@cache
+def _litellm_for_calls() -> ModuleType:
+    """Return litellm with what else its calls import.
+
+    litellm imports it in the thread of each first call. Where two first calls met, one of them failed, because it saw
+    a "partially initialized module".
+    """
+    library = litellm_library()
+    with contextlib.suppress(ImportError):  # another version may have it elsewhere
+        importlib.import_module("litellm.responses.mcp.chat_completions_handler")
+    return library
 
 
 async def close_clients() -> None:

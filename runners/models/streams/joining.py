@@ -19,6 +19,8 @@ from runners.models.streams.sse import EventReader
 
 LONGEST_REST_S = 10.0
 """How long a whole reply waits for what may follow it: its usage, a mark, and the end of the HTTP response."""
+LEFT_S = 1.0
+"""A whole reply waits no longer than until this much of the request's time is left, which it must not use up."""
 
 
 async def joined_reply(
@@ -42,6 +44,7 @@ async def joined_reply(
     import httpx
 
     reader, size = EventReader(), 0
+    latest = anyio.current_effective_deadline() - LEFT_S
     try:
         with anyio.CancelScope() as reading:
             async for piece in pieces:
@@ -51,7 +54,7 @@ async def joined_reply(
                 for event in reader.feed(piece):
                     note(event, add_to(stream, event))
                 if stream.is_whole:
-                    reading.deadline = min(reading.deadline, anyio.current_time() + LONGEST_REST_S)
+                    reading.deadline = min(reading.deadline, anyio.current_time() + LONGEST_REST_S, latest)
     except (OSError, aiohttp.ClientError, httpx.TransportError):
         if not stream.is_whole:
             raise

@@ -8,6 +8,7 @@ completions with ``finish_reason``, after which only the usage and the mark ``[D
 import itertools
 import json
 
+import anyio
 import pytest
 from openai._streaming import SSEDecoder
 
@@ -17,6 +18,8 @@ from runners.gateway.litellm_upstream import LitellmUpstream
 from runners.models.endpoints.door import Door
 from runners.models.litellm_model import LitellmModel
 from runners.models.protocol import ModelError, ModelRequest
+from runners.models.streams.chat import ChatStream
+from runners.models.streams.joining import joined_reply
 from runners.models.streams.protocol import add_to
 from runners.models.streams.sse import EventReader
 from tests.runners.gateway.rigs import Rig
@@ -132,6 +135,21 @@ async def test_a_whole_reply_counts_however_its_connection_ends(wire, route, end
         assert server.may_end.is_set()
         server.body, server.ending = b"".join(events[: len(events) - MAY_BE_MISSING[wire] - 1]), "cut"
         assert await outcome(route, wire, address) == "connection"
+
+
+async def test_a_whole_reply_waits_no_longer_than_its_request_may_take(monkeypatch):
+    """Where the time of a request ends before the wait for what may follow a whole reply, the reply is not lost."""
+    monkeypatch.setattr("runners.models.streams.joining.LONGEST_REST_S", 3600.0)
+    monkeypatch.setattr("runners.models.streams.joining.LEFT_S", 299.9)
+
+    async def pieces():
+        for event in stream_of("chat"):
+            yield event
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(300):
+        body = await joined_reply(pieces(), ChatStream(), lambda *_: None, model="m")
+    assert body["choices"][0]["finish_reason"] == "tool_calls"
 
 
 NONSENSE = {

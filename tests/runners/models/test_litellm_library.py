@@ -99,3 +99,29 @@ def test_loading_is_late_and_needs_no_network():
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.thorough
+def test_calls_in_threads_import_nothing_big():
+    """What two first calls would import in two threads at a time, in circles, is loaded before any call."""
+    program = (
+        "import sys, anyio\n"
+        "from runners.conversation.messages import Message, ToolDefinition\n"
+        "from runners.models.litellm_library import close_clients, load_litellm\n"
+        "from runners.models.litellm_model import LitellmModel\n"
+        "from runners.models.protocol import ModelRequest\n"
+        "from tests.support.provider_mimics import ChatMimic, MimicServer\n"
+        "async def main():\n"
+        "    await load_litellm()\n"
+        "    before = {*sys.modules}\n"
+        "    tool = ToolDefinition(name='echo', description='', input_schema={'type': 'object'})\n"
+        "    request = ModelRequest(messages=(Message(role='user', content='x'),), tools=(tool,))\n"
+        "    with MimicServer(ChatMimic()) as url:\n"
+        "        await LitellmModel('m', url + '/v1').respond(request)\n"
+        "    await close_clients()\n"
+        "    big = ('httpx2', 'mcp', 'starlette', 'litellm.responses')\n"
+        "    print(sorted(name for name in {*sys.modules} - before if name.startswith(big)))\n"
+        "anyio.run(main)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
