@@ -1,16 +1,18 @@
 """Compute numbers from the event stream: open a store in DuckDB, build its tables, and check its claims."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analytics.errors import AnalyticsError, BadParameter, UnknownName
-from analytics.tables.tables import TABLES, Table, comparable, table
-from analytics.views.claims import Finding, checks
-from analytics.views.parameters import PARAMETERS, Parameter, Setting
 
 if TYPE_CHECKING:
     import duckdb
+
+    from analytics.tables.tables import TABLES, Table, comparable, table
+    from analytics.views.claims import Finding, checks
+    from analytics.views.parameters import PARAMETERS, Parameter, Setting
 
 __all__ = [
     "PARAMETERS",
@@ -27,9 +29,23 @@ __all__ = [
     "table",
 ]
 
+_MODULES = {
+    "tables.tables": ("TABLES", "Table", "comparable", "table"),
+    "views.claims": ("Finding", "checks"),
+    "views.parameters": ("PARAMETERS", "Parameter"),
+}
+"""The public names that are imported when they are first asked for, because every command starts with this package."""
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"analytics.{module}"), name)
+    raise AttributeError(f"module 'analytics' has no attribute {name!r}")
+
 
 def open(  # noqa: A001 - reads as analytics.open
-    path: str | Path, parameters: Mapping[str, Setting] | None = None
+    path: str | Path, parameters: "Mapping[str, Setting] | None" = None
 ) -> "duckdb.DuckDBPyConnection":
     """Open a store as it is now and return a DuckDB connection with the event stream and every view.
 

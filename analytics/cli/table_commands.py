@@ -9,7 +9,7 @@ import msgspec
 
 from analytics.cli.arguments import filters, settings_option, wanted
 from analytics.comparison.groups import MEASURES, SPLITS
-from analytics.findings.findings import MEASURES as FINDING_MEASURES
+from analytics.findings import MEASURES as FINDING_MEASURES
 from recorder.cli.arguments import FORMAT, STORE
 from recorder.cli.command import Command, ExclusiveArguments, argument, flag, repeatable
 from recorder.cli.output import FORMATS, print_rows, say

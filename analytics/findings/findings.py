@@ -11,15 +11,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from analytics.findings import MEASURES
 from analytics.statistics.inference import FEWEST_CLUSTERS
 from analytics.tables.catalogue import spec_of
 from analytics.tables.render import cell, number
 from analytics.tables.tables import Row, Table
 
 Verdict = Literal["shown", "not shown", "not known", "measured"]
-
-MEASURES = {"pass_at_1": "pass_at_1", "pass_at_k": "pass", "checkpoint_progress": "progress"}
-"""The measures of success that findings can be about, and the name of each in the table ``net_value``."""
 
 NEEDED = (
     "overall",

@@ -1,14 +1,15 @@
 """Filters show some rows of the tables. No number changes: families of tests and pools stay what they were."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from analytics.errors import UnknownName
-from analytics.tables.catalogue import ORDERS
-from analytics.tables.tables import Table
 from recorder.cli.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from analytics.tables.tables import Table
 
 Row = Mapping[str, Any]
 FILTER_KEYS = ("agent", "condition", "measure", "benchmark")
@@ -39,7 +40,7 @@ class Filter(msgspec.Struct, frozen=True):
         """Return the part of the filter that figures take."""
         return Filter({key: values for key, values in self.wanted.items() if key in FIGURE_KEYS})
 
-    def table(self, table: Table) -> Table:
+    def table(self, table: "Table") -> "Table":
         """Return a table with the rows that are shown, and with a note on how many are not."""
         kept = self.rows(table.rows)
         if len(kept) == len(table.rows):
@@ -59,6 +60,8 @@ def known_filter(wanted: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> Fi
     Raises:
         UnknownName: A value occurs in none of them. A condition or measure that exists elsewhere passes.
     """
+    from analytics.tables.catalogue import ORDERS  # every command starts with this module
+
     for key, values in wanted.items():
         columns = _COLUMNS.get(key, (key,))
         there = dict.fromkeys(str(row[column]) for row in rows for column in columns if column in row)

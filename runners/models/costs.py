@@ -6,7 +6,6 @@ import msgspec
 
 from recorder.events.values import Usage
 from runners.errors import ModelBoundaryError
-from runners.models.litellm_library import litellm_library, qualified_name
 from runners.models.protocol import ModelError
 
 UNKNOWN_COST = "a reply came without its token counts, so its cost is unknown"
@@ -63,6 +62,8 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
         name: The model's name, as in an experiment file.
         api_base: The address of the server, if the user gave one. The list price does not apply to a user's own server.
     """
+    from runners.models.litellm_library import litellm_library, qualified_name  # brings asyncio
+
     library = litellm_library()
     try:
         entry = library.get_model_info(qualified_name(name, api_base))
