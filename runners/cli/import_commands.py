@@ -28,15 +28,17 @@ _HELP = {
     "openhands": "event lists of OpenHands",
     "mini-swe-agent": "trajectory files of mini-swe-agent",
     "openai-messages": "conversations as chat messages",
+    "installed": "a format that an installed package adds",
 }
-_BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages")
+_SHOWN = {"installed": "installed my-format"}
+_BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", "installed")
 _WITH_CONDITION = ("tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
 _WITH_INDEX = ("tac-evals", "swebench-pro-results", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
 
 
 def import_command(source_format: str, options: argparse.Namespace) -> int:
     """Import a file or a folder, and print what was understood and what was skipped."""
-    from runners.imports import FORMATS, Options, run_import
+    from runners.imports import FORMATS, Options, installed_format, run_import
     from runners.imports.source_files import read_instances, read_rewards
 
     instances, rewards = getattr(options, "instances", None), getattr(options, "rewards", None)
@@ -51,10 +53,11 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
         reward=getattr(options, "reward", None),
         rewards=read_rewards(rewards) if rewards else None,
     )
-    experiment_id = options.experiment or f"imported-{source_format}"
+    name = options.name if source_format == "installed" else source_format
+    experiment_id = options.experiment or f"imported-{name}"
     with clear_errors("import into", options.store):
         done = run_import(
-            FORMATS[source_format],
+            installed_format(name) if source_format == "installed" else FORMATS[name],
             options.path,
             options.store,
             experiment_id=experiment_id,
@@ -106,9 +109,10 @@ def _reward(text: str) -> float:
 def _arguments(name: str) -> list[Argument]:
     """Return the arguments of the import command for one format, in the order of the help text."""
     arguments = [
+        *([argument("name", help="the format's name, as the package registers it")] if name == "installed" else []),
         argument("path", type=Path, help="a file, or a folder of such files"),
         TARGET_STORE,
-        argument("--experiment", help=f"the experiment of the events (default: imported-{name})"),
+        argument("--experiment", help=f"the experiment of the events (default: imported-{_named(name)})"),
     ]
     if name != "lhaw-dataset":
         agent = "the agent's name, instead of that in the file"
@@ -130,7 +134,7 @@ def _arguments(name: str) -> list[Argument]:
         instances = "instances with their tests (.jsonl, .gz)"
         arguments.append(argument("--instances", type=Path, metavar="FILE", help=instances))
     if name in _BARE:
-        benchmark = f"the benchmark of the task (default: {name})"
+        benchmark = f"the benchmark of the task (default: {_named(name)})"
         task = "the id of the task (default: from the prompt)"
         variant = "the store's variant whose prompt the agent was given; needs --condition"
         rewards = "a JSON file with the reward of each file, from 0 to 1, by its name"
@@ -142,6 +146,10 @@ def _arguments(name: str) -> list[Argument]:
             argument("--rewards", type=Path, metavar="FILE", help=rewards),
         ]
     return [*arguments, flag("--dry-run", "only read and compare; print what would be imported"), FORMAT]
+
+
+def _named(name: str) -> str:
+    return "NAME" if name == "installed" else name
 
 
 COMMANDS = (
@@ -157,7 +165,7 @@ COMMANDS = (
                 name=name,
                 help=text,
                 description=f"Import {text}.",
-                example=f"import {name} results --store stores/all --dry-run",
+                example=f"import {_SHOWN.get(name, name)} results --store stores/all --dry-run",
                 arguments=tuple(_arguments(name)),
                 function=partial(import_command, name),
             )

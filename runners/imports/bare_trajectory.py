@@ -99,6 +99,7 @@ def parsed_trajectory(
         program=found.program,
         trajectory=events,
         end=_end(place, found, options),
+        end_before=_without_reward(found),
     )
     return ParsedFile(trials=(trial,), remarks=tuple(remarks))
 
@@ -141,12 +142,7 @@ def _variant(place: str, condition: str, options: Options, known: KnownRecords) 
 def _end(place: str, found: BareTrajectory, options: Options) -> Finish | Failure:
     reward = (options.rewards or {}).get(place, options.reward)
     if reward is None:
-        return Failure(
-            boundary="grader",
-            error_kind="no_reward",
-            message="the trajectory has no result; --reward or --rewards gives one",
-            duration_ms=found.duration_ms,
-        )
+        return _without_reward(found)
     return Finish(
         is_success=reward >= 1,
         results=(CheckpointResult(checkpoint_id=REWARD, score=reward, details=""),),
@@ -154,4 +150,13 @@ def _end(place: str, found: BareTrajectory, options: Options) -> Finish | Failur
         final_answer=found.final_answer,
         duration_ms=found.duration_ms,
         cost_usd=found.cost_usd,
+    )
+
+
+def _without_reward(found: BareTrajectory) -> Failure:
+    return Failure(
+        boundary="grader",
+        error_kind="no_reward",
+        message="the trajectory has no result; --reward or --rewards gives one",
+        duration_ms=found.duration_ms,
     )

@@ -117,7 +117,8 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     ``trial_index`` is None if the source has no number. The trial is then numbered among the trials of its cell, from
     ``first_index`` on. ``run_name`` is the source's own name of the run: equal runs with two names are two trials.
-    ``program`` is the name and version of the program that was the agent, None if unknown.
+    ``program`` is the name and version of the program that was the agent, None if unknown. ``end_before`` is the end
+    that the trial has in a store if it was imported before its result was known.
     """
 
     place: str
@@ -137,6 +138,7 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     oracle_scope: Literal["task", "variant"] = "task"
     trajectory: tuple[AnyEvent, ...] | None = None
     injected: ForeignInjection | None = None
+    end_before: Failure | None = None
 
 
 class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -156,7 +156,7 @@ def _own_stream(
     last = files[-1]
     files = (*files[:-1], msgspec.structs.replace(last, skipped=(*last.skipped, *assembled.skipped)))
     return ImportedStream(
-        stream_id=run_id, trial_id=None, events=(*files, *assembled.registrations, closing_event(run_id, missing))
+        own_id=run_id, trial_id=None, events=(*files, *assembled.registrations, closing_event(run_id, missing))
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import anyio
+import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
@@ -59,6 +60,8 @@ def load_records(snapshot: Snapshot) -> KnownRecords:
 def to_write(streams: Sequence[ImportedStream], present: Iterable[str]) -> list[ImportedStream]:
     """Return the trials that a store does not have yet.
 
+    A trial that the store has without its result is a second attempt: the first one stays, as missing data.
+
     Args:
         streams: The trials of an import.
         present: The ids of all streams in the store.
@@ -68,19 +71,19 @@ def to_write(streams: Sequence[ImportedStream], present: Iterable[str]) -> list[
     """
     contents: dict[str, set[str]] = {}
     for stream_id in present:
-        trial_id, _, rest = stream_id.partition("-1-")
-        contents.setdefault(trial_id, set()).add(rest.partition("-")[0])
+        trial_id, _, rest = stream_id.partition("-")
+        contents.setdefault(trial_id, set()).add(rest.partition("-")[2].partition("-")[0])
     missing = []
     for stream in streams:
-        trial_id, _, content = stream.stream_id.partition("-1-")
-        if trial_id not in contents:
+        there = contents.get(stream.trial_id or "")
+        if there is None:
             missing.append(stream)
-        elif content not in contents[trial_id]:
+        elif there == {stream.content_before} and stream.content != stream.content_before:
+            missing.append(msgspec.structs.replace(stream, attempt=2))
+        elif stream.content not in there:
             raise StoreError(
-                f"the store already has trial {trial_id}, with different content; nothing was added. "
-                "Compare the two files; another repetition needs --trial-index, another agent --agent. "
-                "A trajectory that was imported without its reward keeps that end: import it with the reward into a "
-                "new store"
+                f"the store already has trial {stream.trial_id}, with different content; nothing was added. "
+                "Compare the two files; another repetition needs --trial-index, another agent --agent"
             )
     return missing
 
@@ -131,6 +134,6 @@ class _SealedHere:
 
 def _records(recorder: Recorder, imported: ImportedStream) -> list[bytes]:
     suffix = f"-{recorder.writer_id}" if recorder.store.address and imported.trial_id else ""
-    attempt = 1 if imported.trial_id else None
+    attempt = imported.attempt if imported.trial_id else None
     stream = recorder.stream(imported.stream_id + suffix, trial_id=imported.trial_id, attempt=attempt)
     return stream.records(imported.events)

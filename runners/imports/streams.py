@@ -26,11 +26,22 @@ Unit = tuple[str, str, str, str]
 
 
 class ImportedStream(msgspec.Struct, frozen=True, kw_only=True):
-    """The events of one stream. ``trial_id`` is None for the import's own stream."""
+    """The events of one stream. ``trial_id`` is None for the import's own stream.
 
-    stream_id: str
+    ``content`` is the digest of a trial's events, ``content_before`` that which it has in a store without its result.
+    """
+
     trial_id: str | None
     events: tuple[AnyEvent, ...]
+    own_id: str = ""
+    content: str = ""
+    content_before: str | None = None
+    attempt: int = 1
+
+    @property
+    def stream_id(self) -> str:
+        """The id of the stream."""
+        return self.own_id if self.trial_id is None else f"{self.trial_id}-{self.attempt}-{self.content}"
 
 
 class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,13 +119,18 @@ def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple
     """Give each trial an index. Entries with equal content count once.
 
     Raises:
-        ImportFailed: Two entries describe the same trial in different ways.
+        ImportFailed: Two entries describe the same trial in different ways, or an agent has a name that tables use.
     """
     taken: dict[tuple[str | int | None, ...], ForeignTrial] = {}
     seen: set[str] = set()
     next_index: dict[tuple[str | int | None, ...], int] = defaultdict(int)
     repeated = 0
     for trial in trials:
+        if trial.agent == "all":
+            raise ImportFailed(
+                f"{trial.place}: its agent is named all, which stands for all agents together in the tables; "
+                "--agent gives it another name"
+            )
         cell = (trial.task.benchmark, trial.task.task_id, _variant_id(trial), trial.condition, agent_digest(trial))
         content = digest([cell, trial.trial_index, msgspec.structs.replace(trial, place="")])
         if content in seen:
@@ -206,9 +222,17 @@ def _trial_id(format_name: str, trial: ForeignTrial) -> str:
 
 
 def _stream(format_name: str, run_id: str, trial: ForeignTrial, budgets: Mapping[Unit, int]) -> ImportedStream:
-    started, *rest = trial_events(format_name, trial, budgets.get(_unit(trial)) if trial.injected else None)
-    trial_id = _trial_id(format_name, trial)
-    # the run id depends on the file, but another file may contain the same trial, so it is not part of the content
-    stream_id = f"{trial_id}-1-{short_digest([started, *rest])[:12]}"
-    events = (msgspec.structs.replace(started, run_id=run_id), *rest)
-    return ImportedStream(stream_id=stream_id, trial_id=trial_id, events=events)
+    budget = budgets.get(_unit(trial)) if trial.injected else None
+    started, *rest = trial_events(format_name, trial, budget)
+    before = msgspec.structs.replace(trial, end=trial.end_before) if trial.end_before else None
+    return ImportedStream(
+        trial_id=_trial_id(format_name, trial),
+        # the run id depends on the file, but another file may contain the same trial, so it is not part of the content
+        events=(msgspec.structs.replace(started, run_id=run_id), *rest),
+        content=_content((started, *rest)),
+        content_before=_content(trial_events(format_name, before, budget)) if before else None,
+    )
+
+
+def _content(events: Sequence[AnyEvent]) -> str:
+    return short_digest(list(events))[:12]

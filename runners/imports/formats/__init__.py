@@ -1,23 +1,30 @@
 """The formats that can be imported. Each has a parser that turns one file into trials, tasks and variants."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from runners.imports.foreign_trial import KnownRecords, Options, ParsedFile, SourceFile
+from runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
+
+ENTRY_POINTS = "lhaw_record.formats"
+"""Installed packages register their own formats in this entry point group. See docs/imports.md."""
+
+Parse = Callable[[SourceFile, Options, KnownRecords], ParsedFile]
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):
     """One format: its name on the command line, its parser's module, and the patterns of the files it reads.
 
-    ``is_joint`` says that its files refer to each other, so that the module reads them together.
+    ``is_joint`` says that its files refer to each other, so that the module reads them together. ``installed`` is the
+    parser of a format from an installed package, which has no module here.
     """
 
     name: str
     module: str
     patterns: tuple[str, ...]
     is_joint: bool = False
+    installed: Parse | None = None
 
     def parse(self, sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
         """Return what is in each file. The format's module is imported only when the format is used.
@@ -25,11 +32,26 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ImportFailed: A file is not of this format.
         """
+        if self.installed is not None:
+            return [self._parsed(self.installed, source, options, known) for source in sources]
         module = importlib.import_module(f"runners.imports.formats.{self.module}")
         if self.is_joint:
             together: list[ParsedFile] = module.parse_all(sources, options, known)
             return together
         return [module.parse(source, options, known) for source in sources]
+
+    def _parsed(self, parse: Parse, source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
+        try:
+            found = parse(source, options, known)
+        except ImportFailed:
+            raise
+        except Exception as error:
+            raise ImportFailed(
+                f"{source.label}: format {self.name} ({self.module}) failed: {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(found, ParsedFile):
+            raise ImportFailed(f"format {self.name} ({self.module}) returned no ParsedFile (docs/imports.md)")
+        return found
 
 
 FORMATS: dict[str, Format] = {
@@ -53,3 +75,25 @@ FORMATS: dict[str, Format] = {
         Format(name="openai-messages", module="openai_messages", patterns=("*.json", "*.jsonl")),
     )
 }
+
+
+def installed_format(name: str) -> Format:
+    """Return a format that an installed package adds.
+
+    Raises:
+        ImportFailed: No package has it, or several have, or it cannot be loaded.
+    """
+    from importlib.metadata import entry_points
+
+    points = {point.value: point for point in entry_points(group=ENTRY_POINTS, name=name)}
+    if not points:
+        there = ", ".join(sorted({point.name for point in entry_points(group=ENTRY_POINTS)})) or "none"
+        raise ImportFailed(f"no installed package has the format {name!r} (there are: {there}); see docs/imports.md")
+    if len(points) > 1:
+        raise ImportFailed(f"several packages have the format {name!r}: {', '.join(sorted(points))}")
+    ((value, point),) = points.items()
+    try:
+        parse = point.load()
+    except Exception as error:
+        raise ImportFailed(f"format {name} ({value}) cannot be loaded: {type(error).__name__}: {error}") from error
+    return Format(name=name, module=value, patterns=tuple(getattr(parse, "patterns", ("*",))), installed=parse)

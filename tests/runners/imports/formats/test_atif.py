@@ -8,6 +8,7 @@ import pytest
 from lhaw_record import main
 from recorder.errors import StoreError
 from recorder.events import ActionStarted, ModelCalled, ModelResponded, TrialFailed, TrialStarted
+from recorder.inspection.verify import verify
 from recorder.reading.reader import read_envelopes
 from runners.conversation.deltas import rebuild_requests
 from runners.imports import ImportFailed
@@ -221,12 +222,22 @@ def test_a_reward_that_belongs_to_no_trajectory_is_refused(rewards, message, tmp
     assert sorted(query(tmp_path / "s", "select scores from trials"), key=str) == [(None,), ([0.5],), ([1.0],)]
 
 
-def test_a_reward_that_comes_later_needs_a_new_store(tmp_path):
-    """The message says so: what is recorded is not replaced, and another index would be another trial."""
+def test_a_reward_may_come_later(tmp_path):
+    """The trajectory without it stays, as an attempt without a result; the one with it counts, and is not replaced."""
     path = write(tmp_path / "x.json", PLAIN)
     imported("atif", path, tmp_path / "s")
-    with pytest.raises(StoreError, match="import it with the reward into a new store"):
-        imported("atif", path, tmp_path / "s", reward=1.0)
+    assert query(tmp_path / "s", "select trial_state, is_success from trials") == [("missing", None)]
+    assert imported("atif", path, tmp_path / "s", reward=1.0).trials == 1
+    row = ("valid", True, 2, 1)
+    rows = "select trial_state, is_success, attempts, failed_attempts from trials"
+    assert query(tmp_path / "s", rows) == [row]
+    assert imported("atif", path, tmp_path / "s", reward=1.0).is_known
+    assert imported("atif", path, tmp_path / "s").is_known
+    with pytest.raises(StoreError, match="with different content"):
+        imported("atif", path, tmp_path / "s", reward=0.0)
+    assert query(tmp_path / "s", rows) == [row]
+    assert broken_claims(tmp_path / "s") == []
+    assert verify(tmp_path / "s").findings == ()
 
 
 def test_questions_of_a_variant_count(tmp_path):
