@@ -21,6 +21,7 @@ from recorder.events import CONTROL, AnyEvent
 from recorder.storage.store import Store
 from recorder.writing.stream import Stream
 from runners.daemon.hub import Hub
+from runners.daemon.last_events import LastEvents
 from runners.daemon.live import Counts, LiveRun, Slots
 from runners.daemon.messages import DaemonFacts, Detail, Listing, Overview, ShownState, TrialChange
 from runners.daemon.queue import Entry, Queue
@@ -58,6 +59,7 @@ class Daemon:
         self.ordering = anyio.Lock()
         self.store = store
         self._stream = stream
+        self._last_events = LastEvents(store.root)
         self._facts = facts
         self._counts: dict[str, Counts] = {}
         self._retry_at: dict[str, float] = {}
@@ -236,6 +238,15 @@ class Daemon:
             cells=counts.cells(running) if counts else (),
             live=tuple(live.running.values()) if live and has_live else (),
         )
+
+    async def watched(self, name: str) -> Detail:
+        """Return the state of an experiment, its live trials with their last events.
+
+        Raises:
+            RecorderError: The end of the store cannot be read.
+        """
+        detail = self.detail(name)
+        return msgspec.structs.replace(detail, live=await self._last_events.of(detail.live))
 
     def counts(self, name: str) -> Counts | None:
         """Return the trial counts of an experiment, or None if this daemon has not planned it yet."""

@@ -96,7 +96,7 @@ async def _list(daemon: Daemon, _: str, __: None) -> Message:
 
 
 async def _one(daemon: Daemon, name: str, _: None) -> Message:
-    return daemon.detail(orders.known(daemon, name).name)
+    return await daemon.watched(orders.known(daemon, name).name)
 
 
 def _order(verb: str, summary: str, handler: Handler, **changes: Any) -> Endpoint:
@@ -136,7 +136,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/experiments/{name}",
         operation="status",
-        summary="One experiment: progress by agent and condition, cost, failures, live trials.",
+        summary="One experiment: progress by agent and condition, cost, failures, live trials with their last events.",
         response=Detail,
         handler=_one,
         errors=(404,),

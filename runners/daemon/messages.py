@@ -58,8 +58,19 @@ class Cell(Message, frozen=True):
     running: int
 
 
+class LastEvent(Message, frozen=True):
+    """An event of a running trial, in the words of ``log tail``. ``at_us`` is UTC, microseconds since the epoch."""
+
+    at_us: int
+    type: str
+    summary: str
+
+
 class LiveTrial(Message, frozen=True):
-    """A running trial. ``began_at_us`` is the time at which its attempt began, in UTC microseconds since the epoch."""
+    """A running trial. ``began_at_us`` is the time at which its attempt began, in UTC microseconds since the epoch.
+
+    ``last_events`` are filled in where one experiment is asked for, oldest first.
+    """
 
     trial_id: str
     attempt: int
@@ -68,6 +79,7 @@ class LiveTrial(Message, frozen=True):
     task_id: str
     variant_id: str | None
     began_at_us: int
+    last_events: tuple[LastEvent, ...] = ()
 
 
 class Overview(Message, frozen=True):

@@ -57,7 +57,10 @@ def page_routes(daemon: Daemon, reports: "Reports", *, has_token: bool) -> list[
 
     async def experiment(request: Request) -> Response:
         entry = known(daemon, request.path_params["name"])
-        return HTMLResponse(experiment_page(daemon.facts(), daemon.detail(entry.name)))
+        return HTMLResponse(experiment_page(daemon.facts(), await daemon.watched(entry.name)))
+
+    async def submit(_: Request) -> Response:
+        return HTMLResponse(submit_page(daemon.facts()))
 
     async def report(request: Request) -> Response:
         chosen = request.query_params.get("experiment")
@@ -70,6 +73,7 @@ def page_routes(daemon: Daemon, reports: "Reports", *, has_token: bool) -> list[
     return [
         Route("/", shown(experiments)),
         Route("/experiments/{name}", shown(experiment)),
+        Route("/submit", shown(submit)),
         Route("/report", shown(report)),
         Route("/sign-in", shown(sign_in)),
         Mount("/static", app=StaticFiles(directory=data_path("daemon", "static"))),
@@ -110,7 +114,13 @@ def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
         cost=_cost,
         duration=_duration,
         moment=_moment,
+        clock=_clock,
     )
+
+
+def submit_page(facts: DaemonFacts) -> str:
+    """Render the page on which a person submits an experiment file."""
+    return render("daemon/submit.html", title="Submit an experiment", facts=facts, folder=str(Path.cwd()))
 
 
 def sign_in_page(*, has_token: bool) -> str:
@@ -182,6 +192,10 @@ def _cost(each: Overview) -> str:
 
 def _moment(at_us: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_us / 1e6))
+
+
+def _clock(at_us: int) -> str:
+    return time.strftime("%H:%M:%S", time.gmtime(at_us / 1e6))
 
 
 def _duration(seconds: float | None) -> str:

@@ -2,6 +2,7 @@
 "use strict";
 
 const LEAST_MS = 500;
+const LIVE_MS = 2000;
 const problem = document.getElementById("problem");
 const connection = document.getElementById("connection");
 const follow = document.body.dataset.follow;
@@ -47,16 +48,17 @@ function post(address, body) {
   });
 }
 
+// Sends an order. Returns the reply, or nothing if it was refused, which the page then says.
 async function send(address, body) {
   complain("");
   try {
     const reply = await post(address, body);
-    if (!reply.ok) complain((await reply.json()).error.message);
-    return reply.ok;
+    if (reply.ok) return reply;
+    complain((await reply.json()).error.message);
   } catch {
     complain(SILENT);
-    return false;
   }
+  return null;
 }
 
 document.addEventListener("click", async (event) => {
@@ -75,13 +77,32 @@ document.addEventListener("submit", async (event) => {
   if (form.id === "sign-in") {
     const token = document.getElementById("token").value;
     if (await send("/api/sign-in", { token })) location.href = "/";
+  } else if (form.id === "submit") {
+    const [text, path, by] = ["text", "path", "by"].map((id) => document.getElementById(id).value);
+    const button = form.querySelector("button");
+    button.disabled = true;
+    const answer = await send("/api/experiments", { config_toml: text, path, by });
+    button.disabled = false;
+    if (answer) location.href = `/experiments/${encodeURIComponent((await answer.json()).overview.name)}`;
+    else problem.scrollIntoView({ block: "nearest" });
   } else if (form.dataset.order) {
     await send(form.dataset.order, { concurrency: Number(form.elements.concurrency.value), by: "web page" });
     refresh();
   }
 });
 
+// A chosen file is read here and shown, so that it can be changed before it is submitted.
+document.getElementById("file")?.addEventListener("change", async (event) => {
+  const [file] = event.target.files;
+  if (!file) return;
+  const path = document.getElementById("path");
+  document.getElementById("text").value = await file.text();
+  path.value = path.value.replace(/[^/]*$/, file.name);
+});
+
 if (follow !== undefined) {
+  // Actions of live trials send no event; they are fetched while there are any and somebody looks.
+  setInterval(() => { if (document.querySelector("#live tbody") && !document.hidden) refresh(); }, LIVE_MS);
   const events = new EventSource("/api/events" + (follow ? `?experiment=${encodeURIComponent(follow)}` : ""));
   for (const name of ["snapshot", "experiment", "trial"]) events.addEventListener(name, refresh);
   events.onopen = () => { connection.textContent = "live"; };

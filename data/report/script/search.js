@@ -6,6 +6,7 @@ class TextIndex {
     this.chunks = [];
     this.prompts = null;
     this.loading = null;
+    this.latest = [];
     this.count = Math.ceil(trials.count / trials.chunk);
   }
 
@@ -31,8 +32,26 @@ class TextIndex {
     return this.loading;
   }
 
-  // Returns for each trial whether a term is in its prompt or in what happened.
+  // Returns for each trial whether a term is in its prompt or in what happened. A term that is typed on is looked for only
+  // where its beginning was found.
   search(term) {
+    const earlier = this.isReady ? this.latest.find((each) => term.startsWith(each.term)) : null;
+    if (earlier && earlier.term === term) return earlier.found;
+    const found = earlier ? this.searchAmong(earlier.found, term) : this.searchAll(term);
+    if (this.isReady) this.latest = [{ term, found }, ...this.latest.slice(0, 7)];
+    return found;
+  }
+
+  searchAmong(before, term) {
+    return before.map((isFound, trial) => {
+      if (!isFound) return 0;
+      const { lower, starts } = this.chunks[Math.floor(trial / this.trials.chunk)];
+      const place = trial % this.trials.chunk;
+      return Number(lower.slice(starts[place], starts[place + 1]).includes(term) || this.prompts.get(this.promptOf(trial))?.lower.includes(term) || false);
+    });
+  }
+
+  searchAll(term) {
     const found = new Uint8Array(this.trials.count);
     this.chunks.forEach(({ lower, starts }, number) => {
       let place = 0;

@@ -33,6 +33,7 @@ async function start() {
     const around = place.closest("details");
     around.addEventListener("toggle", () => around.open && fillTable(place));
   }
+  if (location.pathname === "/report") document.querySelector("nav").prepend(element("a", { href: "/" }, "Experiments")); // a daemon shows this page
   keepClear();
   followLinks();
   const trials = await unpack("data-trials");

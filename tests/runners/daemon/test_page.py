@@ -106,6 +106,25 @@ def test_it_follows_a_run_and_takes_orders(view, served, tmp_path):  # noqa: F81
     assert view.complaints() == []
 
 
+@pytest.mark.thorough
+def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
+    """A pasted file is refused in the words of the command, runs when it is right; live trials show their events."""
+    body = submission(tmp_path, conditions=ALL_KINDS, trials=2)
+    view.open(f"{served.url}/submit")
+    fill = "Object.entries({}).forEach(([id, text]) => {{ document.getElementById(id).value = text; }})"
+    view.value(fill.format({"text": body["config_toml"] + "\nmistake = 1\n", "path": body["path"], "by": "anna"}))
+    view.value("document.querySelector('#submit button').click()")
+    view.wait("!document.getElementById('problem').hidden")
+    assert "mistake" in view.value(TEXT.format("#problem"))
+    view.value(fill.format({"text": body["config_toml"]}))
+    view.value("document.querySelector('#submit button').click()")
+    view.wait("location.pathname === '/experiments/small' && document.querySelector('#live')")
+    view.wait(f"{TEXT.format('#live .last')}.includes('action started')")
+    view.wait(f"{TEXT.format('.state')} === 'finished'")
+    assert served.daemon.overview("small").submitted_by == "anna"
+    assert all("422" in each for each in view.complaints())  # the browser's own note of the refusal
+
+
 def test_refused_orders_are_said(view, served, tmp_path):  # noqa: F811
     """What the daemon refuses stands on the page in its own words, and nothing is executed that a name contains."""
     submit(view, served, submission(tmp_path))
