@@ -23,11 +23,12 @@ from analytics.cli import (
     paper_commands,
     power_commands,
     table_commands,
+    trial_commands,
 )
 from analytics.errors import AnalyticsError
 from generators.cli import generate_commands, pipeline_commands, select_commands, task_commands, variants_commands
 from recorder.cli import log_commands
-from recorder.cli.command import Command, CommandGroup, add_commands, argument
+from recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, add_commands, argument
 from recorder.errors import DamagedStore, RecorderError
 from recorder.resources import experiment_path
 from recorder.sharing.address import open_address, opened, place_of, store_address
@@ -101,7 +102,7 @@ def run(experiment: str | Path, store: str | Path | None = None, arguments: Sequ
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the argument parser of the whole program. The reference page docs/cli.md is generated from it."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lhaw-record",
         description="Record what agents do with underspecified tasks, and measure it.",
         epilog="example: lhaw-record demo",
@@ -143,13 +144,32 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *select_commands.COMMANDS,
         *pipeline_commands.COMMANDS,
         *table_commands.COMMANDS,
+        *trial_commands.COMMANDS,
         *power_commands.power_commands(_planned_study),
         *coverage_commands.COMMANDS,
         *figure_commands.COMMANDS,
         *paper_commands.COMMANDS,
         *export_commands.COMMANDS,
         *log_commands.COMMANDS,
+        Command(
+            name="completion",
+            help="print what makes a shell complete commands, options and names",
+            description="Print what makes a shell complete commands, options and names of tables with the tab key. "
+            'bash and zsh: eval "$(lhaw-record completion bash)" in ~/.bashrc or ~/.zshrc; fish: lhaw-record '
+            "completion fish > ~/.config/fish/completions/lhaw-record.fish.",
+            example="completion bash",
+            arguments=(argument("shell", choices=("bash", "zsh", "fish"), help="the shell"),),
+            function=_completion,
+        ),
     )
+
+
+def _completion(options: argparse.Namespace) -> int:
+    """Print the lines that a shell has to read."""
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode([PROGRAM], shell=options.shell))
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -235,7 +255,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         refuse_pandas()
-    options = build_parser().parse_args(arguments)
+    parser = build_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    options = parser.parse_args(arguments)
     try:
         return int(options.function(opened(options)))
     except KeyboardInterrupt:

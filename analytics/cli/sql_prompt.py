@@ -1,31 +1,51 @@
 """``lhaw-record sql``: run one query, or open an interactive prompt, over the views of a store."""
 
+import io
+import os
+import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from textwrap import wrap
+from typing import Any, TextIO
 
 import duckdb
 
 from analytics.errors import AnalyticsError
 from analytics.views import store as stores
 from analytics.views.build_order import named_in
-from analytics.views.headers import print_views
+from analytics.views.headers import headers, print_views
 from analytics.views.parameters import PARAMETERS, Setting, current, parse_settings
 from recorder.cli.output import print_rows, say
+from recorder.cli.suggestions import did_you_mean
+from recorder.cli.terminal import QUIET, painted, shortened, terminal_width
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon
+  .tables          the names of the views that queries are about; .views has all
   .views [NAME]    the views there are with their columns; only one of them, or one layer, with its name
   .describe NAME   the columns of a view
+  .mode FORM       print rows as table, lines (a line per column), csv or json
+  .rows N          print at most N rows; 'all' prints every row
   .set NAME=VALUE  another reading; .set alone lists the parameters
   .refresh         look at the store again (a run may have gone on)
   .help            this text
   .quit            leave (also Ctrl-D)"""
 
 
+MODES = ("table", "lines", "csv", "json")
+_MOST_ROWS = 100
+"""How many rows a terminal gets, unless it asks for more. Files and pipes get all."""
+_HISTORY_LINES = 2_000
+
+
 def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
     """Print the rows of one query. For the query ``.views``, print the same list as at the prompt.
+
+    A table on a terminal has the first rows only.
 
     Raises:
         AnalyticsError: DuckDB rejects the query, or the query is a prompt command other than ``.views``.
@@ -39,22 +59,45 @@ def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
         if word == ".views":
             print_views(connection, rest.strip(), form, out)
         else:
-            print_query(connection, query, form, out)
+            is_capped = form == "table" and out.isatty()
+            print_query(connection, query, form, out, most_rows=_MOST_ROWS if is_capped else None)
     finally:
         connection.close()
 
 
-def print_query(connection: duckdb.DuckDBPyConnection, query: str, form: str, out: TextIO) -> None:
-    """Run a statement and print the rows that it returns. A statement without a result prints nothing."""
+def print_query(
+    connection: duckdb.DuckDBPyConnection, query: str, form: str, out: TextIO, most_rows: int | None = None
+) -> None:
+    """Run a statement and print the rows that it returns, or the first of them. One without a result prints nothing."""
     try:
         result = connection.execute(query)
         columns = [column[0] for column in result.description or ()]
-        rows = result.fetchall()
+        rows = result.fetchall() if most_rows is None else result.fetchmany(most_rows + 1)
     except duckdb.Error as error:
         raise AnalyticsError(f"the query failed: {error}") from error
-    if columns:
-        names = _distinct(columns)
-        print_rows([dict(zip(names, row, strict=True)) for row in rows], names, form, out)
+    if not columns:
+        return
+    names = _distinct(columns)
+    is_cut = most_rows is not None and len(rows) > most_rows
+    found = [dict(zip(names, row, strict=True)) for row in rows[:most_rows]]
+    if form == "lines":
+        _print_lines(found, names, out)
+    else:
+        print_rows(found, names, form, out)
+    if is_cut:
+        connection.interrupt()
+        say(f"the first {most_rows} rows; '.rows all' at the prompt, a pipe or --format csv has all")
+
+
+def _print_lines(rows: Sequence[Mapping[str, Any]], names: Sequence[str], out: TextIO) -> None:
+    """Print a line per column, with an empty line between two rows."""
+    longest = max(map(len, names))
+    width = terminal_width(out)
+    for row in rows:
+        for name in names:
+            line = f"{painted(name.rjust(longest), QUIET, out)}  {'-' if row[name] is None else row[name]}"
+            out.write((line if width is None else shortened(line.replace(chr(10), " "), width + 8)) + "\n")
+        out.write("\n")
 
 
 def _distinct(columns: list[str]) -> list[str]:
@@ -78,14 +121,25 @@ class Prompt:
     def __init__(self, store: Path, form: str) -> None:
         self._store = store
         self._form = form
+        self._most_rows: int | None = _MOST_ROWS if sys.stdout.isatty() else None
         self._parameters: dict[str, Setting] = {}
         self._connection = stores.open(store)
+        self._commands: dict[str, Callable[[str], None]] = {
+            ".describe": self._describe,
+            ".help": lambda _: say(HELP),
+            ".mode": self._mode,
+            ".quit": lambda _: None,  # read at the prompt
+            ".refresh": lambda _: self._reopen(self._parameters),
+            ".rows": self._rows,
+            ".set": self._set,
+            ".tables": lambda _: self._tables(),
+            ".views": self._views,
+        }
 
     def run(self) -> int:
         """Read and run statements until the input ends, and return the exit code."""
         if sys.stdin.isatty():
-            import readline  # noqa: F401 - gives input() a line editor and a history
-
+            self._open_history()
             say(f"{self._store}: .help lists the commands, Ctrl-D leaves")
         try:
             while (statement := self._read()) is not None:
@@ -96,6 +150,24 @@ class Prompt:
         finally:
             self._connection.close()
         return 0
+
+    def _open_history(self) -> None:
+        """Give input() a line editor, the statements of earlier sessions, and names to complete with the tab key."""
+        import atexit
+        import readline
+
+        path = history_path()
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            readline.read_history_file(path)
+            readline.set_history_length(_HISTORY_LINES)
+            atexit.register(_save_history, path)
+        columns = {column.name for each in headers() for column in each.columns}
+        words = sorted({*_view_names(), *columns, *self._commands})
+        readline.set_completer_delims(" \t\n,()=<>;'\"")
+        readline.set_completer(lambda text, n: ([word for word in words if word.startswith(text)] + [None])[n])
+        readline.parse_and_bind("tab: complete")
 
     def _read(self) -> str | None:
         """Read the next statement or dot command. Return None at the end of input or on ``.quit``."""
@@ -117,22 +189,39 @@ class Prompt:
 
     def _run(self, statement: str) -> None:
         word, _, rest = statement.strip().partition(" ")
-        if word == ".help":
-            say(HELP)
-        elif word == ".views":
-            print_views(self._connection, rest.strip().rstrip(";"), self._form, sys.stdout)
-            sys.stdout.flush()
-        elif word == ".describe":
-            name = rest.strip().rstrip(";").replace('"', '""')
-            self._print(f'select column_name, column_type from (describe "{name}")')  # noqa: S608 - quoted above
-        elif word == ".set":
-            self._set(rest.strip().rstrip(";"))
-        elif word == ".refresh":
-            self._reopen(self._parameters)
-        elif word.startswith("."):
-            say(f"unknown command {word}; .help lists them")
-        elif statement.strip():
-            self._print(statement)
+        if not word.startswith("."):
+            if statement.strip():
+                self._print(statement)
+        elif word in self._commands:
+            self._commands[word](rest.strip().rstrip(";"))
+        else:
+            say(f"unknown command {word}{did_you_mean(word, self._commands)}; .help lists them")
+
+    def _views(self, name: str) -> None:
+        print_views(self._connection, name, "table" if self._form == "lines" else self._form, sys.stdout)
+        sys.stdout.flush()
+
+    def _tables(self) -> None:
+        for layer, what in (("marts", "for queries"), ("tables", "reported tables")):
+            names = [each.view for each in headers() if each.layer == layer]
+            width = terminal_width(sys.stdout) or 100
+            say("\n".join([f"{what}:", *wrap("  ".join(names), width, initial_indent="  ", subsequent_indent="  ")]))
+
+    def _describe(self, name: str) -> None:
+        quoted = name.replace('"', '""')
+        self._print(f'select column_name, column_type from (describe "{quoted}")')  # noqa: S608 - quoted above
+
+    def _mode(self, form: str) -> None:
+        if form not in MODES:
+            say(f".mode takes {', '.join(MODES)}; it is {self._form}")
+        else:
+            self._form = form
+
+    def _rows(self, count: str) -> None:
+        if count != "all" and not (count.isdecimal() and int(count) > 0):
+            say(f".rows takes a number or all; it is {self._most_rows or 'all'}")
+        else:
+            self._most_rows = None if count == "all" else int(count)
 
     def _set(self, setting: str) -> None:
         if setting:
@@ -140,7 +229,7 @@ class Prompt:
         else:
             chosen = current(self._connection)
             rows = [{"name": each.name, "value": chosen[each.name], "meaning": each.meaning} for each in PARAMETERS]
-            print_rows(rows, ("name", "value", "meaning"), self._form)
+            print_rows(rows, ("name", "value", "meaning"), "table" if self._form == "lines" else self._form)
 
     def _reopen(self, parameters: Mapping[str, Setting]) -> None:
         """Open the store again with these parameters. If that fails, the old connection stays in use."""
@@ -149,5 +238,51 @@ class Prompt:
         self._connection, self._parameters = connection, dict(parameters)
 
     def _print(self, query: str) -> None:
-        print_query(self._connection, query, self._form, sys.stdout)
-        sys.stdout.flush()
+        if not sys.stdout.isatty():
+            print_query(self._connection, query, self._form, sys.stdout)
+            sys.stdout.flush()
+            return
+        text = _Screen(sys.stdout)
+        print_query(self._connection, query, self._form, text, self._most_rows)
+        text.show()
+
+
+class _Screen(io.StringIO):
+    """Collects what a terminal is to show, and shows what is longer than it in the pager of ``PAGER``, or less."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__()
+        self._out = out
+
+    def isatty(self) -> bool:
+        """Return whether this goes to a terminal: yes."""
+        return True
+
+    def show(self) -> None:
+        """Print the text."""
+        text = self.getvalue()
+        pager = os.environ.get("PAGER") or "less"
+        is_long = text.count("\n") >= shutil.get_terminal_size((80, 24)).lines
+        if is_long and shutil.which(shlex.split(pager)[0]):
+            environment = {"LESS": "-SRFX", **os.environ}
+            subprocess.run(shlex.split(pager), input=text, text=True, env=environment, check=False)
+        else:
+            self._out.write(text)
+            self._out.flush()
+
+
+def history_path() -> Path:
+    """Return the file of the statements that were typed at the prompt, in the folder for state of this user."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "lhaw-record" / "sql_history"
+
+
+def _view_names() -> list[str]:
+    return [each.view for each in headers() if each.layer != "checks"]
+
+
+def _save_history(path: Path) -> None:
+    import readline
+
+    with suppress(OSError):
+        readline.write_history_file(path)

@@ -20,7 +20,7 @@ FINDING_KEYS = ("agent", "condition", "benchmark")
 
 def tables_command(options: argparse.Namespace) -> int:
     """Print tables or write them to files. Return exit code 1 if a claim about the store does not hold."""
-    from analytics.cli.table_output import MAIN_TABLES, print_list, print_tables
+    from analytics.cli.table_output import MAIN_TABLES, print_list, print_other_tables, print_tables
     from analytics.errors import BadParameter
 
     if options.names == ["list"]:
@@ -29,9 +29,11 @@ def tables_command(options: argparse.Namespace) -> int:
     if options.names and (options.all or options.main):
         raise BadParameter("--all and --main name tables themselves; leave out the NAMEs or the option")
     shorthands = {"reading": options.reading, "draws": options.draws, "permutations": options.permutations}
-    return print_tables(
+    is_for_a_person = options.format == "table" and options.out is None and sys.stdout.isatty()
+    is_short = is_for_a_person and not (options.names or options.all or options.compare)
+    exit_code = print_tables(
         options.store,
-        MAIN_TABLES if options.main else options.names,
+        MAIN_TABLES if options.main or is_short else options.names,
         settings=[
             *(["reading=paper"] if options.compare else []),
             *options.set,
@@ -44,6 +46,9 @@ def tables_command(options: argparse.Namespace) -> int:
         printed_as=options.printed_as,
         wanted=wanted(options),
     )
+    if is_short and not options.main:
+        print_other_tables(MAIN_TABLES, sys.stdout)
+    return exit_code
 
 
 def findings_command(options: argparse.Namespace) -> int:
@@ -112,6 +117,13 @@ def sensitivity_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _table_names(**_: object) -> tuple[str, ...]:
+    """Return the names of the tables, for the tab key."""
+    from analytics.tables.tables import TABLES
+
+    return TABLES
+
+
 COMMANDS = (
     Command(
         name="tables",
@@ -120,11 +132,16 @@ COMMANDS = (
         example="tables stores/demo overall voi --format csv",
         arguments=(
             STORE,
-            argument("names", nargs="*", metavar="NAME", help="tables (default: all); 'list' prints their names"),
+            argument(
+                "names",
+                nargs="*",
+                metavar="NAME",
+                help="tables (default: all; on a terminal the main ones); 'list' prints their names",
+            ),
             ExclusiveArguments(
                 (
                     flag("--main", "only the main tables: overall, by_class, voi"),
-                    flag("--all", "every table, which is the default"),
+                    flag("--all", "every table, which is the default where the output is no terminal"),
                 )
             ),
             settings_option("set an analysis parameter; 'list' shows them"),

@@ -1,16 +1,18 @@
 """``lhaw-record tables``: compute the requested tables of a store, then print them or write them to files."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from textwrap import wrap
 from threading import Thread
 from typing import TextIO
 
 from analytics.comparison.published_comparison import comparison
 from analytics.errors import AnalyticsError, BadParameter, UnknownName
-from analytics.tables.catalogue import SPECS
+from analytics.tables.catalogue import GROUPS, SPECS
 from analytics.tables.filters import known_filter
-from analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_text
+from analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
 from analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
 from analytics.views.build_order import READ_BY_NOTES, inputs_of
 from analytics.views.claims import Finding, checks, claims
@@ -19,6 +21,7 @@ from analytics.views.parameters import PARAMETERS, Setting, parse_settings
 from analytics.views.store import open as open_store
 from recorder.cli.output import FORMATS, print_rows, say
 from recorder.cli.suggestions import did_you_mean
+from recorder.cli.terminal import BOLD, painted, terminal_width
 from recorder.transfer.export import export_file
 
 MAIN_TABLES = ("overall", "by_class", "voi")
@@ -80,6 +83,8 @@ def print_tables(
         out.write(to_json(computed))
     elif form == "csv":
         out.write(to_csv(computed[0]))
+    elif form == "table" and (width := terminal_width(out)) is not None:
+        out.write("\n\n".join(to_terminal(each, width, partial(painted, out=out)) for each in computed))
     else:
         out.write("\n\n".join(map(_TEXTS[form], computed)))
     for finding in broken:
@@ -149,6 +154,16 @@ def print_list(form: str, out: TextIO) -> None:
         for each in PARAMETERS
     ]
     print_rows(rows, ("kind", "name", "default", "meaning"), form, out)
+
+
+def print_other_tables(shown: Sequence[str], out: TextIO) -> None:
+    """Name the tables that are not shown, in their groups."""
+    width = terminal_width(out) or 132
+    out.write("\nOther tables, by name or with --all:\n")
+    for group, names in GROUPS.items():
+        if others := [name for name in names if name not in shown]:
+            out.write("\n" + painted(group, BOLD, out) + "\n")
+            out.write("\n".join(wrap("  ".join(others), width, initial_indent="  ", subsequent_indent="  ")) + "\n")
 
 
 def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:

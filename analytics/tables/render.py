@@ -13,6 +13,7 @@ import msgspec
 
 from analytics.tables.tables import Row, Table
 from recorder.cli.csv_cells import write_csv
+from recorder.cli.terminal import BOLD, QUIET, fitting_widths, shortened
 
 Lines = list[list[str]]
 
@@ -56,6 +57,37 @@ def to_text(table: Table, width: int = 132) -> str:
     notes = (wrap(note, width, initial_indent="  ", subsequent_indent="    ") for note in table.notes)
     parts += ["\n", *(f"{line}\n" for note in notes for line in note)]
     return "".join(parts)
+
+
+def to_terminal(table: Table, width: int, painted: Callable[[str, str], str]) -> str:
+    """Render a table for a terminal, with no line longer than ``width``.
+
+    Where a line is too long, leading keys become headings, then counts share a column, then texts are cut.
+
+    Args:
+        table: The table.
+        width: The width of the terminal in characters.
+        painted: Returns a text in a style of :mod:`recorder.cli.terminal`.
+    """
+    parts = [*(painted(line, BOLD) for line in wrap(f"{table.name}: {table.title}", width))]
+    for benchmark, block in _blocks(table):
+        keys = [key for key in table.keys if key != "benchmark"]
+        lines = _estimates(table, block, width) if "purpose" not in keys else []
+        is_cost = not lines
+        if is_cost or _width(lines) > width:
+            lines = _costs(block) if is_cost else _one_per_line(table, block, keys, has_repeats=True)
+            lines = _narrowed(lines, 4 if is_cost else len(keys), width, painted)
+            parts += ["", painted(benchmark, BOLD), *(line[0] for line in lines)]
+            if lines[0][0].removesuffix("\x1b[0m").endswith("  n"):
+                parts.append(painted("n: units/clusters/trials/missing", QUIET))
+        else:
+            head, *body = _aligned(lines).splitlines()
+            parts += ["", painted(benchmark, BOLD), painted(head, QUIET), *body]
+    if not table.rows:
+        parts += ["", "(no rows)"]
+    notes = (wrap(note, width, initial_indent="  ", subsequent_indent="    ") for note in table.notes)
+    parts += ["", *(painted(line, QUIET) for note in notes for line in note)]
+    return "\n".join(parts) + "\n"
 
 
 def to_markdown(table: Table) -> str:
@@ -186,6 +218,50 @@ def _first_seen(rows: list[Row], keys: list[str], group: tuple[str, ...]) -> tup
 def _joined(by_agent: dict[str, Row], agents: list[str], column: str) -> str:
     counts = [str(by_agent[agent][column]) for agent in agents if agent in by_agent]
     return counts[0] if len(set(counts)) == 1 else "/".join(counts)
+
+
+def _narrowed(lines: Lines, key_count: int, width: int, painted: Callable[[str, str], str]) -> Lines:
+    """Return lines of one text each that fit: with the fewest keys as headings, then with counts in one column."""
+    for is_joined in (False, True):
+        found = _joined_counts(lines) if is_joined else lines
+        for depth in range(key_count):
+            if 2 * depth + _width([line[depth:] for line in found]) <= width:
+                return _under_headings(found, depth, key_count, width, painted)
+    return _under_headings(_joined_counts(lines), max(0, key_count - 1), key_count, width, painted)
+
+
+def _under_headings(lines: Lines, depth: int, key_count: int, width: int, painted: Callable[[str, str], str]) -> Lines:
+    """Print the first ``depth`` keys as headings above the lines that share them, and cut what is still too long."""
+    head, *body = lines
+    widths = [max(len(line[place]) for line in lines) for place in range(depth, len(head))]
+    widths, _ = fitting_widths(widths, width - 2 * depth)
+
+    def line(cells: Sequence[str]) -> str:
+        shown = [shortened(text, most).ljust(most) for text, most in zip(cells, widths, strict=False)]
+        return " " * (2 * depth) + "  ".join(shown).rstrip()
+
+    out, before = [[painted(line(head[depth:]), QUIET)]], [""] * depth
+    for keys, group in groupby(body, key=lambda each: each[:depth]):
+        same = next((place for place in range(depth) if keys[place] != before[place]), depth)
+        out += [[" " * (2 * place) + shortened(keys[place], width - 2 * place)] for place in range(same, depth)]
+        before = keys
+        rest = _without_repeats([head[depth:], *(each[depth:] for each in group)], max(1, key_count - depth))
+        out += [[line(cells)] for cells in rest[1:]]
+    return out
+
+
+def _joined_counts(lines: Lines) -> Lines:
+    """Put the counts of a line into one column, ``units/clusters/trials/missing``."""
+    head = lines[0]
+    names = [name for name, _ in _COUNTS]
+    if head[-len(names) :] != names:
+        return lines
+    return [[*line[: -len(names)], "n" if line is head else "/".join(line[-len(names) :])] for line in lines]
+
+
+def _width(lines: Lines) -> int:
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def _one_per_line(table: Table, rows: list[Row], keys: list[str], *, has_repeats: bool = False) -> Lines:

@@ -1,23 +1,53 @@
 """Declares commands. Each layer lists its commands, and ``lhaw_record.py`` builds one argparse program from them."""
 
 import argparse
-from collections.abc import Callable, Iterable
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
 
 import msgspec
+
+from recorder.cli.suggestions import did_you_mean
 
 PROGRAM = "lhaw-record"
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors name the nearest known command, option or choice."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message with what may have been meant, and exit with code 2."""
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message, re.DOTALL):
+            message += did_you_mean(found[1], [each.strip("' ") for each in found[2].split(",")])
+        super().error(message)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments. An unknown option that is near a known one of this command is an error here."""
+        found, extras = super().parse_known_args(args, namespace)
+        known = [name for action in self._actions for name in action.option_strings]
+        for each in extras:
+            if each.startswith("--") and (hint := did_you_mean(each.partition("=")[0], known)):
+                self.error(f"unrecognized arguments: {each}{hint}")
+        return found, extras
+
+
 class Argument(msgspec.Struct, frozen=True):
-    """One argument: its names, and the keyword arguments for ``argparse.ArgumentParser.add_argument``."""
+    """One argument: its names, and the keyword arguments for ``argparse.ArgumentParser.add_argument``.
+
+    ``completer`` returns what a shell completes it with.
+    """
 
     names: tuple[str, ...]
     keywords: dict[str, Any]
+    completer: Callable[..., Iterable[str]] | None = None
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
         """Add the argument to a parser or a group."""
-        parser.add_argument(*self.names, **self.keywords)
+        action = parser.add_argument(*self.names, **self.keywords)
+        if self.completer is not None:
+            action.completer = self.completer  # type: ignore[attr-defined]  # argcomplete looks for it
 
 
 class ExclusiveArguments(msgspec.Struct, frozen=True):
@@ -112,9 +142,9 @@ def add_commands(
         each.add_to(subparsers)
 
 
-def argument(*names: str, **keywords: Any) -> Argument:
+def argument(*names: str, completer: Callable[..., Iterable[str]] | None = None, **keywords: Any) -> Argument:
     """Declare an argument, with keyword arguments for ``argparse.ArgumentParser.add_argument``."""
-    return Argument(names, keywords)
+    return Argument(names, keywords, completer)
 
 
 def flag(name: str, help_text: str) -> Argument:

@@ -11,6 +11,7 @@ from typing import IO, Any, TextIO
 import msgspec
 
 from recorder.cli.csv_cells import write_csv
+from recorder.cli.terminal import BOLD, QUIET, fitting_widths, painted, shortened, terminal_width
 
 FORMATS = ("table", "csv", "json")
 STANDARD_STREAM = Path("-")
@@ -84,17 +85,23 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], out:
     texts = [[_text(row.get(name)) for name in columns] for row in rows]
     widths = [max([len(name), *(len(line[place]) for line in texts)]) for place, name in enumerate(columns)]
     numeric = [bool(rows) and all(isinstance(row.get(name), int | float | None) for row in rows) for name in columns]
+    width, hidden = terminal_width(out), 0
+    if width is not None:
+        widths, hidden = fitting_widths(widths, width)
 
     def line(cells: Sequence[str]) -> str:
         padded = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, numeric, strict=True)
+            shortened(cell, width).rjust(width) if right else shortened(cell, width).ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=False)
         ]
-        return "  ".join(padded).rstrip() + "\n"
+        return "  ".join(padded).rstrip()
 
-    out.write(line(columns))
+    out.write(painted(line(columns), BOLD, out) + "\n")
     out.write("  ".join("-" * width for width in widths) + "\n")
-    out.writelines(line(cells) for cells in texts)
+    out.writelines(line(cells) + "\n" for cells in texts)
+    if width is not None and hidden:
+        names = f"({hidden} more columns: {', '.join(columns[-hidden:])})"
+        out.write(painted(shortened(names, width), QUIET, out) + "\n")
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,104 @@
+"""The command ``trials``, which lists the trials of a store."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from recorder.cli.arguments import FORMAT, STORE, positive
+from recorder.cli.command import Command, argument, repeatable
+from recorder.cli.output import print_rows, say
+from recorder.cli.suggestions import did_you_mean
+
+_FILTERS = {
+    "agent": "agent",
+    "condition": "condition",
+    "benchmark": "benchmark",
+    "task": "task_id",
+    "experiment": "experiment_id",
+    "state": "trial_state",
+}
+_ID_LETTERS = 12
+"""Of an id on a terminal; 'show' takes any beginning that is unique."""
+_OUTCOMES = {"success": "is_success", "failure": "not is_success"}
+COLUMNS = (
+    *("stream_id", "benchmark", "task_id", "variant_id", "agent", "condition", "trial_index", "trial_state"),
+    *("is_success", "checkpoint_progress", "action_count", "question_count", "cost_usd", "ended_by"),
+)
+
+
+def trials_command(options: argparse.Namespace) -> int:
+    """Print one row per trial. Return exit code 1 if there is none."""
+    from analytics.errors import UnknownName
+    from analytics.views.rows import rows_of
+    from analytics.views.store import open as open_store
+
+    connection = open_store(options.store, only={"trials"})
+    try:
+        conditions, values = [], []
+        for option, column in _FILTERS.items():
+            if not (given := getattr(options, option)):
+                continue
+            found = rows_of(connection, f"select distinct {column} as name from trials order by all")  # noqa: S608 - ours
+            there = [str(row["name"]) for row in found]
+            if unknown := [each for each in given if each not in there]:
+                known = ", ".join(there[:20]) + (", …" if len(there) > 20 else "")
+                hint = did_you_mean(unknown[0], there)
+                raise UnknownName(f"no trial has the {option} {unknown[0]!r}{hint}; there are: {known}")
+            conditions.append(f"{column} in ({', '.join('?' * len(given))})")
+            values += given
+        if options.outcome:
+            conditions.append(_OUTCOMES[options.outcome])
+        where = f" where {' and '.join(conditions)}" if conditions else ""
+        order = "benchmark, task_id, variant_id nulls first, agent, condition, trial_index, trial_id"
+        query = f"select {', '.join(COLUMNS)} from trials{where} order by {order}"  # noqa: S608 - names of ours
+        rows = rows_of(connection, query, values)
+    finally:
+        connection.close()
+    shown = rows if options.limit is None else rows[: options.limit]
+    if options.format == "table" and sys.stdout.isatty():
+        short = [_short(row) for row in shown]
+        print_rows(short, list(short[0]) if short else COLUMNS, options.format)
+    else:
+        print_rows(shown, COLUMNS, options.format)
+    more = f", {len(shown)} of them shown" if len(shown) < len(rows) else ""
+    say(f"{len(rows):,} trials{more}; 'lhaw-record show STORE STREAM_ID' prints one")
+    return 0 if rows else 1
+
+
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a terminal shows of a trial."""
+    outcome = {True: "success", False: "failure"}.get(row["is_success"], "-")
+    return {
+        "stream": row["stream_id"] and row["stream_id"][:_ID_LETTERS],
+        "outcome": outcome if row["trial_state"] == "valid" else row["trial_state"],
+        "agent": row["agent"],
+        "condition": row["condition"],
+        "task or variant": row["variant_id"] or row["task_id"],
+        "no": row["trial_index"],
+        "progress": row["checkpoint_progress"],
+        "actions": row["action_count"],
+        "asked": row["question_count"],
+        "USD": row["cost_usd"],
+        "ended by": row["ended_by"],
+        "benchmark": row["benchmark"],
+    }
+
+
+COMMANDS = (
+    Command(
+        name="trials",
+        help="list the trials of a store, by agent, condition, task, state or outcome",
+        description="List the trials of a store, one row each. Of a trial with several attempts it is the one that "
+        "counts. Its stream_id is what 'show' prints. The view trials has more columns: see 'sql'.",
+        example="trials stores/demo --condition ask_user --outcome failure",
+        arguments=(
+            STORE,
+            *(repeatable(f"--{name}", "NAME", f"only this {name}; may be given several times") for name in _FILTERS),
+            argument("--outcome", choices=tuple(_OUTCOMES), help="only trials with this outcome"),
+            argument("--limit", type=positive, metavar="N", help="print so many at most"),
+            FORMAT,
+        ),
+        function=trials_command,
+    ),
+)

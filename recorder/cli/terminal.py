@@ -1,0 +1,52 @@
+"""What a terminal can show: its width, whether it takes colours, and lines that fit. Files and pipes get all of it."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from typing import TextIO
+
+BOLD, QUIET, RED = "1", "2", "31"
+_LEAST_WIDTH = 40
+_NARROWEST_COLUMN = 10
+
+
+def terminal_width(out: TextIO) -> int | None:
+    """Return the number of characters in a line of a terminal, or None if ``out`` is no terminal."""
+    if not out.isatty():
+        return None
+    return max(_LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)
+
+
+def painted(text: str, code: str, out: TextIO) -> str:
+    """Return a text in a style, if ``out`` is a terminal that takes colours (https://no-color.org)."""
+    if not text or not out.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text of at most ``width`` characters; a longer one ends in ``…``."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def fitting_widths(widths: Sequence[int], width: int, gap: int = 2) -> tuple[list[int], int]:
+    """Shrink the widest columns until a line fits, and leave out the last ones where that is not enough.
+
+    Args:
+        widths: The width of each column.
+        width: The width of the terminal.
+        gap: The number of blanks between two columns.
+
+    Returns:
+        The widths of the columns that are shown, and the number of those that are not.
+    """
+    shown = list(widths)
+    while len(shown) > 1 and sum(min(each, _NARROWEST_COLUMN) + gap for each in shown) - gap > width:
+        shown.pop()
+    while (excess := sum(shown) + gap * (len(shown) - 1) - width) > 0:
+        widest = max(shown)
+        second = max((each for each in shown if each < widest), default=1)
+        count = shown.count(widest)
+        step = max(1, min(widest - second, -(-excess // count)))
+        shown = [each - step if each == widest else each for each in shown]
+    return shown, len(widths) - len(shown)

@@ -1,0 +1,171 @@
+"""On a terminal every line fits, the main tables come first and names are answered; pipes get what they always got."""
+
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from fcntl import ioctl
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analytics.tables.catalogue import GROUPS
+from analytics.tables.render import to_terminal, to_text
+from analytics.tables.tables import TABLES, table
+from lhaw_record import build_parser, main
+from recorder.cli.terminal import fitting_widths, painted, shortened
+from tests.analytics.make_store import write_events
+from tests.analytics.views.test_views import busy_store
+from tests.support.once import made_once
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A store with the busy store's events."""
+    return made_once(
+        tmp_path_factory, "busy-store", lambda folder: anyio.run(write_events, folder, busy_store().envelopes)
+    )
+
+
+def plain(text, _style=""):
+    """A text without a style."""
+    return text
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_fits_and_loses_no_number(connection, name):
+    """At 80 columns no line is longer, and every number of the wide text stands in the narrow one, too."""
+    one = table(connection, name)
+    narrow = to_terminal(one, 80, plain)
+    assert max(map(len, narrow.splitlines())) <= 80
+    if "value" in one.columns:
+        numbers = partial(re.findall, r"\d+\.\d+")
+        assert set(numbers(to_text(one).partition("\n\n  ")[0])) <= set(numbers(narrow))
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.integers(40, 200))
+def test_columns_fit(widths, width):
+    """What is shown fits, nothing grows, and no column that would fit is left out."""
+    shown, hidden = fitting_widths(widths, width)
+    assert sum(shown) + 2 * (len(shown) - 1) <= width
+    assert len(shown) + hidden == len(widths)
+    assert all(0 < one <= other for one, other in zip(shown, widths, strict=False))
+    if sum(widths) + 2 * (len(widths) - 1) <= width:
+        assert shown == widths
+
+
+def test_styles_are_for_terminals_that_take_them(monkeypatch, capsys):
+    """A pipe, NO_COLOR and a dumb terminal get plain text; a text is cut with a mark."""
+    assert painted("x", "1", sys.stdout) == "x"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert painted("x", "1", sys.stdout) == "\x1b[1mx\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert painted("x", "1", sys.stdout) == "x"
+    assert shortened("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tabels", "s"], "did you mean 'tables'?"),
+        (["tables", "s", "--agnet", "a"], "unrecognized arguments: --agnet; did you mean '--agent'?"),
+        (["log", "verfy", "s"], "did you mean 'verify'?"),
+    ],
+)
+def test_a_wrong_word_is_answered(words, said, capsys):
+    """Commands, verbs and options that are not there name the nearest one that is."""
+    with pytest.raises(SystemExit) as ended:
+        build_parser().parse_args(words)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.rstrip().endswith(said)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_has_its_lines(shell, capsys):
+    """The lines name the program; what asks for words is argcomplete."""
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert "lhaw-record" in text
+    assert "_ARGCOMPLETE" in text
+
+
+def on_a_terminal(columns, *arguments, typed=""):
+    """The output of the program on a terminal of so many columns, without styles."""
+    outer, inner = pty.openpty()
+    ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm", "PAGER": "cat"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "lhaw_record", *map(str, arguments)],
+        cwd=ROOT,
+        stdin=inner,
+        stdout=inner,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        close_fds=True,
+    ) as process:
+        os.close(inner)
+        if typed:
+            os.write(outer, typed.encode())
+        parts = []
+        while True:
+            try:
+                parts.append(os.read(outer, 65536))
+            except OSError:
+                break
+    os.close(outer)
+    assert process.returncode in (0, 1)
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(parts).decode()).replace("\r", "")
+
+
+@pytest.mark.thorough
+def test_a_terminal_gets_the_main_tables_and_the_names_of_the_others(stored):
+    """Without names: overall, by_class, voi, then all others in their groups, in 80 columns."""
+    text = on_a_terminal(80, "tables", stored)
+    assert re.findall(r"^(\w+): ", text, re.MULTILINE)[:1] == ["overall"]
+    others = text.partition("Other tables")[2]
+    assert set(others.split()) >= {name for names in GROUPS.values() for name in names} - {"overall", "by_class", "voi"}
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.thorough
+def test_the_prompt_shows_what_fits(stored, tmp_path, monkeypatch):
+    """Rows are capped and lines fit; modes and the cap can be set; statements are remembered."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    typed = "select * from events;\n.rows 2\nfrom trials;\n.mode lines\nselect 7 as seven;\n.vews\n.quit\n"
+    text = on_a_terminal(80, "sql", stored, typed=typed)
+    lines = [line for line in text.splitlines() if not line.startswith(("sql>", "select", "from"))]
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 200
+    assert "seven  7" in text
+    assert "select * from events;" in (tmp_path / "lhaw-record" / "sql_history").read_text()
+
+
+@pytest.mark.thorough
+def test_trials_are_listed_by_what_they_are(stored, capsys):
+    """Each filter keeps its trials; an unknown value is answered; the ids are those of show."""
+    import csv
+    import io
+
+    assert main(["trials", str(stored), "--format", "csv", "--agent", "a", "--condition", "ask_user"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert rows
+    assert {(row["agent"], row["condition"]) for row in rows} == {("a", "ask_user")}
+    assert main(["show", str(stored), rows[0]["stream_id"]]) in (0, 1)
+    capsys.readouterr()
+    assert main(["trials", str(stored), "--format", "csv", "--outcome", "success", "--limit", "2"]) == 0
+    assert [row["is_success"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))] == ["True", "True"]
+    assert main(["trials", str(stored), "--condition", "ask_usr"]) == 1
+    assert "no trial has the condition 'ask_usr'; did you mean 'ask_user'?" in capsys.readouterr().err
+    assert max(map(len, on_a_terminal(80, "trials", stored).splitlines())) <= 80
