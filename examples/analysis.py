@@ -1,30 +1,34 @@
 """An analysis in cells: run it whole (``python examples/analysis.py stores/demo``), or cell by cell in an editor.
 
-It needs nothing that lhaw-record does not bring: answers are DuckDB relations, which print themselves, go on as SQL,
-and turn into Arrow tables, or into data frames of a library that you have installed.
+It needs nothing that lhaw-record does not bring. A notebook shows views, tables and figures as they are.
 """
 
 # ruff: noqa: INP001, T201 - a script that prints
 
-# %% A store is a DuckDB connection with the event stream and every view.
+# %% An open store has every view as an attribute, and the event stream as `events`.
 import sys
-from pathlib import Path
 
-import analytics
+import lhaw_record
 
-STORE = Path(sys.argv[1] if len(sys.argv) > 1 else "stores/demo")
-store = analytics.open(STORE)
+STORE = sys.argv[1] if len(sys.argv) > 1 else "stores/demo"
+store = lhaw_record.open(STORE)
 
 # %% What was run: valid trials by agent and condition.
-trials = store.sql("select * from trials where trial_state = 'valid' and role = 'evaluated'")
-print(trials.aggregate("agent, condition, count(*) as trials").order("agent, condition"))
+print(
+    store.sql("""
+    select agent, condition, count(*) as trials
+    from trials
+    where trial_state = 'valid' and role = 'evaluated'
+    group by all
+    order by all
+""")
+)
 
-# %% The headline: pass@k with its interval, as the table `overall` has it.
-overall = store.sql("select * from overall where measure = 'pass_at_k'")
-print(overall.project("benchmark, agent, condition, value, low, high, n_units").order("benchmark, agent, condition"))
+# %% The headline: pass@k with its interval, as `lhaw-record tables` prints it.
+table = store.table("overall", measure=["pass_at_k"])
+print(table)
 
-# %% The same table as `lhaw-record tables` prints it, with the notes that it should not be shown without.
-table = analytics.table(store, "overall")
+# %% The notes that it should not be shown without.
 print("\n".join(table.notes))
 
 # %% What asking changes for each variant: pairs of arms, one row per variant and agent.
@@ -35,16 +39,17 @@ pairs = store.sql("""
         where unit_kind = 'variant'
     )
     on condition in ('underspecified', 'ask_user') using any_value(pass_at_k)
+    order by ask_user - underspecified nulls last, agent, variant_id
 """)
-print(pairs.project("*, ask_user - underspecified as gain").order("gain nulls last, agent, variant_id"))
+print(pairs)
 
 # %% An Arrow table, for numpy, pyarrow and whatever else reads Arrow.
-progress = store.sql("select agent, checkpoint_progress from trials where trial_state = 'valid'").to_arrow_table()
+progress = store.sql("select agent, checkpoint_progress from trials where trial_state = 'valid'").arrow()
 print(progress.group_by("agent").aggregate([("checkpoint_progress", "mean"), ("checkpoint_progress", "stddev")]))
 
 # %% Another reading of a definition is another connection: intervals for pass@1 in place of pass@3.
-with analytics.open(STORE, {"k": 1}) as single:
+with lhaw_record.open(STORE, {"k": 1}) as single:
     print(single.sql("select agent, condition, value, low, high from overall where measure = 'pass_at_k' order by all"))
 
-# %% Done: a connection is closed before the program ends.
+# %% Done: a store is closed before the program ends.
 store.close()

@@ -7,11 +7,16 @@ import sys
 import tomllib
 from pathlib import Path
 
+import anyio
 import pytest
 
+import lhaw_record
+from analytics.errors import AnalyticsError
 from recorder.storage.creation import create_store
+from runners.errors import RunnerError
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
+from tests.cli.experiments import write_experiment
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
@@ -65,13 +70,52 @@ def test_the_python_on_the_page_runs(tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.anyio
-async def test_the_example_runs(tmp_path):
-    """Every cell of the example runs on a real store with what the product declares, and prints what it found."""
-    await write_events(tmp_path / "store", busy_store().envelopes)
-    done = _python(tmp_path, "examples/analysis.py", str(tmp_path / "store"))
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("analysis", "95%, over tasks as clusters"),
+        ("frames", "gain of asking"),
+        ("questions", "asked  "),
+        ("paper", "value-scatter.pdf"),
+    ],
+)
+def test_an_example_runs(tmp_path, name, printed):
+    """Every example runs on a real store with what the product declares, and prints what it found."""
+    anyio.run(write_events, tmp_path / "store", busy_store().envelopes)
+    done = _python(tmp_path, f"examples/{name}.py", str(tmp_path / "store"), str(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "95%, over tasks as clusters" in done.stdout
+    assert printed in done.stdout
+
+
+@pytest.mark.thorough
+def test_the_example_that_runs_an_experiment(tmp_path):
+    """Progress and the table are printed; a failure is an error of ours."""
+    write_experiment(tmp_path / "e.toml", conditions=["full"], trials=1)
+    done = _python(tmp_path, "examples/run.py", str(tmp_path / "e.toml"), str(tmp_path / "store"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pass_at_k" in done.stdout
+    with pytest.raises(RunnerError, match="exit code"):
+        lhaw_record.run(tmp_path / "absent.toml")
+
+
+@pytest.mark.thorough
+def test_a_store_in_python(tmp_path):
+    """Views are attributes and frames, tables are filtered, notebooks get HTML, and wrong names are answered."""
+    anyio.run(write_events, tmp_path / "store", busy_store().envelopes)
+    with lhaw_record.open(tmp_path / "store") as store:
+        rows = store.trials.rows()
+        assert len(store.trials) == len(rows) == store.trials.arrow().num_rows > 0
+        assert "<table>" in store.trials._repr_html_()
+        assert f"{len(rows):,} rows" in store.trials._repr_html_()
+        table = store.table("overall", agent=["a"], measure=["pass_at_1"])
+        assert {(row["agent"], row["measure"]) for row in table.rows()} == {("a", "pass_at_1")}
+        assert table.notes[0] in table._repr_html_()
+        assert store.figure("wasted", agent=["a"])._repr_svg_().lstrip().startswith("<?xml")
+        with pytest.raises(AttributeError, match="did you mean 'trials'"):
+            store.trails  # noqa: B018 - it is the access that fails
+        with pytest.raises(AnalyticsError, match="the query failed"):
+            store.sql("selec 1")
+        assert {"trials", "overall", "events"} <= set(dir(store))
 
 
 def _python(folder, *arguments):
