@@ -22,6 +22,7 @@ _HELP = {
     "tac-evals": "eval_*.json of TheAgentCompany",
     "swebench-pro-results": "eval_results.json of SWE-bench Pro",
     "mcp-atlas-scores": "scored_*.csv of MCP-Atlas",
+    "mcp-atlas-references": "rows of MCP-Atlas with their reference trajectories",
     "inspect-eval": ".eval logs of inspect_ai",
     "harbor-job": "folders of Harbor jobs and trials",
     "atif": "trajectories in Harbor's interchange format",
@@ -33,7 +34,15 @@ _HELP = {
 _SHOWN = {"installed": "installed my-format"}
 _BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", "installed")
 _WITH_CONDITION = ("tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
-_WITH_INDEX = ("tac-evals", "swebench-pro-results", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
+_WITH_INDEX = (
+    "tac-evals",
+    "swebench-pro-results",
+    "mcp-atlas-scores",
+    "mcp-atlas-references",
+    "inspect-eval",
+    "harbor-job",
+    *_BARE,
+)
 
 
 def import_command(source_format: str, options: argparse.Namespace) -> int:
@@ -133,6 +142,9 @@ def _arguments(name: str) -> list[Argument]:
     if name == "swebench-pro-results":
         instances = "instances with their tests (.jsonl, .gz)"
         arguments.append(argument("--instances", type=Path, metavar="FILE", help=instances))
+    if name in (*_BARE, "mcp-atlas-references"):
+        reward = "the reward of every trajectory, from 0 to 1"
+        arguments.append(argument("--reward", type=_reward, metavar="N", help=reward))
     if name in _BARE:
         benchmark = f"the benchmark of the task (default: {_named(name)})"
         task = "the id of the task (default: from the prompt)"
@@ -142,7 +154,6 @@ def _arguments(name: str) -> list[Argument]:
             argument("--benchmark", metavar="NAME", help=benchmark),
             argument("--task", metavar="ID", help=task),
             argument("--variant", metavar="ID", help=variant),
-            argument("--reward", type=_reward, metavar="N", help="the reward of every file, from 0 to 1"),
             argument("--rewards", type=Path, metavar="FILE", help=rewards),
         ]
     return [*arguments, flag("--dry-run", "only read and compare; print what would be imported"), FORMAT]

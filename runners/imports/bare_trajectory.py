@@ -99,7 +99,7 @@ def parsed_trajectory(
         program=found.program,
         trajectory=events,
         end=_end(place, found, options),
-        end_before=_without_reward(found),
+        end_before=without_reward(found.duration_ms),
     )
     return ParsedFile(trials=(trial,), remarks=tuple(remarks))
 
@@ -115,6 +115,16 @@ def trajectory_events(turns: Sequence[Turn], *, model: str, condition: str) -> t
     if not has_channel and any(is_ask_tool(call.name) for call in calls):
         raise ValueError("the agent called ask_user; say --condition ask_user, and --variant if the prompt is one")
     return events_of_turns(turns, model=model, has_channel=has_channel)
+
+
+def without_reward(duration_ms: float | None) -> Failure:
+    """Return the end of a trajectory whose result nobody knows."""
+    return Failure(
+        boundary="grader",
+        error_kind="no_reward",
+        message="the trajectory has no result; --reward or --rewards gives one",
+        duration_ms=duration_ms,
+    )
 
 
 def known_cost(cost_usd: float | None, tokens: int | None) -> float | None:
@@ -142,7 +152,7 @@ def _variant(place: str, condition: str, options: Options, known: KnownRecords) 
 def _end(place: str, found: BareTrajectory, options: Options) -> Finish | Failure:
     reward = (options.rewards or {}).get(place, options.reward)
     if reward is None:
-        return _without_reward(found)
+        return without_reward(found.duration_ms)
     return Finish(
         is_success=reward >= 1,
         results=(CheckpointResult(checkpoint_id=REWARD, score=reward, details=""),),
@@ -150,13 +160,4 @@ def _end(place: str, found: BareTrajectory, options: Options) -> Finish | Failur
         final_answer=found.final_answer,
         duration_ms=found.duration_ms,
         cost_usd=found.cost_usd,
-    )
-
-
-def _without_reward(found: BareTrajectory) -> Failure:
-    return Failure(
-        boundary="grader",
-        error_kind="no_reward",
-        message="the trajectory has no result; --reward or --rewards gives one",
-        duration_ms=found.duration_ms,
     )

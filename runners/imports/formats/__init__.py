@@ -62,6 +62,7 @@ FORMATS: dict[str, Format] = {
         Format(name="tac-evals", module="tac_evals", patterns=("eval_*.json",)),
         Format(name="swebench-pro-results", module="swebench_pro_results", patterns=("eval_results.json",)),
         Format(name="mcp-atlas-scores", module="mcp_atlas_scores", patterns=("scored_*.csv",)),
+        Format(name="mcp-atlas-references", module="mcp_atlas_references", patterns=("*.csv",)),
         Format(name="inspect-eval", module="inspect_eval", patterns=("*.eval",)),
         Format(
             name="harbor-job",

@@ -82,15 +82,7 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
     Raises:
         ImportFailed: The file is not CSV in UTF-8, or has no scores.
     """
-    previous = csv.field_size_limit(CSV_FIELD_LIMIT)
-    try:
-        reader = csv.DictReader(io.StringIO(source.content.decode("utf-8-sig"), newline=""), strict=True)
-        rows = [{_column(key): value for key, value in row.items()} for row in reader]
-        columns = [_column(column) for column in reader.fieldnames or ()]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ImportFailed(f"{source.label} is not CSV in UTF-8: {error}; get the file again") from error
-    finally:
-        csv.field_size_limit(previous)
+    rows, columns = csv_rows(source)
     answers = [column for column in (f"{label}_response", *_ANSWERS) if column in columns]
     missing = [*(column for column in _NEEDED if column not in columns), *(() if answers else ["response"])]
     if missing:
@@ -98,9 +90,6 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
             f"{source.label} has no column {missing[0]}, so it is not a file scored by MCP-Atlas. "
             f"Found: {', '.join(columns)[:200]}"
         )
-    broken = next((number for number, row in enumerate(rows, 1) if "none" in row or None in row.values()), None)
-    if broken is not None:
-        raise ImportFailed(f"{source.label}, row {broken}: the number of cells differs from the header's")
     own = f"{label}_trajectory"
     return [
         {
@@ -110,6 +99,39 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
         }
         for row in rows
     ]
+
+
+def csv_rows(source: SourceFile) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the rows of a CSV file by column name, and the names of the columns, as :func:`_column` has them.
+
+    Raises:
+        ImportFailed: The file is not CSV in UTF-8, or a row has more or fewer cells than the header.
+    """
+    previous = csv.field_size_limit(CSV_FIELD_LIMIT)
+    try:
+        reader = csv.DictReader(io.StringIO(source.content.decode("utf-8-sig"), newline=""), strict=True)
+        rows = [{_column(key): value for key, value in row.items()} for row in reader]
+        columns = [_column(column) for column in reader.fieldnames or ()]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ImportFailed(f"{source.label} is not CSV in UTF-8: {error}; get the file again") from error
+    finally:
+        csv.field_size_limit(previous)
+    broken = next((number for number, row in enumerate(rows, 1) if "none" in row or None in row.values()), None)
+    if broken is not None:
+        raise ImportFailed(f"{source.label}, row {broken}: the number of cells differs from the header's")
+    return rows, columns
+
+
+def task_of(task_id: str, prompt: str, claims: Sequence[str]) -> Task:
+    """Return a task as imports of MCP-Atlas have it, so that all of them are about the same one."""
+    return Task(
+        benchmark=BENCHMARK,
+        benchmark_version=UNKNOWN,
+        task_id=task_id,
+        prompt=prompt,
+        checkpoints=tuple(Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1)),
+        environment_digest="",
+    )
 
 
 def _column(name: str | None) -> str:
@@ -141,14 +163,8 @@ def _trial(
         ValueError: A cell contradicts another, or has an unknown form.
     """
     claims = parse_claims(row["gtfa_claims"])
-    task = Task(
-        benchmark=BENCHMARK,
-        benchmark_version=UNKNOWN,
-        task_id=as_text(row["task"], "TASK").partition("::")[0],
-        prompt=row["prompt"] if condition.startswith("full") else row["original_prompt"],
-        checkpoints=tuple(Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1)),
-        environment_digest="",
-    )
+    prompt = row["prompt"] if condition.startswith("full") else row["original_prompt"]
+    task = task_of(as_text(row["task"], "TASK").partition("::")[0], prompt, claims)
     has_channel = condition.endswith("ask_user")
     return ForeignTrial(
         place=place,

@@ -1,0 +1,91 @@
+"""Format ``mcp-atlas-references``: rows of the MCP-Atlas dataset, each with the trajectory of a reference solution.
+
+Nobody has scored these trajectories. Without ``--reward`` they are missing data.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from recorder.events import Skipped
+from runners.benchmarks.mcp_atlas.rows import parse_claims
+from runners.grading.grade import CheckpointResult
+from runners.imports.bare_trajectory import GRADER, trajectory_events, without_reward
+from runners.imports.foreign_trial import (
+    UNKNOWN,
+    Finish,
+    ForeignTrial,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+)
+from runners.imports.formats.mcp_atlas_scores import csv_rows, task_of
+from runners.imports.formats.openai_messages import chat_turns
+from runners.text.fields import as_list, as_object, as_text, literal_or_json
+
+AGENT = "reference"
+_NEEDED = ("task", "prompt", "gtfa_claims", "reference_trajectory")
+
+
+def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
+    """Return one trial for each row. A reward is the score of every claim.
+
+    Raises:
+        ImportFailed: The file is not CSV, or is no file of the dataset.
+    """
+    rows, columns = csv_rows(source)
+    missing = [column for column in _NEEDED if column not in columns]
+    if missing:
+        name = missing[0].removeprefix("reference_").upper()
+        raise ImportFailed(f"{source.label} has no column {name}, so it has no rows of MCP-Atlas with trajectories")
+    trials: list[ForeignTrial] = []
+    skipped: Counter[str] = Counter()
+    for number, row in enumerate(rows, 1):
+        try:
+            trials.append(_trial(f"{source.label}, row {number}", row, options))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            skipped[str(error)] += 1
+    return ParsedFile(
+        trials=tuple(trials),
+        skipped=tuple(Skipped(kind="rows", count=count, reason=reason) for reason, count in skipped.items()),
+    )
+
+
+def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial:
+    """Convert one row to a trial.
+
+    Raises:
+        ValueError: A cell has an unknown form, or there are no claims.
+    """
+    claims = parse_claims(row["gtfa_claims"])
+    if not claims:
+        raise ValueError("a row without claims")
+    given = as_list(literal_or_json(row["reference_trajectory"], "TRAJECTORY"), "TRAJECTORY")
+    messages = [as_object(each, "a message") for each in given]
+    turns = chat_turns([{"role": "user", "content": row["prompt"]}, *messages])
+    answer = turns[-1].reply.content or None
+    unscored = without_reward(None)
+    scored = None
+    if options.reward is not None:
+        results = [CheckpointResult(checkpoint_id=f"c{n}", score=options.reward, details="") for n in _numbers(claims)]
+        scored = Finish(is_success=options.reward >= 1, results=tuple(results), final_answer=answer)
+    trial = ForeignTrial(
+        place=place,
+        task=task_of(as_text(row["task"], "TASK"), row["prompt"], claims),
+        condition="full",
+        agent=options.agent or AGENT,
+        model=UNKNOWN,
+        grader=GRADER,
+        trial_index=options.trial_index,
+        trajectory=trajectory_events(turns, model=UNKNOWN, condition="full"),
+        end=unscored,
+        end_before=unscored,
+    )
+    return msgspec.structs.replace(trial, end=scored) if scored else trial
+
+
+def _numbers(claims: tuple[str, ...]) -> range:
+    return range(1, len(claims) + 1)
