@@ -1,10 +1,13 @@
 """``wrap``: one trial of any command."""
 
+import contextlib
+
 import msgspec
 import pytest
 
 from runners.errors import ExperimentError
 from runners.gateway.declarations import ThreadRules
+from runners.run import preflight
 from runners.run.wrapping import WrapOptions, next_trial
 
 OPTIONS = WrapOptions(
@@ -33,3 +36,17 @@ def test_a_wrong_declaration_is_refused(tmp_path, given):
     """An unknown key, an unknown value and a broken expression are named before anything runs."""
     with pytest.raises(ExperimentError, match="thread"):
         next_trial(msgspec.structs.replace(OPTIONS, threads=(given,)), tmp_path / "store")
+
+
+@pytest.mark.parametrize("is_unisolated", [True, False])
+async def test_unisolated_is_a_way_out_where_nothing_isolates(is_unisolated, tmp_path, monkeypatch):
+    """A program is a plain process then; without the flag it is refused."""
+
+    async def problem():
+        return "nothing isolates here"
+
+    monkeypatch.setattr(preflight, "isolation_problem", problem)
+    planned = next_trial(msgspec.structs.replace(OPTIONS, is_unisolated=is_unisolated), tmp_path / "store")
+    expected = contextlib.nullcontext() if is_unisolated else pytest.raises(ExperimentError, match="without isolation")
+    with expected:
+        assert (await preflight.choose_sandbox(planned.experiment, lambda _: None)).kind == "process"
