@@ -1,9 +1,11 @@
 """Prints one attempt of a trial: its keys, the conversation rebuilt from the deltas, and its grades."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
+from recorder.cli.terminal import painted
 from recorder.errors import StoreError
 from recorder.events import (
     AnyEvent,
@@ -19,7 +21,9 @@ from recorder.events import (
     TrialFlagged,
     TrialStarted,
 )
-from recorder.reading.reader import read_envelopes
+from recorder.events.values import Segment
+from recorder.reading.reader import read_envelopes, read_snapshot
+from recorder.reading.registrations import Registrations
 from recorder.reading.streams import stream_ids
 from recorder.sharing.address import place_of
 from runners.conversation.deltas import rebuild_requests, reply_message
@@ -27,6 +31,16 @@ from runners.conversation.messages import Message
 
 _UNKNOWN = "unknown"
 _FOLDED = 80
+_MARK = "30;43"
+_COLOURS = (
+    (re.compile(r"--- "), "1;36"),
+    (re.compile(r"\[reasoning: "), "2"),
+    (re.compile(r"checkpoint \S+: (\S+) of \1 "), "32"),
+    (re.compile(r"checkpoint |no success|failed at|model call \S+ failed|flagged "), "31"),
+    (re.compile(r"success; "), "32"),
+    (re.compile(r"injection at |answer to "), "35"),
+)
+"""The beginnings of lines that have a colour of their own, and the colour."""
 
 
 def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool = False) -> int:
@@ -46,20 +60,61 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
         few = ", ".join(sorted(found)[:5]) or "none"
         raise StoreError(f"{len(found)} streams of {place_of(root)} begin with {prefix!r} ({few}); give more of the id")
     events = [envelope.event for envelope in read_envelopes(root, prefix if prefix in found else found[0])]
-    out.writelines(f"{line}\n" for event in events for line in _facts(event) if isinstance(event, TrialStarted))
+    segments = _removed_segments(root, events)
+    style = _Style(out, tuple(each.value for each in segments))
+    out.writelines(f"{style(line)}\n" for event in events for line in _facts(event) if isinstance(event, TrialStarted))
+    for each in segments:
+        decoy = "" if each.decoy is None else f"; in its place: {each.decoy}"
+        out.write(f"{style(f'removed {each.segment_id} ({each.dimension}): {each.value}{decoy}')}\n")
     problem = ""
     thoughts = _thoughts(events)
     try:
         conversation = _conversation(events)
         out.writelines(
-            f"{line}\n" for message in conversation for line in _message(message, thoughts, is_whole=has_reasoning)
+            f"{style(line)}\n"
+            for message in conversation
+            for line in _message(message, thoughts, is_whole=has_reasoning)
         )
     except ValueError as error:
         problem = str(error)
-    out.writelines(f"{line}\n" for event in events for line in _facts(event) if not isinstance(event, TrialStarted))
+    facts = (line for event in events for line in _facts(event) if not isinstance(event, TrialStarted))
+    out.writelines(f"{style(line)}\n" for line in facts)
     if problem:
         out.write(f"the conversation cannot be rebuilt: {problem}\n")
     return 1 if problem else 0
+
+
+class _Style:
+    """Colours lines on a terminal: roles, reasoning and grades, and the removed values wherever they stand.
+
+    Args:
+        out: Where the lines go. What is no terminal, or wants no colour, gets them as they are.
+        values: The values of the removed segments.
+    """
+
+    def __init__(self, out: TextIO, values: tuple[str, ...]) -> None:
+        self._out = out
+        parts = [re.escape(each) for each in sorted(values, key=len, reverse=True) if each.strip()]
+        self._removed = re.compile("|".join(parts), re.IGNORECASE) if parts else None
+
+    def __call__(self, text: str) -> str:
+        """Return the text of a line, or of several, in its colours."""
+        start = text.lstrip("\n")
+        for beginning, code in _COLOURS:
+            if beginning.match(start):
+                return "\n" * (len(text) - len(start)) + painted(start, code, self._out)
+        if self._removed is None:
+            return text
+        return self._removed.sub(lambda found: painted(found[0], _MARK, self._out), text)
+
+
+def _removed_segments(root: Path, events: Iterable[AnyEvent]) -> tuple[Segment, ...]:
+    """Return what was removed from the prompt of the attempt. Empty if nothing was, or if the store does not know."""
+    digests = [event.variant_digest for event in events if isinstance(event, TrialStarted) and event.variant_digest]
+    if not digests:
+        return ()
+    registered = Registrations.read(read_snapshot(root)).of_variant(digests[0])
+    return tuple(registered[-1].event.variant.segments) if registered else ()
 
 
 def _conversation(events: Iterable[AnyEvent]) -> list[Message]:

@@ -247,8 +247,8 @@ COMMANDS = (
     Command(
         name="show",
         help="print one attempt of a trial as a conversation",
-        description="Print one attempt of a trial: every message as the model saw it, the answers, the injection "
-        "and the grades.",
+        description="Print one attempt of a trial: what was removed, every message as the model saw it, the answers, "
+        "the injection and the grades. A terminal marks the removed values where they stand (NO_COLOR: none).",
         example="show stores/demo 1f0c...-1",
         arguments=(
             STORE,

@@ -1,5 +1,7 @@
 """On a terminal every line fits, the main tables come first and names are answered; pipes get what they always got."""
 
+import csv
+import io
 import os
 import pty
 import re
@@ -155,9 +157,6 @@ def test_the_prompt_shows_what_fits(stored, tmp_path, monkeypatch):
 @pytest.mark.thorough
 def test_trials_are_listed_by_what_they_are(stored, capsys):
     """Each filter keeps its trials; an unknown value is answered; the ids are those of show."""
-    import csv
-    import io
-
     assert main(["trials", str(stored), "--format", "csv", "--agent", "a", "--condition", "ask_user"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert rows
@@ -169,3 +168,22 @@ def test_trials_are_listed_by_what_they_are(stored, capsys):
     assert main(["trials", str(stored), "--condition", "ask_usr"]) == 1
     assert "no trial has the condition 'ask_usr'; did you mean 'ask_user'?" in capsys.readouterr().err
     assert max(map(len, on_a_terminal(80, "trials", stored).splitlines())) <= 80
+
+
+def test_what_was_removed_is_marked(monkeypatch):
+    """On a terminal the removed values stand out wherever they stand; a pipe gets the same text without colours."""
+    from runners.cli.attempt_text import _Style
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    line = "use data from Q3 (a+b) only"
+    marked = _Style(Terminal(), ("Q3 (a+b)", ""))(line)
+    assert marked == "use data from \x1b[30;43mQ3 (a+b)\x1b[0m only"
+    assert _Style(io.StringIO(), ("Q3 (a+b)",))(line) == line
+    assert _Style(Terminal(), ())("\n--- user") == "\n\x1b[1;36m--- user\x1b[0m"
+    assert _Style(Terminal(), ())("checkpoint c: 2 of 2 (x)").startswith("\x1b[32m")
+    assert _Style(Terminal(), ())("checkpoint c: 1 of 2 (x)").startswith("\x1b[31m")
