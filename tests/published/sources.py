@@ -60,7 +60,12 @@ MCP_ATLAS = Source("scaleapi/mcp-atlas", "5b6220c64d55072d4ab6c028fa4aba063da990
 MCP_ATLAS_ROWS = Source(
     "scaleapi/mcp-atlas", "b268104d18bae93b43b10f2a90e03607efb348d7", ("/services/mcp_eval/sample_tasks.csv",)
 )
-SOURCES = (MCP_ATLAS, MCP_ATLAS_ROWS)
+SWEBENCH_PRO = Source(
+    "scaleapi/SWE-bench_Pro-os",
+    "ca10a60a5fcae51e6948ffe1485d4153d421e6c5",
+    ("/swe_bench_pro_eval.py", "/helper_code/image_uri.py", "/LICENSE"),
+)
+SOURCES = (MCP_ATLAS, MCP_ATLAS_ROWS, SWEBENCH_PRO)
 
 
 def main() -> int:
