@@ -40,10 +40,9 @@ _CODE = {PYTHON: "ledger/money.py", PERL: "lib/Ledger/Csv.pm", MANY: "ledger/mon
 _TESTS = {PYTHON: "tests/test_money.py", PERL: "t/csv.t", MANY: "tests/test_money.py"}
 _HALF = {
     PYTHON: r"sed -i 's/part) > 2/part) > 9/' ledger/money.py",  # parts of a cent are not refused
-    PERL: r"sed -i 's/, -1/, 0/' lib/Ledger/Csv.pm",
+    PERL: "sed -i '/field =~ s/d' lib/Ledger/Csv.pm",  # quotes in quotes stay double
     MANY: "true",  # all or nothing
 }
-_BROKEN = "the run script ends without a word or hangs: missing data; the original says false"
 
 
 def outcomes(language):
@@ -131,7 +130,5 @@ async def test_verdicts_are_those_of_the_published_program(acme, language, tmp_p
     for number, (case, command) in enumerate(chosen.items()):
         ours, patch = await our_verdict(benchmark, task, row["patch"], command)
         theirs = published_verdict(row, patch or "", acme.folder / "run_scripts", tmp_path / str(number))
-        found.append(
-            Comparison("swebench_pro", f"{language}: {case}", theirs, ours, _BROKEN if ours == MISSING else "")
-        )
+        found.append(Comparison("swebench_pro", f"{language}: {case}", theirs, ours))
     compare(found)
