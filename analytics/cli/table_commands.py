@@ -137,6 +137,7 @@ COMMANDS = (
                 nargs="*",
                 metavar="NAME",
                 help="tables (default: all; on a terminal the main ones); 'list' prints their names",
+                completer=_table_names,
             ),
             ExclusiveArguments(
                 (

@@ -103,6 +103,25 @@ def test_every_shell_has_its_lines(shell, capsys):
     assert "_ARGCOMPLETE" in text
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("lhaw-record pap", "paper"),
+        ("lhaw-record tables s over_", "over_asking"),
+        ("lhaw-record tables s --agen", "--agent"),
+    ],
+)
+def test_the_tab_key_completes(tmp_path, line, completed):
+    """Asked as a shell asks, the program answers with the commands, tables and options that begin like the word."""
+    answers = tmp_path / "answers"
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(answers), "_ARGCOMPLETE_SHELL": "bash"}
+    asked |= {"COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9", "IFS": "\v"}
+    command = [sys.executable, "-m", "lhaw_record"]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **asked}, capture_output=True, check=True)
+    assert answers.read_text().split() == [completed]
+
+
 def on_a_terminal(columns, *arguments, typed=""):
     """The output of the program on a terminal of so many columns, without styles."""
     outer, inner = pty.openpty()
