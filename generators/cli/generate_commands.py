@@ -178,9 +178,9 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
     say_failures(work)
     judge = generation.settings.judge
     ids = {planned.variant_id for planned in generation.planned}
-    left = sum(each.variant.variant_id in ids and each.judgement is None for each in generation.index.variants.values())
-    if judge is not None and left:
-        say(f"  {left} of them were made earlier, without a judge, and stay unjudged")
+    left = len(generation.owed_judgements())
+    if left:
+        say(f"  {left} of them were made without a judge, and are not judged yet")
     digest = judge.digest if judge is not None else None
     judged = [each for each in generation.index.variants.values() if each.variant.variant_id in ids and each.judgement]
     refused = [each for each in map(generation.given_up, generation.planned) if each is not None and each.judgement]
@@ -190,8 +190,8 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
     )
     if n_made or n_refused:
         say(f"  {n_made} of them, and {n_refused} given up, were judged earlier by another judge, and stay as they are")
-    if owed:
-        return say_how_to_go_on(work, "extraction or rewriting")
+    if owed or left:
+        return say_how_to_go_on(work, "extraction, rewriting or judgement")
     spec = f'{{ store = "{options.store.resolve()}", experiment = "{name}" }}'
     say(f"to run them, in [benchmark] of an experiment file:\n  variants_from = {spec}")
     return 0

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from recorder.events.values import Task
 
 SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
-COLUMNS = ("benchmark", "task_id", "variant_id", "origin", "severity", "segments", "dimensions", "ambiguity_class")
+COLUMNS = (
+    *("benchmark", "task_id", "variant_id", "origin", "severity", "segments", "dimensions", "ambiguity_class"),
+    "judged_by",
+)
 METHOD_COLUMNS = (
     *("step", "method", "method_digest", "n_tasks", "n_accepted", "n_refused", "acceptance_rate"),
     *("attempts", "agreement", "cost_usd"),
@@ -69,8 +72,10 @@ def list_command(options: argparse.Namespace) -> int:
             "segments": len(variant.segments),
             "dimensions": "+".join(dict.fromkeys(segment.dimension for segment in variant.segments)),
             "ambiguity_class": variant.ambiguity_class,
+            "judged_by": made.judgement.judge if made.judgement else None,
         }
-        for variant in sorted((each.variant for each in index.variants.values()), key=lambda each: each.variant_id)
+        for made in sorted(index.variants.values(), key=lambda each: each.variant.variant_id)
+        for variant in (made.variant,)
     ]
     print_rows(rows, COLUMNS, options.format)
     return 0

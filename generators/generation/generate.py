@@ -105,7 +105,8 @@ class Generation:
         with held(self._store, (settings.experiment_id,)) as snapshot:
             self.index = await anyio.to_thread.run_sync(load_generation_index, snapshot, settings.experiment_id)
             self._recorded = await anyio.to_thread.run_sync(recorded_tasks, self._store.root)
-            if not self.owed_extractions() and not self.owed_variants() and not self.owed_ready():
+            owed = (self.owed_extractions(), self.owed_variants(), self.owed_ready(), self.owed_judgements())
+            if not any(owed):
                 return
             counts = Counts(len(self.sources))
             async with recorded_run(
@@ -116,6 +117,7 @@ class Generation:
                     [self._extraction(source, stream) for source in self.owed_extractions()], "extraction"
                 )
                 await self.work.run([self._rewriting(planned, stream) for planned in self.owed_variants()], "rewriting")
+                await self.work.run([self._judging(planned, stream) for planned in self.owed_judgements()], "judging")
                 counts.done = len(self.sources) - len(self.owed_extractions())
                 counts.failed = len(self.work.failures)
                 counts.outcome = self.work.stop_reason or ("failed" if self.work.failures else "completed")
@@ -130,6 +132,11 @@ class Generation:
         return [
             planned for planned in self.planned if planned.variant_id not in made and self.given_up(planned) is None
         ]
+
+    def owed_judgements(self) -> list[VariantPlan]:
+        """Return the plans whose variants were made without a judge, if there is one now."""
+        unjudged = {each.variant.variant_id for each in self.index.variants.values() if each.judgement is None}
+        return [planned for planned in self.planned if self.settings.judge and planned.variant_id in unjudged]
 
     def owed_ready(self) -> list[tuple[SourceTask, Variant]]:
         """Return the variants that need no rewriting and are not registered yet, each with its task."""
@@ -282,6 +289,36 @@ class Generation:
                 return
             problems = problems_seen(decision)
 
+    def _judging(self, planned: VariantPlan, stream: Stream) -> Callable[[], Awaitable[float | None]]:
+        """Return the job that judges a variant made without a judge: it is registered anew, or withdrawn.
+
+        The job returns its cost in USD, or None if the cost is unknown.
+        """
+
+        async def judge() -> float | None:
+            made = next(each for each in self.index.variants.values() if each.variant.variant_id == planned.variant_id)
+            rewriting = Rewriting(
+                prompt=made.variant.prompt,
+                expected_questions=made.variant.expected_questions,
+                failure_mode=made.variant.failure_mode or "",
+            )
+            callers: list[ModelCaller] = []
+            try:
+                said = await self._asked(planned, rewriting, stream, 0, callers)
+            except ModelBoundaryError as error:
+                self.work.note_failure(error, planned.variant_id)
+                return total_cost_usd(callers)
+            decision = (
+                planned.rejected(rewriting, said.findings, "", attempt=0, is_final=True, judgement=said.record)
+                if said.findings
+                else msgspec.structs.replace(made, judgement=said.record)
+            )
+            await stream.append(decision)
+            self.index.add(decision)
+            return total_cost_usd(callers)
+
+        return judge
+
     async def _judged(
         self,
         planned: VariantPlan,
@@ -297,6 +334,14 @@ class Generation:
         siblings = self.index.siblings(planned.source.task.task_digest, planned.removal)
         if planned.problems(rewriting, siblings):
             return None
+        return await self._asked(planned, rewriting, stream, attempt, callers)
+
+    async def _asked(
+        self, planned: VariantPlan, rewriting: Rewriting, stream: Stream, attempt: int, callers: list[ModelCaller]
+    ) -> Judgement:
+        """Return what the model finds against a rewriting. The callers are added to ``callers``."""
+        settings = self.settings
+        assert settings.judge is not None, "there is a judge to ask"
 
         def caller_of(question: str) -> ModelCaller:
             caller = settings.caller_of(stream, "judge", f"gate-{planned.variant_id}-{attempt}-{question}")

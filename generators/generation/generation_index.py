@@ -6,6 +6,7 @@ from generators.protocol import Removal
 from recorder.events import SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
 from recorder.events.values import Severity, Task
 from recorder.reading.reader import Snapshot
+from recorder.reading.registrations import is_withdrawal
 from recorder.reading.typed_rows import events_of_types, in_recorded_order
 
 ExtractionKey = tuple[str, str, tuple[str, ...]]
@@ -39,12 +40,22 @@ class GenerationIndex(msgspec.Struct, kw_only=True):
         elif isinstance(event, SegmentsExtracted):
             self.extractions[event.task_digest, event.extractor_digest, event.grounding] = event
         elif isinstance(event, VariantGenerated):
+            last = self.rejected.get(event.variant.variant_id)
+            if event.rewriter is None and last is not None and is_withdrawal(last):
+                return  # a run registers the variants that it uses
             known = self.variants.get(event.variant_digest)
             if known is None or known.rewriter is None or event.rewriter is not None:
                 self.variants[event.variant_digest] = event
             self.variant_ids.add(event.variant.variant_id)
         else:
             self.rejected[event.variant_id] = event
+            if is_withdrawal(event):
+                self._withdraw(event.variant_id)
+
+    def _withdraw(self, variant_id: str) -> None:
+        """Forget a variant that was made, and that a judge refused later."""
+        self.variant_ids.discard(variant_id)
+        self.variants = {name: event for name, event in self.variants.items() if event.variant.variant_id != variant_id}
 
     def siblings(self, task_digest: str, removal: Removal) -> dict[Severity, str]:
         """Return the prompts that were made by removing the same segments under other severities."""

@@ -120,7 +120,7 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
             rewriting: The rejected rewriting; None if the rewriter returned nothing usable.
             failed: The checks that the rewriting fails.
             reason: Why there is no rewriting; empty if there is one.
-            attempt: The number of the attempt, from 1.
+            attempt: The number of the attempt, from 1; 0 withdraws a variant that was made.
             is_final: Whether the variant is given up after this attempt.
             judgement: What a model was asked about it; None if none was.
         """

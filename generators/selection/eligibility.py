@@ -26,6 +26,7 @@ REASONS = {
     "trials_incomplete": "fewer valid trials of the classifier than planned",
     "new_task": "it became another task, by its label or a judge's verdict",
     "failed_checks": "given up, because every rewriting failed the checks",
+    "withdrawn": "refused by a model that judged it after it was made",
     "not_reviewed": "read by fewer reviewers than wanted",
     "not_accepted": "a reviewer rejected it, or wrote another in its place",
 }
@@ -35,7 +36,8 @@ _VARIANTS = """
     with registered as (
         select
             variant_id,
-            arg_max(variant_digest, (recorded_at_us, stream_id, sequence)) as variant_digest
+            arg_max(variant_digest, (recorded_at_us, stream_id, sequence)) as variant_digest,
+            variant_id in (select variant_id from stg_variants_rejected where rewriting_attempt = 0) as is_withdrawn
         from stg_variants_generated
         where benchmark = $benchmark and ($experiment is null or experiment_id = $experiment)
         group by variant_id
@@ -56,6 +58,7 @@ _VARIANTS = """
         variants.fault,
         variants.dimensions,
         variants.segment_count,
+        registered.is_withdrawn,
         case when variants.class_source = 'label' then variants.ambiguity_class end as label,
         case when variants.class_source = 'label' then variants.classified_by end as classified_by,
         latest_tasks.task_digest is not null as has_task,
@@ -216,6 +219,7 @@ def _reason(row: Mapping[str, Any], seen: Mapping[str, Any]) -> str | None:
         "no_segments": not row["dimensions"],
         "superseded": row["is_superseded"],
         "no_task": not row["has_task"],
+        "withdrawn": row["is_withdrawn"],
         "no_class": not row["label"] and not seen,
         "trials_incomplete": not row["label"] and bool(seen.get("reason")),
         "new_task": found not in CLASSES,

@@ -19,7 +19,7 @@ class GateResults(msgspec.Struct, frozen=True, kw_only=True):
         failed: How many it finds something against.
         findings: The number of these variants by finding, most frequent first.
         unjudged: How many the rules cannot judge, by reason.
-        judged_by: How many a model judged when they were made, by its name.
+        judged_by: How many a model judged, by its name.
         left: How many nobody judged on each point that no rule can judge.
     """
 

@@ -92,7 +92,7 @@ class ChosenVariant(msgspec.Struct, frozen=True, kw_only=True):
         ambiguity_class: Its class.
         maker: Its rewriter, or its origin if no rewriter made it.
         original: The prompt of the version of the task that it was made from; None if the store does not have it.
-        judgement: What a model judged about it when it was made; None if none did.
+        judgement: What a model judged about it, when it was made or later; None if none did.
     """
 
     variant: Variant
@@ -206,12 +206,13 @@ def _chosen(event: BenchmarkSelected, registrations: Registrations) -> Iterator[
 
 
 def _made(registrations: Sequence[Registration]) -> VariantGenerated | None:
-    """Return the first registration that names a rewriter, or else the last one, or None without any.
+    """Return the last registration with a judgement, or the first that names a rewriter, or else the last one.
 
     Runs register variants without naming a rewriter.
     """
     events = [each.event for each in registrations]
-    return next((event for event in events if event.rewriter is not None), events[-1] if events else None)
+    judged = next((event for event in reversed(events) if event.judgement is not None), None)
+    return judged or next((event for event in events if event.rewriter is not None), events[-1] if events else None)
 
 
 def _described(row: Mapping[str, Any]) -> str:

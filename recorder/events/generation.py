@@ -55,6 +55,8 @@ class GateJudgement(Value, frozen=True):
 class VariantRejected(Event, frozen=True, tag="variant_rejected"):
     """A rewritten prompt failed its checks. ``attempt`` counts from 1. ``is_final`` marks the last attempt.
 
+    ``attempt`` 0 withdraws a variant that had been made without a model's judgement, and that a model refused later.
+
     ``prompt`` and ``diff`` are None if the rewriter returned no prompt. ``reason`` is one sentence.
     ``judgement`` is None if no model judged the prompt.
     """

@@ -7,16 +7,23 @@ The prompt of that version is the full prompt of the variant. Only this module d
 2. If no registration has a digest, as in stores of earlier versions, it is the version of the task that was registered
    last before the variant in the same experiment, or else in any experiment.
 3. If no version was registered before the variant, it is the last version that was registered at all.
+
+A variant that a judge refused after it was made is withdrawn: it is no longer one of its experiment's variants.
 """
 
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from recorder.events import Envelope, TaskRegistered, VariantGenerated
+from recorder.events import Envelope, TaskRegistered, VariantGenerated, VariantRejected
 from recorder.events.values import Task
 from recorder.reading.reader import Snapshot
 from recorder.reading.typed_rows import events_of_types, in_recorded_order
+
+
+def is_withdrawal(event: VariantRejected) -> bool:
+    """Return whether an event says that a judge refused a variant that had been made. Such an event has attempt 0."""
+    return event.attempt == 0
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +46,7 @@ class Registrations:
         self._latest: dict[tuple[str, ...], Task] = {}
         self._all: list[Registration] = []
         self._of_variant: dict[str, list[Registration]] = {}
+        self._withdrawn: set[tuple[str, str]] = set()
         for envelope in sorted(envelopes, key=in_recorded_order):
             if isinstance(envelope.event, TaskRegistered):
                 task = envelope.event.task
@@ -47,19 +55,26 @@ class Registrations:
                 self._latest[task.benchmark, task.task_id, envelope.experiment_id] = task
             elif isinstance(envelope.event, VariantGenerated):
                 self._add(envelope.event, envelope.experiment_id)
+            elif isinstance(envelope.event, VariantRejected) and is_withdrawal(envelope.event):
+                self._withdrawn.add((envelope.experiment_id, envelope.event.variant_id))
 
     @classmethod
     def read(cls, snapshot: Snapshot) -> "Registrations":
         """Read the registrations from a snapshot of a store."""
-        return cls(events_of_types(snapshot, (TaskRegistered, VariantGenerated)))
+        return cls(events_of_types(snapshot, (TaskRegistered, VariantGenerated, VariantRejected)))
 
     def of_variant(self, variant_digest: str) -> list[Registration]:
         """Return the registrations of a variant in the order in which they were recorded. The list may be empty."""
         return self._of_variant.get(variant_digest, [])
 
     def of_experiment(self, experiment_id: str | None = None) -> Iterator[Registration]:
-        """Yield the registrations of one experiment, or of all, in the order in which they were recorded."""
-        return (each for each in self._all if experiment_id in (None, each.experiment_id))
+        """Yield the registrations of one experiment, or of all, in order of recording, without withdrawn variants."""
+        return (
+            each
+            for each in self._all
+            if experiment_id in (None, each.experiment_id)
+            and (each.experiment_id, each.event.variant.variant_id) not in self._withdrawn
+        )
 
     def task_of(self, variant_digest: str, experiment_id: str | None = None) -> Task | None:
         """Return the version of the task that a variant was made from, or None if the store does not have it.

@@ -19,7 +19,7 @@
 -- source: docs/generating.md, comparing methods
 -- notes: of repeated extractions of a task the last one counts. A value is compared
 --     without case and outer white space. A variant counts as given up after its last
---     attempt. The cost of a rewriter has its failed calls, by the rule of
+--     attempt, or when a judge refused it after it was made. The cost of a rewriter has its failed calls, by the rule of
 --     int_calls_ended; the gate's judge is not in it. What reviewers wrote is left
 --     out. What a person wrote, each task by a method of its own, is one method.
 with extractions as (
@@ -111,7 +111,8 @@ rejected as (
         if(rewriter = 'written', rewriter, rewriter_digest) as method_digest,
         false as is_made,
         count(*) as rejections,
-        bool_or(is_final) as is_final
+        bool_or(is_final) as is_final,
+        bool_or(rewriting_attempt = 0) as is_withdrawn
     from stg_variants_rejected
     group by all
 ),
@@ -122,7 +123,7 @@ decided as (
         task_digest,
         method,
         method_digest,
-        bool_or(is_made) as is_made,
+        bool_or(is_made) and not coalesce(bool_or(is_withdrawn), false) as is_made,
         bool_or(is_final) as is_final,
         sum(rejections)::bigint as rejections
     from (

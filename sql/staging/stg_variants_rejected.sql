@@ -8,7 +8,8 @@
 --   segments struct[]: the segments to remove, in order
 --   rewriter varchar: rules/N, or the model's name
 --   rewriter_digest varchar: digest of all that decides its result
---   rewriting_attempt bigint: number of the rewriting, from 1
+--   rewriting_attempt bigint: number of the rewriting, from 1; 0 if a judge
+--     refused a variant after it was made
 --   is_final boolean: no further rewriting follows
 --   reason varchar: why, in a sentence
 --   checks struct[]: name and message of each check that failed

@@ -2,10 +2,13 @@
 
 import json
 import re
+from collections import Counter
 
 import msgspec
 import pytest
 
+from recorder.reading.reader import read_snapshot
+from recorder.reading.registrations import Registrations
 from tests.cli.program import called, query
 from tests.support.chat_server import server_beside
 from tests.support.faults import Fault
@@ -105,15 +108,34 @@ def test_what_the_judge_gets_back_is_refused_and_told_to_the_rewriter(task):
     assert "[vaguify] not made: recoverable_by_paraphrase: 1 of 1 readers got S3 back" in shown
 
 
-def test_without_a_judge_variants_stay_unjudged(task):
-    """That is shown, and a judge that comes later does not change what was made without one."""
-    with server_beside(HandlerModel(author)) as server:
+def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
+    """Nothing is made again: two variants get its judgement, one is withdrawn; that counts wherever variants do."""
+    replies = [author, lambda body: author(body, guess="March 14th, 2019")]
+    with server_beside(HandlerModel(lambda body: replies[0](body=body))) as server:
         generate(task, server.url)
-        later = generate(task, server.url, "--judge", "local-model")
-    shown = called("variants", "show", task.parent / "store", "guests").stdout
-    points = "recoverable_by_paraphrase, recoverable_from_files, reads_naturally, several_readings"
-    assert shown.count(f"gate: the rules find nothing; unjudged: {points}") == 3
-    assert "3 of them were made earlier, without a judge, and stay unjudged" in later.stderr
+        store = task.parent / "store"
+        shown = called("variants", "show", store, "guests").stdout
+        points = "recoverable_by_paraphrase, recoverable_from_files, reads_naturally, several_readings"
+        assert shown.count(f"gate: the rules find nothing; unjudged: {points}") == 3
+        del replies[0]
+        words = ("--judge", "local-model", "--guesses", "1")
+        later, asked = generate(task, server.url, *words), len(server.requests)
+        again = generate(task, server.url, *words)
+        assert len(server.requests) == asked
+    assert (later.returncode, again.returncode) == (0, 0), later.stderr
+    calls = query(store, "select model_called.role::varchar from events where type = 'model_called'")
+    assert Counter(role for (role,) in calls) == {"extractor": 1, "rewriter": 3, "judge": 3 * 2}
+    shown = called("variants", "show", store, "guests").stdout
+    assert shown.count("nor does local-model (0 of 1 guesses right)") == 2
+    assert "[vaguify] not made: recoverable_by_paraphrase: 1 of 1 readers got S3 back" in shown
+    listed = json.loads(called("variants", "list", store, "--format", "json").stdout)
+    assert [row["judged_by"] for row in listed] == ["local-model"] * 2
+    (rewriter,) = query(
+        store, "select n_accepted, n_refused, attempts from generation_methods where step = 'rewriting'"
+    )
+    assert rewriter == (2, 1, 3)
+    left = Registrations.read(read_snapshot(store)).of_experiment()
+    assert {each.event.variant.variant_id for each in left} == {row["variant_id"] for row in listed}
 
 
 def test_what_another_judge_decided_is_counted(task):
