@@ -17,6 +17,7 @@ NEEDS_A_REWRITER = "needs a rewriter"
 
 _FIELD = re.compile(r"[ \t]*(?:[-*+\u2022][ \t]+)?[A-Z][\w /-]{0,30}:[ \t]*")
 _NUMBERED = re.compile(r"(?m)^(?P<indent>[ \t]*)(?P<number>\d{1,3})(?P<mark>[.)])(?=[ \t])")
+_STEP = re.compile(r"[ \t]*\d{1,3}[.)][ \t]+")
 _NUMBER_SPOKEN_OF = re.compile(r"(?i)\b(?:steps?|items?|points?|no\.|number|rules?)\s+\d")
 _REFERS_BACK = re.compile(
     r"(?i)\b(?:it|its|they|them|their|this|that|these|those|he|she|his|her|him|such|so|then|otherwise|instead|both|also|"
@@ -79,7 +80,7 @@ def _deletions(scene: OccurrenceContext) -> Iterator[Edit]:
     line_start, line_end = text.rfind("\n", 0, scene.sentence_start) + 1, text.find("\n", scene.end) % (len(text) + 1)
     line_end = line_end if line_end >= scene.end else len(text)
     after = text[scene.end : line_end]
-    if scene.is_item and _COUNTED.search(text[:line_start].rstrip().rpartition("\n\n")[2]):
+    if scene.is_item and _COUNTED.search("\n\n".join(text[:line_start].rstrip().split("\n\n")[-2:])):
         return
     field_start = text.rfind("\n", 0, scene.start) + 1
     is_field = _FIELD.fullmatch(text, field_start, scene.start)
@@ -99,6 +100,10 @@ def _sentence(scene: OccurrenceContext, line_start: int, line_end: int) -> Itera
     is_needed = _REQUEST.match(sentence) or sentence.endswith(("?", ":"))
     if is_first or depends or is_needed or scene.is_cell or not has_end:
         return
+    opening = re.match(r"\w+", sentence.lower())
+    is_step = _STEP.fullmatch(text, line_start, start)
+    if is_step and opening and opening.group() in english().verbs:
+        return  # the next steps build on it
     is_whole_line = not text[line_start:start].strip(" \t-*+\u20220123456789.)") and not text[end:line_end].strip()
     if is_whole_line and (scene.is_item or not text[line_start:start].strip()):
         yield Edit(start=line_start, end=min(line_end + 1, len(text)), new="")

@@ -70,7 +70,12 @@ class Questions:
     def _candidates(self, segment: Segment) -> Iterator[str]:
         own = f"named/{segment.subdimension.lower()}"
         named = own if own in self._templates.questions else "named"
-        keys = [*self._keys(segment), named]
+        kind = self._wording.kind_of(segment.value.strip().strip("`\"'"))
+        keys = list(self._keys(segment))
+        if kind and kind.name in (*self._templates.groups["file"], *self._templates.groups["folder"]):
+            keys = keys[:4]  # its name says nothing that a question could use
+        else:
+            keys.append(named)
         for key in [named, *keys] if segment.dimension == "context" else keys:
             for template in self._templates.questions.get(key, ()):
                 if "{name}" not in template:

@@ -19,9 +19,10 @@
 -- source: docs/generating.md, comparing methods
 -- notes: of repeated extractions of a task the last one counts. A value is compared
 --     without case and outer white space. A variant counts as given up after its last
---     attempt, or when a judge refused it after it was made. The cost of a rewriter has its failed calls, by the rule of
---     int_calls_ended; the gate's judge is not in it. What reviewers wrote is left
---     out. What a person wrote, each task by a method of its own, is one method.
+--     attempt, or when a judge refused it after it was made. The cost of a rewriter has
+--     its failed calls, by the rule of int_calls_ended; the gate's judge is not in it.
+--     What reviewers wrote is left out. What a person wrote, each task by a method of
+--     its own, is one method.
 with extractions as (
     select
         task_digest,
