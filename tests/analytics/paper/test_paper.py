@@ -195,6 +195,7 @@ def test_an_error_names_the_line_and_the_key(text, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_people_have_names_for_everything(connection):
     """No condition or measure is called by its name in the code, and no two are called alike."""
     measures = {each["measure"] for name in TABLES for each in table(connection, name).rows if "measure" in each}
@@ -233,6 +234,7 @@ def stored(tmp_path_factory):
     )
 
 
+@pytest.mark.thorough
 def test_the_command_writes_everything_and_a_notebook_that_makes_it_again(stored, tmp_path, capsys, monkeypatch):
     """Tables, figures with embedded fonts, paper.tex, paper.md; the cells of the notebooks write the same bytes."""
     (tmp_path / "s.toml").write_text(SMALL)
