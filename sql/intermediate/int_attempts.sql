@@ -49,7 +49,9 @@ with tasks as (
     select
         task_digest,
         any_value(domain) as domain,
-        any_value(checkpoints) as checkpoints
+        list_transform(any_value(checkpoints), lambda c: c.checkpoint_id)
+            as checkpoint_ids,
+        list_transform(any_value(checkpoints), lambda c: c.total) as totals
     from stg_tasks_registered
     group by task_digest
 ),
@@ -57,17 +59,14 @@ with tasks as (
 placed as (
     select
         scored.stream_id,
-        list_position(
-            list_transform(tasks.checkpoints, lambda c: c.checkpoint_id),
-            scored.checkpoint_id
-        ) as position,
+        list_position(tasks.checkpoint_ids, scored.checkpoint_id) as position,
         case started.benchmark
             when 'mcp_atlas' then (scored.score = 1)::double
             else scored.score
         end as result,
         scored.score,
         scored.total,
-        tasks.checkpoints
+        tasks.totals
     from stg_checkpoints_scored as scored
     inner join stg_trials_started as started
         on scored.stream_id = started.stream_id
@@ -89,8 +88,7 @@ graded as (
                 }
             ) filter (where position is not null)
         ) as results,
-        bool_or(position is null or total <> checkpoints[position].total)
-            as has_strangers
+        bool_or(position is null or total <> totals[position]) as has_strangers
     from placed
     group by stream_id
 ),
@@ -112,7 +110,7 @@ ended as (
             when
                 finished.stream_id is not null
                 and coalesce(list_transform(graded.results, lambda r: r.position), [])
-                = range(1, len(tasks.checkpoints) + 1)
+                = range(1, len(tasks.totals) + 1)
                 then 'valid'
             when finished.stream_id is not null then 'ungraded'
             when failed.stream_id is not null then 'failed'

@@ -1,6 +1,6 @@
 -- view: segment_outcomes
 -- grain: benchmark, task_id, dimension, segment_value
--- inputs: segments, trials
+-- inputs: int_trials, segments
 -- outputs:
 --   benchmark, task_id, dimension
 --   segment_value varchar: what was removed
@@ -64,7 +64,7 @@ counted as (
             as wrong_successes,
         count(*) filter (where trials.trial_state = 'missing') as lost_trials
     from alone
-    inner join trials
+    inner join int_trials as trials
         on
             alone.variant_digest = trials.variant_digest
             and trials.condition = 'underspecified'
