@@ -52,7 +52,7 @@ def database_command(options: argparse.Namespace) -> int:
 
     with clear_errors("export", options.store), tempfile.TemporaryDirectory(prefix="lhaw-record-") as scratch:
         path = Path(scratch) / "export.duckdb"
-        count = database_file(options.store, path, options.experiment)
+        count = database_file(options.store, path)
         if count:
             with path.open("rb") as made, open_output(options.output) as out:
                 shutil.copyfileobj(made, out)
@@ -124,7 +124,12 @@ COMMANDS = (
                 help=text,
                 description=f"Export {text}.",
                 example=f"export {name} stores/demo -o {name}{_SUFFIXES.get(name, '')}",
-                arguments=(STORE, OUTPUT, _EXPERIMENT, *_OPTIONS.get(name, {}).values()),
+                arguments=(
+                    STORE,
+                    OUTPUT,
+                    *(() if name == "duckdb" else (_EXPERIMENT,)),
+                    *_OPTIONS.get(name, {}).values(),
+                ),
                 function=_COMMANDS.get(name, partial(export_command, name)),
             )
             for name, text in _HELP.items()

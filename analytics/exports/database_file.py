@@ -9,7 +9,7 @@ from analytics.views.headers import Header, headers
 from analytics.views.store import open as open_store
 
 
-def database_file(store: Path, target: Path, experiment: str | None = None) -> int:
+def database_file(store: Path, target: Path) -> int:
     """Write a new DuckDB file and return how many tables it has, 0 if the store has no trials.
 
     The tables hold results, so the file is read without our views and macros.
@@ -17,13 +17,12 @@ def database_file(store: Path, target: Path, experiment: str | None = None) -> i
     Args:
         store: The store's directory.
         target: The file, which does not exist yet.
-        experiment: Only trials of this experiment.
 
     Raises:
         StoreError: There is no store.
     """
     chosen = [each for each in headers() if each.layer == "marts" or each.view in TABLES]
-    connection = open_store(store, parameters={"experiment": experiment}, only={each.view for each in chosen})
+    connection = open_store(store, only={each.view for each in chosen})
     try:
         connection.execute(f"attach {_text(str(target))} as written").fetchall()
         counts = {each.view: _copy(connection, each) for each in chosen}

@@ -148,6 +148,7 @@ def test_the_command_writes_a_document(trial_store, tmp_path, capsys):
     assert json.loads((tmp_path / "t.json").read_bytes()) == printed == trial_records(trial_store).document
 
 
+@pytest.mark.thorough
 def test_logs_of_inspect_can_be_imported(trial_store, tmp_path):
     """The trials come back with their condition, success and actions, and with the place of an injection."""
     for name, content in inspect_logs(trial_store).files.items():
@@ -181,7 +182,8 @@ def test_the_database_is_read_without_us(trial_store, tmp_path, capsys):
         ).fetchall() == [(0,)]
         rows = connection.execute("select condition, count(*) from trials group by all order by all").fetchall()
         assert rows == [("full", 4), ("inject_50", 1), ("inject_90", 1), ("underspecified", 1)]
-    assert main(["export", "duckdb", str(trial_store), "--experiment", "x", "-o", str(tmp_path / "y.duckdb")]) == 1
+    imported("lhaw-dataset", write(tmp_path / "d.json", ROWS), tmp_path / "s")
+    assert main(["export", "duckdb", str(tmp_path / "s"), "-o", str(tmp_path / "y.duckdb")]) == 1
     assert "no tables to export" in capsys.readouterr().err
 
 
