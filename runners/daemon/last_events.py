@@ -15,7 +15,7 @@ from runners.daemon.messages import LastEvent, LiveTrial
 SHOWN_EVENTS = 4
 _SHOWN = frozenset(
     {
-        *("action_started", "action_finished", "model_responded", "model_failed", "question_asked"),
+        *("action_started", "action_finished", "model_failed", "question_asked"),
         *("question_answered", "clarification_injected", "checkpoint_scored"),
     }
 )

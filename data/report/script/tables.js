@@ -11,7 +11,7 @@ function formatted(measure, value) {
 }
 
 function rounded(measure, value) {
-  if (WHOLE.test(measure)) return value.toFixed(0);
+  if (WHOLE.test(measure)) return Math.round(value).toLocaleString("en");
   if (/_usd$/.test(measure)) return String(Number(value.toPrecision(2)));
   if (/(_pct|_actions)$/.test(measure)) return value.toFixed(1).replace(/\.0$/, "");
   return value.toFixed(2);
@@ -20,8 +20,8 @@ function rounded(measure, value) {
 // The text of an estimate: its value, and what stands beside it.
 function estimate(row) {
   if (row.value === null) return ["-", words(row.reason)];
-  const isWhole = row.low === null && Number.isInteger(row.value); // a count, a minimum or a maximum
-  const value = isWhole ? String(row.value) : formatted(row.measure, row.value);
+  const isCount = row.reason === "count" && Number.isInteger(row.value);
+  const value = isCount ? row.value.toLocaleString("en") : formatted(row.measure, row.value);
   if (row.low === null) return [value, row.reason === "count" ? "" : words(row.reason)];
   return [value, `[${formatted(row.measure, row.low)}, ${formatted(row.measure, row.high)}]`];
 }
@@ -60,7 +60,7 @@ function sideBySide(table, rows, measures) {
     const estimates = agents.map((agent) => byAgent.has(agent) ? estimateCell(table, byAgent.get(agent)) : { text: "", sort: null });
     return [...keys.map((key) => keyCell(key, first[key], measures)), ...estimates, ...COUNTS.map((name) => countCell(byAgent, name))];
   });
-  return { head: [...heads(table, keys), ...agents.map((agent) => ({ text: agent, hint: `agent ${agent}` })), ...heads(table, COUNTS)], lines };
+  return { head: [...heads(table, keys), ...agents.map((agent) => ({ text: agent === "all" ? "all agents" : agent, hint: `agent ${agent}` })), ...heads(table, COUNTS)], lines };
 }
 
 // One line per agent, with the columns that the table declares as shown.
@@ -82,7 +82,8 @@ function plainCell(value) {
 }
 
 function shownCell(name, value) {
-  return typeof value === "number" && !Number.isInteger(value) ? { text: /^p_/.test(name) && value < 0.001 ? "<0.001" : formatted(name, value), sort: value, hint: String(value) } : plainCell(value);
+  if (/^p_/.test(name) && value !== null) return { text: value < 0.001 ? "<0.001" : value.toFixed(3), sort: value, hint: String(value) };
+  return typeof value === "number" && !Number.isInteger(value) ? { text: formatted(name, value), sort: value, hint: String(value) } : plainCell(value);
 }
 
 function keyCell(key, value, measures) {

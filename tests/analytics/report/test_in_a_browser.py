@@ -169,7 +169,7 @@ def test_a_value_opens_its_trials_and_the_address_tells_others(view, busy_addres
     view.value("document.querySelector('[data-table=overall] button.cell').click()")
     view.wait("!document.getElementById('behind').hidden")
     said, shown = view.value("[document.getElementById('behind').textContent, list.getBoundingClientRect().top < 900]")
-    assert said.startswith("6 trials behind 1 too few clusters (desk, a, full, pass@3")
+    assert said.startswith("6 trials behind 1.00 too few clusters (desk, a, full, pass@3")
     assert shown
     assert view.value("document.getElementById('count').textContent").startswith("6 of ")
     address = view.value("location.href")
