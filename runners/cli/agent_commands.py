@@ -69,6 +69,43 @@ def install_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def test_command(options: argparse.Namespace) -> int:
+    """Run one trial of an entry in a store that is thrown away, and print all that was seen of it.
+
+    The exit code is 0 if the trial was graded, 1 if not, 130 if interrupted.
+    """
+    import anyio
+
+    from recorder.events import TrialStarted
+    from recorder.reading.reader import read_envelopes
+    from recorder.storage.store import Store
+    from runners.cli.agent_test_text import print_test
+    from runners.external_agents.entries import entry_path, load_entry
+    from runners.external_agents.installation import install_entry, is_installed
+    from runners.host.scratch import scratch_folder
+    from runners.run.agent_test import planned_test
+    from runners.run.live_progress import Progress
+    from runners.run.run import run_experiment
+
+    spec = load_entry(options.entry, Path())
+    if not is_installed(spec):
+        install_entry(spec, entry_path(options.entry, Path()), say)
+    prepared = planned_test(options.entry, options.model, options.condition, options.experiment)
+    with scratch_folder() as folder:
+        with Progress(sys.stderr) as progress:
+            summary = anyio.run(run_experiment, prepared, folder / "store", progress.reporter())
+        events = [
+            envelope.event
+            for envelope in read_envelopes(folder / "store")
+            if envelope.trial_id == prepared.plan.trials[0].trial_id
+        ]
+        if not any(isinstance(event, TrialStarted) for event in events):
+            say("no trial was started")
+            return 1
+        is_valid = print_test(Store(folder / "store"), events, sys.stdout)
+    return 130 if summary.outcome == "interrupted" else int(not is_valid)
+
+
 def show_command(options: argparse.Namespace) -> int:
     """Print the file of an entry and its installed version."""
     from runners.experiment.decoding import read_program
@@ -147,8 +184,8 @@ _ENTRY = "a name, or the path of an entry's TOML file"
 COMMANDS = (
     CommandGroup(
         name="agents",
-        help="list, install and show programs that can be agents",
-        description="List the ready-made programs that can be agents, install their packages, or show an entry.",
+        help="list, install, test and show programs that can be agents",
+        description="List the ready-made programs that can be agents, install their packages, test or show an entry.",
         example="agents install mini-swe-agent",
         commands=(
             Command(
@@ -171,6 +208,34 @@ COMMANDS = (
                 example="agents install codex opencode",
                 arguments=(argument("entries", nargs="+", metavar="ENTRY", help=_ENTRY),),
                 function=install_command,
+            ),
+            Command(
+                name="test",
+                help="run one trial of an entry and print all that was seen of it",
+                description=(
+                    "Install an entry if it has changed, run one trial of it, and print every model call that the "
+                    "gateway saw and why it was taken for what, the actions that were counted, the program's "
+                    "output (of more than 64 KB a stream, both ends), and the grade. Nothing is kept."
+                ),
+                example="agents test my-agent.toml",
+                arguments=(
+                    argument("entry", metavar="ENTRY", help=_ENTRY),
+                    argument("--model", default="scripted/balanced", help="default: %(default)s"),
+                    argument(
+                        "--condition",
+                        default="full",
+                        choices=("full", "underspecified", "ask_user"),
+                        help="default: %(default)s",
+                    ),
+                    argument(
+                        "--experiment",
+                        type=Path,
+                        metavar="FILE",
+                        help="take the first trial of this file, with its benchmark, sandbox and limits, in place of a "
+                        "desk task",
+                    ),
+                ),
+                function=test_command,
             ),
             Command(
                 name="show",

@@ -62,7 +62,9 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     events = [envelope.event for envelope in read_envelopes(root, prefix if prefix in found else found[0])]
     segments = _removed_segments(root, events)
     style = _Style(out, tuple(each.value for each in segments))
-    out.writelines(f"{style(line)}\n" for event in events for line in _facts(event) if isinstance(event, TrialStarted))
+    out.writelines(
+        f"{style(line)}\n" for event in events for line in facts_of(event) if isinstance(event, TrialStarted)
+    )
     for each in segments:
         decoy = "" if each.decoy is None else f"; in its place: {each.decoy}"
         out.write(f"{style(f'removed {each.segment_id} ({each.dimension}): {each.value}{decoy}')}\n")
@@ -77,7 +79,7 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
         )
     except ValueError as error:
         problem = str(error)
-    facts = (line for event in events for line in _facts(event) if not isinstance(event, TrialStarted))
+    facts = (line for event in events for line in facts_of(event) if not isinstance(event, TrialStarted))
     out.writelines(f"{style(line)}\n" for line in facts)
     if problem:
         out.write(f"the conversation cannot be rebuilt: {problem}\n")
@@ -158,7 +160,7 @@ def _reasoning(reasoning: Reasoning, *, is_whole: bool) -> str:
     return f"[reasoning: {size}, {len(text)} characters: {first}{'…' if len(text) > len(first) else ''}]"
 
 
-def _facts(event: AnyEvent) -> Iterator[str]:
+def facts_of(event: AnyEvent) -> Iterator[str]:
     """Yield the lines that describe an event outside the conversation."""
     if isinstance(event, TrialStarted):
         yield f"{event.benchmark} {event.task_id} {event.variant_id or ''} under {event.condition}"

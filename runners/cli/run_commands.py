@@ -127,7 +127,7 @@ def _again(options: argparse.Namespace, place: str, *, has_retry_refused: bool =
 
 
 def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
-    """Print the first few failures, and why the run was paused."""
+    """Print the first few failures, and why the run was paused, or an agent stopped."""
     for outcome in summary.failures[:5]:
         failure = outcome.failure
         assert failure is not None
@@ -136,6 +136,8 @@ def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
         say(f"  failed at {failure.boundary} ({failure.error_kind}) in {trial}: {message}")
     for pause in summary.pauses:
         say(f"paused: {redactor.clean_text(pause)}")
+    for reason in summary.repeated:
+        say(f"stopped: {reason}")
 
 
 def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, prepared: "PreparedExperiment") -> int:

@@ -160,10 +160,13 @@ class BudgetSpec(_Table, frozen=True):
 class RetrySpec(_Table, frozen=True):
     """How often a trial is attempted when infrastructure fails, and how a model request is repeated.
 
-    ``patience_s`` limits the total time that one attempt may wait for infrastructure before it fails.
+    ``patience_s`` limits the total time that one attempt may wait for infrastructure before it fails. After
+    ``same_failures`` attempts of an agent that fail in the same words, one after another, a run starts no more of them
+    (0: it always does).
     """
 
     max_attempts: int = 3
+    same_failures: int = 6
     request_attempts: int = 6
     request_timeout_s: float = 600.0
     patience_s: float = 3600.0

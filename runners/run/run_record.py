@@ -63,7 +63,7 @@ def run_finished(run_id: str, summary: RunSummary) -> RunFinished:
         trials_failed=summary.failed,
         trials_blocked=summary.blocked,
         trials_left=summary.left,
-        message="; ".join(summary.pauses),
+        message="; ".join((*summary.pauses, *summary.repeated)),
     )
 
 

@@ -22,6 +22,7 @@ from runners.experiment.tables import Experiment
 from runners.models.retry import REFUSED_KINDS
 from runners.planning.plan import BudgetUnit, Plan, PlannedTrial, budgets_of, settle_budget
 from runners.planning.spending import expected_per_trial_usd
+from runners.run.repeated_failures import RepeatedFailures
 from runners.run.run_cautions import run_cautions
 from runners.trial.trial_record import TrialOutcome, failed_outcome
 
@@ -52,7 +53,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     endpoint is down) or failed (some trials could not be finished). ``unpriced`` counts attempts of unknown cost, which
     are not in ``spent_usd``. Neither are ``unknown_cost_calls``: failed calls that were perhaps paid for. ``flagged``
     counts trials whose recording is doubtful. ``cautions`` say what the finished trials make one doubt. ``pauses`` are
-    the reasons of a pause.
+    the reasons of a pause, and ``repeated`` those of agents that were stopped because they failed again and again.
     """
 
     outcome: str
@@ -67,6 +68,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     cautions: tuple[str, ...] = ()
     flagged: int = 0
     pauses: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
 
 
 class Scheduler:
@@ -135,6 +137,8 @@ class Scheduler:
         self._flagged = 0
         self._pauses: dict[str, str] = {}  # why the trials of an agent are held, by its name
         self._held: list[PlannedTrial] = []
+        self._repeated = RepeatedFailures(experiment.retry.same_failures)
+        self._stuck: dict[str, str] = {}  # why the trials of an agent that fails again and again are held, by its name
         self._began_s = time.monotonic()
 
     @property
@@ -174,11 +178,18 @@ class Scheduler:
         return tuple(trial.trial_id for trial in self.planned if trial.trial_id in self._given_up)
 
     def requeue(self, trial_ids: Iterable[str]) -> None:
-        """Queue given-up trials again, with as many attempts as the experiment allows."""
+        """Queue given-up trials again, with as many attempts as the experiment allows.
+
+        Agents that were held because they failed again and again may start trials again, too.
+        """
         for trial_id in trial_ids:
             if self._given_up.pop(trial_id, None) is not None:
                 self._tries[trial_id] = 0
                 self._queue(self._trials[trial_id])
+        self._stuck.clear()
+        held, self._held = self._held, []
+        for trial in held:
+            self._queue(trial)
         self._wake.set()
 
     @property
@@ -249,6 +260,9 @@ class Scheduler:
         if is_broke:
             self._tries[trial.trial_id] -= 1
             self.stop("cost_limit")
+        if not (is_paused or is_broke) and (reason := self._repeated.add(outcome)) is not None:
+            self._stuck[trial.agent.name] = reason
+            self._hold()
         if outcome.is_valid:
             self.finished[trial.trial_id] = FinishedTrial(
                 trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
@@ -278,6 +292,10 @@ class Scheduler:
         self._pauses.setdefault(trial.agent.name, failure.message)
         if failure.boundary != "model":
             self.stop("paused")
+        self._hold()
+
+    def _hold(self) -> None:
+        """Take the trials of held agents out of those that may start."""
         ready = [self.planned[place] for place in self._ready]
         self._ready = []
         for each in sorted(ready, key=lambda each: self._order[each.trial_id]):
@@ -305,7 +323,7 @@ class Scheduler:
     def _queue(self, trial: PlannedTrial) -> None:
         if trial.inject_percent is not None and trial.unit not in self._budgets:
             self._waiting.setdefault(trial.unit, []).append(trial)
-        elif trial.agent.name in self._pauses:
+        elif trial.agent.name in self._pauses or trial.agent.name in self._stuck:
             self._held.append(trial)
         else:
             heapq.heappush(self._ready, self._order[trial.trial_id])
@@ -355,6 +373,7 @@ class Scheduler:
             cautions=run_cautions(self._outcomes),
             flagged=self._flagged,
             pauses=tuple(dict.fromkeys(self._pauses.values())),
+            repeated=tuple(self._stuck.values()),
         )
 
 

@@ -118,10 +118,23 @@ async def test_failed_attempts_are_repeated_and_counted():
 async def test_hopeless_failures_are_not_repeated_and_block_what_needs_them():
     """Without a retry owed a trial is given up; injected trials without oracles are blocked, shown, and never run."""
     runner = PretendingRunner(failures={"full": failing(is_retry_owed=False)})
-    scheduler, _ = await run(experiment(), runner)
+    scheduler, _ = await run(experiment(retry=RetrySpec(same_failures=0)), runner)
     summary = scheduler.summary()
     assert (summary.outcome, summary.failed, summary.blocked, summary.left) == ("failed", 12, 12, 24)
     assert {trial.condition for trial, _, _ in runner.attempts} == {"full", "underspecified"}
+
+
+async def test_the_same_failure_again_and_again_stops_the_agent():
+    """After six in a row no more of its trials start, and the reason is said; asked for again, they may."""
+    runner = PretendingRunner(failures=dict.fromkeys(("full", "underspecified", "inject_50"), failing()))
+    described = experiment(concurrency=1)
+    scheduler, _ = await run(described, runner)
+    summary = scheduler.summary()
+    assert (len(runner.attempts), summary.outcome, summary.finished) == (6 * len(described.agents), "failed", 0)
+    assert all("its last 6 attempts failed in the same words, at model (x)" in each for each in summary.repeated)
+    assert len(summary.repeated) == len(described.agents)
+    scheduler.requeue(scheduler.given_up)
+    assert scheduler.wants_more
 
 
 async def test_a_resumed_run_uses_the_stored_budget_and_runs_the_rest():
@@ -198,7 +211,7 @@ async def test_concurrency_changes_in_mid_run():
 
 async def test_what_was_given_up_before_is_not_tried_again_until_it_is_asked_for():
     """Trials given up by an earlier run stay failed and block what needs them; requeued in mid-run they are run."""
-    described = experiment()
+    described = experiment(retry=RetrySpec(same_failures=0))
     first, _ = await run(described, PretendingRunner(failures={"full": failing(is_retry_owed=False)}))
     index = EMPTY.__class__(
         finished=first.finished,

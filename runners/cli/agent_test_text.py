@@ -1,0 +1,94 @@
+"""Prints what ``agents test`` saw: every model call and why it was counted so, the actions, and the whole output."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from recorder.cli.output import print_rows
+from recorder.events import (
+    ActionStarted,
+    AnyEvent,
+    ArtifactStored,
+    CheckpointScored,
+    ModelCalled,
+    ModelFailed,
+    ModelResponded,
+    QuestionAnswered,
+    QuestionAsked,
+    TrialFailed,
+    TrialFinished,
+    TrialFlagged,
+    TrialStarted,
+)
+from recorder.storage.blobs import load_blob
+from recorder.storage.store import Store
+from runners.cli.attempt_text import facts_of
+
+_SHOWN = 60
+_CALLS = ("call", "thread", "kind", "why", "messages", "reply")
+_ACTIONS = ("action", "kind", "name", "arguments", "asked_for_by")
+
+
+def print_test(store: Store, events: Iterable[AnyEvent], out: TextIO) -> bool:
+    """Print a trial of a program. Return whether it is valid.
+
+    Args:
+        store: The store of the trial.
+        events: The trial's events in order.
+        out: Where to print.
+    """
+    events = list(events)
+    for event in events:
+        if isinstance(event, TrialStarted):
+            out.writelines(f"{line}\n" for line in (*facts_of(event), f"program {event.program}"))
+    out.write("\nmodel calls, as the gateway saw them\n")
+    print_rows(list(_calls(events)), _CALLS, "table", out)
+    out.write("\nactions, as they were counted\n")
+    print_rows([_action(event) for event in events if isinstance(event, ActionStarted)], _ACTIONS, "table", out)
+    for event in events:
+        if isinstance(event, QuestionAsked):
+            out.write(f"\nquestion {event.question_id}, as action {event.action_index}: {event.question}\n")
+        if isinstance(event, QuestionAnswered):
+            out.write(f"answer: {event.answer}\n")
+    for event in events:
+        if isinstance(event, ArtifactStored) and event.role == "program_output":
+            text = load_blob(store, event.sha256).decode("utf-8", "replace")
+            out.write(f"\n--- {event.name}\n{text}{'' if text.endswith(chr(10)) else chr(10)}")
+    ends = (TrialFlagged, CheckpointScored, TrialFinished, TrialFailed)
+    out.writelines(f"{line}\n" for event in events if isinstance(event, ends) for line in facts_of(event))
+    return any(isinstance(event, TrialFinished) for event in events)
+
+
+def _calls(events: Iterable[AnyEvent]) -> Iterator[dict[str, Any]]:
+    events = list(events)
+    replies = {event.call_id: _reply(event) for event in events if isinstance(event, ModelResponded | ModelFailed)}
+    for event in events:
+        if isinstance(event, ModelCalled):
+            yield {
+                "call": event.call_id,
+                "thread": event.thread_id,
+                "kind": event.call_kind,
+                "why": event.kind_reason,
+                "messages": event.message_count,
+                "reply": replies.get(event.call_id, "none"),
+            }
+
+
+def _reply(event: ModelResponded | ModelFailed) -> str:
+    if isinstance(event, ModelFailed):
+        return _cut(f"failed ({event.error_kind}): {event.message}")
+    return _cut(" ".join((*(f"[{call.name}]" for call in event.tool_calls), event.text)).strip())
+
+
+def _action(event: ActionStarted) -> dict[str, Any]:
+    return {
+        "action": event.action_index,
+        "kind": event.kind,
+        "name": event.name,
+        "arguments": _cut(event.arguments_json),
+        "asked_for_by": event.model_call_id,
+    }
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -1,0 +1,43 @@
+"""``agents test``: one trial of an entry with all that was seen of it, of the script as it is now."""
+
+import pytest
+
+from runners.external_agents.installation import AGENTS_VARIABLE
+from tests.cli.program import called
+from tests.runners.external_agents.rigs import ASKS
+
+pytestmark = pytest.mark.thorough
+ENTRY = """
+command = ["{bin}/python", "{bin}/mine.py", "{base_url}", "{token}"]
+wire = "chat"
+[install]
+script = "mine.py"
+"""
+EXPERIMENT = """
+name = "other"
+conditions = ["full", "ask_user"]
+agents = [{name = "native", model = "scripted/balanced"}]
+benchmark = {name = "desk", tasks = ["log-triage"]}
+sandbox = {kind = "process", allow_unisolated = true}
+"""
+
+
+def test_an_entry_is_tested_as_it_is_now(tmp_path, monkeypatch):
+    """Broken: the whole traceback and the failure, exit code 1. Mended: its calls, actions and grade, exit code 0."""
+    monkeypatch.setenv(AGENTS_VARIABLE, str(tmp_path / "agents"))
+    entry, script, file = tmp_path / "mine.toml", tmp_path / "mine.py", tmp_path / "x.toml"
+    entry.write_text(ENTRY)
+    file.write_text(EXPERIMENT)
+    script.write_text("import nothing_of_this_name\n")
+    broken = called("agents", "test", str(entry), "--experiment", str(file))
+    assert broken.returncode == 1
+    assert "--- stderr.txt\nTraceback" in broken.stdout
+    assert "No module named 'nothing_of_this_name'" in broken.stdout
+    assert "failed at sandbox (program_no_call)" in broken.stdout
+    script.write_text(f"{ASKS}\nwork(2)\nprint('said', file=sys.stderr)\n")
+    mended = called("agents", "test", str(entry), "--experiment", str(file))
+    assert mended.returncode == 0
+    assert "the first conversation that offers tools" in mended.stdout
+    assert "--- stderr.txt\nsaid\n" in mended.stdout
+    assert "ended by submitted" in mended.stdout
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["agents"]
