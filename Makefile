@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
 
-.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers clean help
+.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers site clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -95,8 +95,14 @@ bench-ray: $(VENV)/.dev-ready  ## 10,000 scripted trials on 1, 2 and 4 workers o
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
 	@"$(BIN)/python" -m runners.benchmarks.mcp_atlas.install
 
+site:  ## build the documentation as a site, .site/site; a broken link is an error
+	@test -x .envs/site/bin/zensical || "$(PYTHON)" -m venv .envs/site
+	.envs/site/bin/python -m pip install --quiet --disable-pip-version-check zensical==0.0.73
+	.ci/site .site
+	.envs/site/bin/zensical build --strict --config-file .site/mkdocs.yml
+
 clean:  ## remove environments and caches, never stores
-	rm -rf "$(VENV)" .envs .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf "$(VENV)" .envs .site .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 
 comma := ,
 

@@ -33,7 +33,7 @@ def test_the_reference_page_is_the_help():
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path):
     """Every relative link names a file or a folder that is there."""
-    targets = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
+    targets = re.findall(r"\]\(([^)#\s]+)", FENCE.sub("", path.read_text(encoding="utf-8")))
     assert [each for each in targets if "://" not in each and not (path.parent / each).exists()] == []
 
 
@@ -87,3 +87,11 @@ def test_the_bundled_experiments_decode(monkeypatch):
     monkeypatch.setenv("LHAW_RECORD_MCP_ATLAS", "somewhere")
     for path in sorted((ROOT / "experiments").glob("*.toml")):
         assert load_experiment(path).name == path.stem
+
+
+def test_the_site_shows_every_page_once():
+    """The list of pages in mkdocs.yml has each page of docs/, and nothing else but pages of the root."""
+    named = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    ours = [path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.is_relative_to(ROOT / "docs")]
+    root = ["architecture.md", "changelog.md", "contributing.md", "index.md", "security.md"]
+    assert sorted(named) == sorted([*ours, *root])

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Writes one reward for each checkpoint of checkpoints.toml. The exit code does not matter.
-names=$(cat /work/names.txt 2> /dev/null)
+names=$(cat /task/names.txt 2> /dev/null)
 expected=$'Zoë\nCleo\nBela'
 adults=0
 order=0

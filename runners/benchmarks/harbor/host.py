@@ -166,6 +166,7 @@ class Host:
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
         )
         extra = Extra(links=placed(task).links)
+        _check_mounts(extra, settings)
         with scratch_folder() as files:
             await anyio.to_thread.run_sync(_place, task, files)
             async with self._provider.open(files, self._limits, settings.way, extra) as sandbox:
@@ -247,6 +248,23 @@ def host_of(settings: EnvironmentSettings) -> Host:
             is_retry_owed=False,
         )
     return Host(settings.sandbox, settings.limits)
+
+
+def _check_mounts(extra: Extra, settings: EnvironmentSettings) -> None:
+    """Refuse a program that has folders of this machine below the task's work directory.
+
+    Raises:
+        SandboxBoundaryError: It has.
+    """
+    for mount in settings.way.mounts if settings.way else ():
+        for work_dir in extra.links:
+            if PurePosixPath(mount).is_relative_to(work_dir):
+                raise SandboxBoundaryError(
+                    f"the program needs {mount} of this machine, which lies in the task's work directory {work_dir}; "
+                    "give the task another WORKDIR, or run it with Docker",
+                    kind="work_dir_taken",
+                    is_retry_owed=False,
+                )
 
 
 def _needs(task: HarborTask) -> Iterator[str]:

@@ -11,7 +11,7 @@ from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import GraderError, SandboxBoundaryError
 from runners.experiment.tables import GraderSpec
 from runners.sandboxes.kinds import provider
-from runners.sandboxes.protocol import SandboxLimits
+from runners.sandboxes.protocol import SandboxLimits, Way
 from tests.runners.benchmarks.harbor.folders import write_task
 from tests.support.needs import needs
 
@@ -153,3 +153,15 @@ def test_a_trial_without_docker_is_another_task_than_one_with_it(tmp_path):
         for each in (False, True)
     }
     assert len(digests) == 2
+
+
+@needs("namespaces")
+async def test_a_program_below_the_work_directory_is_refused_by_name(tmp_path):
+    """Its folders are shown at their own paths, so a task cannot have the same path."""
+    folder_with(tmp_path / "hello")
+    benchmark = open_harbor({"folder": ".", "without_docker": True, "gate": False}, tmp_path, GraderSpec())
+    way = Way(socket="", mounts=("/srv/agents/mine",))
+    settings = EnvironmentSettings(sandbox=await provider("namespaces"), limits=SandboxLimits(), way=way)
+    with pytest.raises(SandboxBoundaryError, match="the task's work directory /srv; give the task another WORKDIR"):
+        async with benchmark.open(benchmark.tasks()[0], settings):
+            pass
