@@ -32,7 +32,7 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
     """Reject an experiment whose programs cannot run their trials.
 
     Raises:
-        ExperimentError: The benchmark's tasks need its own tools, an arm needs questions that a program cannot ask, or
+        ExperimentError: The benchmark takes no programs, an arm needs questions that a program cannot ask, or
             the sandbox cannot mount what a program needs.
     """
     for index, agent in enumerate(experiment.agents):
@@ -41,9 +41,9 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
         key = f"key 'agents[{index}].program'"
         if not benchmark.takes_programs:
             raise ExperimentError(
-                f"{key}: agents of {benchmark.name} work with the benchmark's own tools, which a program cannot use; "
-                f"remove 'program' from {agent.name}, or take another benchmark. One of your own whose tasks are done "
-                "in a sandbox can take programs: docs/own-benchmarks.md says how (takes_programs)"
+                f"{key}: {benchmark.name} has no place for a program yet (takes_programs); remove 'program' from "
+                f"{agent.name}, or take another benchmark. One of your own whose tasks are done in a sandbox can take "
+                "programs: docs/own-benchmarks.md says how"
             )
         conditions = agent.conditions or experiment.conditions
         asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]
