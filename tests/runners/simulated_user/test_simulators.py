@@ -1,5 +1,6 @@
 """The three simulated users: what they say, what counts as revealed, and that they never invent an answer."""
 
+import msgspec
 import pytest
 
 from recorder.events import RevealedSegment
@@ -84,6 +85,17 @@ async def test_llm_knows_both_prompts_and_the_removed_values():
     assert "{" not in system
     for part in (FULL_PROMPT, SENT_PROMPT, NAME.value, BOUND.value, "I am done.", "What about {removed}?"):
         assert part in user
+
+
+@pytest.mark.parametrize(
+    ("subdimension", "how"), [("authority", "on purpose, but you have no approval for it"), ("policy", "by mistake")]
+)
+async def test_llm_knows_a_slip_from_an_order_without_approval(subdimension, how):
+    """What stands in the prompt in place of a segment was meant or not: only a missing approval is no slip."""
+    model = ToldModel(*["I have no approval for it."] * 2)
+    wrong = msgspec.structs.replace(NAME, dimension="context", subdimension=subdimension, decoy="the other one")
+    await LlmSimulator(model).answer(NAME_QUESTION, "", knowing(wrong))
+    assert f'(the prompt says "the other one", {how})' in model.prompts[0][1]
 
 
 async def test_llm_answer_is_searched_for_values():
