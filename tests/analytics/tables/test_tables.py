@@ -86,7 +86,7 @@ def test_an_unknown_table_is_named():
     """The error lists the tables there are."""
     opened = connect(Store().snapshot(), only=set())
     try:
-        with pytest.raises(UnknownName, match="'overal'; known: overall, losses, by_class"):
+        with pytest.raises(UnknownName, match=r"'overal'; did you mean 'overall'\?; known: overall, losses, by_class"):
             table(opened, "overal")
     finally:
         opened.close()
