@@ -89,6 +89,16 @@ def _left_out(reasons: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"left out: {each}" for each in reasons)
 
 
+def _folder(text: str) -> Path:
+    path = Path(text)
+    if path.suffix in (".gz", ".zst"):
+        raise argparse.ArgumentTypeError(
+            f"{text}: this export is a folder and is not compressed; leave {path.suffix} out"
+        )
+    return path
+
+
+_FOLDER = argument("-o", "--output", type=_folder, required=True, help="the new folder")
 _EXPERIMENT = argument("--experiment", help="only this experiment")
 _COMMANDS = {"duckdb": database_command, "otlp": otlp_command}
 _OPTIONS = {
@@ -126,7 +136,7 @@ COMMANDS = (
                 example=f"export {name} stores/demo -o {name}{_SUFFIXES.get(name, '')}",
                 arguments=(
                     STORE,
-                    OUTPUT,
+                    OUTPUT if name in _SUFFIXES else _FOLDER,
                     *(() if name == "duckdb" else (_EXPERIMENT,)),
                     *_OPTIONS.get(name, {}).values(),
                 ),

@@ -81,7 +81,7 @@ class DrivenSandbox:
             _raise_os_error(await self._channel.ask(b"put", *entry, timeout_s=_ANSWER_S), path)
 
     async def export(self, destination: Path) -> None:
-        """Copy the regular files of the work directory to a host folder; see the protocol.
+        """Copy the regular files and empty folders of the work directory to a host folder; see the protocol.
 
         The driver lists and opens without following links; no path of the agent is ever opened on the host. At most
         half of ``memory_mb`` is copied, which is also what a work directory in memory can hold.
@@ -102,6 +102,9 @@ class DrivenSandbox:
         destination.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  a local folder
         left_bytes = limit_bytes
         for path, size, kind in _triples(reply[1:]):
+            if kind == b"d":
+                _target(destination, path).mkdir(parents=True, exist_ok=True)
+                continue
             left_bytes -= await self._export_file(path, int(size), kind == b"x", destination, left_bytes)
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
@@ -150,10 +153,7 @@ class DrivenSandbox:
         return command_result(reply, self._limits)
 
     async def _export_file(self, path: bytes, size: int, is_executable: bool, root: Path, left_bytes: int) -> int:
-        parts = path.split(b"/")
-        if any(part in (b"", b".", b"..") for part in parts):
-            raise SandboxBoundaryError(f"the sandbox listed the path {path!r}", kind="export_escape")
-        target = root.joinpath(*(os.fsdecode(part) for part in parts))
+        target = _target(root, path)
         copied = 0
         while copied < size or copied == 0:
             reply = await self._channel.ask(b"export", path, b"%d" % copied, timeout_s=_ANSWER_S)
@@ -182,6 +182,18 @@ class DrivenSandbox:
         reply = await self._channel.ask(operation, name, b"%d" % offset, timeout_s=_ANSWER_S)
         _raise_os_error(reply, path)
         return int(reply[1]), reply[2]
+
+
+def _target(root: Path, path: bytes) -> Path:
+    """Return where a listed path goes on this host.
+
+    Raises:
+        SandboxBoundaryError: It leads out of the folder.
+    """
+    parts = path.split(b"/")
+    if any(part in (b"", b".", b"..") for part in parts):
+        raise SandboxBoundaryError(f"the sandbox listed the path {path!r}", kind="export_escape")
+    return root.joinpath(*(os.fsdecode(part) for part in parts))
 
 
 def _not_started(number: int, work_dir: str) -> CommandResult:

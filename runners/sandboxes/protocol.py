@@ -131,7 +131,7 @@ class Sandbox(ProgramSandbox, Protocol):
         ...
 
     async def export(self, destination: Path) -> None:
-        """Copy the regular files of the work directory to a host folder, following no links, for grading."""
+        """Copy the regular files and empty folders of the work directory to a host folder, following no links."""
         ...
 
 

@@ -53,6 +53,7 @@ def wheel(tmp_path_factory):
     return found
 
 
+@pytest.mark.thorough
 def test_the_wheel_carries_sql_and_data_and_no_stray_packages(wheel):
     """What layers read travels inside them, file for file; nothing else stands at the top."""
     names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.endswith("/")}

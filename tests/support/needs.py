@@ -137,6 +137,11 @@ def _is_here(kind: str) -> bool:
     return NEEDS[kind].is_here()
 
 
+def may_be_missing_in_ci(report: pytest.TestReport) -> bool:
+    """Return whether a test was skipped for what CI cannot get by itself: files that are not ours to hand on."""
+    return NEEDS["published"].title in report.longrepr[2]
+
+
 def skips_told(reports: Iterable[pytest.TestReport]) -> list[str]:
     """Return a line for each reason for which tests were skipped.
 

@@ -14,7 +14,7 @@ from recorder.events.values import Task, Variant
 from recorder.resources import data_path
 from runners.benchmarks.harbor.container import agent_phase, open_container
 from runners.benchmarks.harbor.environment import NO_NETWORK, HarborEnvironment, Setup
-from runners.benchmarks.harbor.host import host_of, refusal_of_host
+from runners.benchmarks.harbor.host import host_of, refusal_of_host, system_name
 from runners.benchmarks.harbor.images import TaskImages, ensure_images
 from runners.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
 from runners.benchmarks.harbor.program_sandbox import HarborProgramSandbox
@@ -293,5 +293,5 @@ class HarborBenchmark(Benchmark):
     def _tasks(self) -> tuple[Task, ...]:
         network = "" if self._options.network == _PUBLIC else self._options.network
         if self._options.without_docker:
-            network = "without_docker"
+            network = f"without_docker, {system_name()}"
         return tuple(task_of(each, network) for name, each in self._folders.items() if self.why_not(name) is None)

@@ -5,6 +5,8 @@ needs the image refuses the task by name. The tests run in a fresh sandbox with 
 directory.
 """
 
+import os
+import platform
 import posixpath
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -16,12 +18,12 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
-from recorder.events.canonical_json import canonical_json, digest
+from recorder.events.canonical_json import canonical_json
 from runners.benchmarks.harbor.container import Verdict, agent_phase, grader_error
 from runners.benchmarks.harbor.environment import grade_of
 from runners.benchmarks.harbor.oracle import Oracle
 from runners.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
-from runners.benchmarks.harbor.task_folder import CONFIG, HarborTask, file_digests, resolved
+from runners.benchmarks.harbor.task_folder import CONFIG, HarborTask, resolved
 from runners.benchmarks.protocol import Artifact, AskJudge, Environment, EnvironmentSettings, Grade, ToolResult
 from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
 from runners.errors import SandboxBoundaryError
@@ -29,13 +31,13 @@ from runners.host.scratch import scratch_folder
 from runners.sandboxes.local.isolated import IsolatedSandboxProvider
 from runners.sandboxes.local.layout import HOME, WORK_DIR, Extra
 from runners.sandboxes.protocol import Sandbox, SandboxLimits
+from runners.sandboxes.python_home import current_python_home
 
 _DOCKERFILE = "environment/Dockerfile"
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "proc", "dev", "sys", "tmp")
 _OURS = ("/opt/agent", HOME, "/logs", "/tests", "/solution")
 _REWARDS = tuple(f"/logs/verifier/{name}" for name in (REWARD_TEXT, REWARD_JSON))
-_LEAST_TESTS_MB, _TESTS_PROCESSES = 4096, 512  # the tests are not the agent: its limits must not decide a grade
-_OS_RELEASE = Path("/etc/os-release")
+_TESTS_PROCESSES = 16384  # the tests are not the agent: no limit of its sandbox may decide a grade
 
 
 class NeedsImage(Exception):
@@ -62,18 +64,20 @@ def placed(task: HarborTask) -> Placed:
     """
     for key in _needs(task):
         raise NeedsImage(f"{CONFIG}: {key} needs Docker")
-    work_dir, copies = PurePosixPath("/"), dict[str, Path]()
+    work_dir, copies, is_begun = PurePosixPath("/"), dict[str, Path](), False
     for place, instruction, words in _instructions(task.folder / _DOCKERFILE):
         is_plain = not any(set(word) & set("*?[$\"'") or word.startswith("--") for word in words)
         if instruction == "WORKDIR" and len(words) == 1 and is_plain:
             work_dir = work_dir / words[0]
         elif instruction == "COPY" and len(words) > 1 and is_plain:
-            copies |= dict(_copies(task, words[:-1], work_dir, words[-1], place))
-        elif instruction not in ("FROM", "LABEL"):
+            copies |= dict(_copies(task, words, work_dir, copies, place))
+        elif instruction == "FROM" and not is_begun:
+            is_begun = True
+        elif instruction != "LABEL":
             said = " ".join((instruction, *words))[:60]
-            raise NeedsImage(f"{place}: {said!r} needs Docker; without it there are FROM, WORKDIR and plain COPY")
+            raise NeedsImage(f"{place}: {said!r} needs Docker; without it there are one FROM, WORKDIR and plain COPY")
     root = _normal(work_dir / (task.config.environment.workdir or ""))
-    if root.parts[1:2] in ((), *((name,) for name in _SYSTEM)) or any(map(root.is_relative_to, _OURS)):
+    if root.parts[1:2] in ((), *((name,) for name in _SYSTEM)) or _is_taken(root):
         raise NeedsImage(f"the work directory is {root}; without Docker it must be one of its own, such as /app")
     outside = next((path for path in copies if not PurePosixPath(path).is_relative_to(root)), None)
     if outside is not None:
@@ -161,7 +165,7 @@ class Host:
         Raises:
             SandboxBoundaryError: It does not start.
         """
-        facts = {"system": _system(), "oracle_passed": oracle_passed}
+        facts = {"system": system_name(), "oracle_passed": oracle_passed}
         artifact = Artifact(
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
         )
@@ -169,14 +173,11 @@ class Host:
         _check_mounts(extra, settings)
         with scratch_folder() as files:
             await anyio.to_thread.run_sync(_place, task, files)
-            async with self._provider.open(files, self._limits, settings.way, extra) as sandbox:
+            async with self._provider.open(files, self._agents(task), settings.way, extra) as sandbox:
                 yield HostEnvironment(task, sandbox, lambda left: self._verdict(task, left), (artifact,))
 
     def oracle(self, task: HarborTask) -> Oracle:
-        """Return how the reference solution of a task is tried."""
-        names = ("task.toml", "checkpoints.toml", "environment", "tests", "solution")
-        limits = {"memory_mb": self._limits.memory_mb, "processes": self._limits.processes}
-        key = digest({"files": file_digests(task.folder, names), "system": _system(), **limits})
+        """Return how the reference solution of a task is tried. A pass counts for its run."""
 
         async def verdict(solves: bool) -> Verdict:
             with scratch_folder() as files, scratch_folder() as solved:
@@ -185,12 +186,17 @@ class Host:
                     await self._solve(task, files, solved)
                 return await self._verdict(task, solved if solves else files)
 
-        return Oracle(task=task, key=key, has_network=False, verdict=verdict)
+        return Oracle(task=task, key=None, verdict=verdict)  # what is installed here may change until the next run
+
+    def _agents(self, task: HarborTask) -> SandboxLimits:
+        """Return the limits of a task's agent: its own memory replaces that of the experiment, as in Docker."""
+        own_mb = task.config.environment.total_memory_mb
+        return msgspec.structs.replace(self._limits, memory_mb=own_mb or self._limits.memory_mb)
 
     async def _solve(self, task: HarborTask, files: Path, solved: Path) -> None:
         """Run the reference solution on the files of a folder, into another one. Its exit code does not matter."""
         variables = {**resolved(task.config.solution.env), "DEBIAN_FRONTEND": "noninteractive"}
-        limits = msgspec.structs.replace(self._limits, command_seconds=agent_phase(task).timeout_s)
+        limits = msgspec.structs.replace(self._agents(task), command_seconds=agent_phase(task).timeout_s)
         async with self._with(task, files, limits, "solution") as sandbox:
             await sandbox.run_bash(_script("/solution/solve.sh", "/logs/agent/oracle.txt", variables))
             await sandbox.export(solved)
@@ -205,18 +211,23 @@ class Host:
         verifier = task.config.verifier
         limits = msgspec.structs.replace(
             self._limits,
-            memory_mb=max(self._limits.memory_mb, task.config.environment.total_memory_mb or 0, _LEAST_TESTS_MB),
+            memory_mb=max(self._agents(task).memory_mb, _half_of_memory_mb()),
             processes=max(self._limits.processes, _TESTS_PROCESSES),
             command_seconds=verifier.timeout_sec,
         )
-        async with self._with(task, files, limits, "tests") as sandbox:
-            printed = "/logs/verifier/test-stdout.txt"
-            ran = await sandbox.run_bash(_script("/tests/test.sh", printed, resolved(verifier.env)))
-            if ran.is_timeout:
-                what = f"the tests were stopped after {verifier.timeout_sec:g} s"
-                raise grader_error(task, what, "verifier_timeout", ran.output.encode())
-            stdout = await _read(sandbox, printed) or ran.output.encode()
-            found = {PurePosixPath(path).name: await _read(sandbox, path) for path in _REWARDS}
+        printed = "/logs/verifier/test-stdout.txt"
+        try:
+            async with self._with(task, files, limits, "tests") as sandbox:
+                ran = await sandbox.run_bash(_script("/tests/test.sh", printed, resolved(verifier.env)))
+                stdout = await _read(sandbox, printed) or ran.output.encode()
+                found = {PurePosixPath(path).name: await _read(sandbox, path) for path in _REWARDS}
+        except SandboxBoundaryError as error:
+            if not error.is_abuse:
+                raise
+            raise grader_error(task, f"the tests used up their sandbox: {error}", "out_of_memory", b"") from error
+        if ran.is_timeout:
+            what = f"the tests were stopped after {verifier.timeout_sec:g} s"
+            raise grader_error(task, what, "verifier_timeout", stdout)
         try:
             rewards = read_rewards({name: content for name, content in found.items() if content is not None})
         except NoReward as error:
@@ -258,9 +269,10 @@ def _check_mounts(extra: Extra, settings: EnvironmentSettings) -> None:
     """
     for mount in settings.way.mounts if settings.way else ():
         for work_dir in extra.links:
-            if PurePosixPath(mount).is_relative_to(work_dir):
+            if PurePosixPath(mount).is_relative_to(work_dir) or PurePosixPath(work_dir).is_relative_to(mount):
                 raise SandboxBoundaryError(
-                    f"the program needs {mount} of this machine, which lies in the task's work directory {work_dir}; "
+                    f"the program needs {mount} of this machine, which lies in or around the task's work directory "
+                    f"{work_dir}; "
                     "give the task another WORKDIR, or run it with Docker",
                     kind="work_dir_taken",
                     is_retry_owed=False,
@@ -278,6 +290,9 @@ def _needs(task: HarborTask) -> Iterator[str]:
         "verifier.user": config.verifier.user,
         "verifier.environment": config.verifier.is_separate,
         "verifier.collect": config.verifier.collect,
+        "environment.network_mode = public, the default, without a solution that shows what works offline,": (
+            table.network == "public" and not task.has_solution
+        ),
     }
     yield from (key for key, value in needs.items() if value)
     if (task.folder / "environment" / ".dockerignore").exists():
@@ -296,24 +311,36 @@ def _instructions(dockerfile: Path) -> Iterator[tuple[str, str, list[str]]]:
             name, *words = begun.split()
             yield f"{_DOCKERFILE}, line {start}", name.upper(), words
             begun = ""
+    if begun:
+        raise NeedsImage(f"{_DOCKERFILE}, line {start}: the last instruction has no end")
 
 
 def _copies(
-    task: HarborTask, sources: list[str], work_dir: PurePosixPath, target: str, place: str
+    task: HarborTask, words: list[str], work_dir: PurePosixPath, placed_before: Mapping[str, Path], place: str
 ) -> Iterator[tuple[str, Path]]:
-    """Yield the path and the source of each file that a COPY places."""
+    """Yield the path and the source of each file that a COPY with these words places."""
+    *sources, target = words
     context = (task.folder / "environment").resolve()
     into = _normal(work_dir / target)
+    is_there = into == _normal(work_dir) or any(PurePosixPath(each).is_relative_to(into) for each in placed_before)
+    is_folder = target.endswith("/") or len(sources) > 1 or (is_there and str(into) not in placed_before)
     for word in sources:
         source = context / word.lstrip("/")
         if not source.resolve().is_relative_to(context) or not source.exists():
             raise NeedsImage(f"{place}: {word} is not in environment/")
         if source.is_file():
-            is_folder = target.endswith(("/", ".")) or len(sources) > 1
             yield str(into / source.name if is_folder else into), source
         for path in sorted(source.rglob("*")) if source.is_dir() else ():
             if path.is_file() and path.resolve().is_relative_to(context):
                 yield str(into / path.relative_to(source)), path
+
+
+def _is_taken(root: PurePosixPath) -> bool:
+    """Return whether a folder lies in, or around, one that the sandbox has itself."""
+    home = current_python_home()
+    own = [*map(PurePosixPath, (*_OURS, home.executable, f"{home.base_prefix}/lib"))]
+    around = [PurePosixPath(WORK_DIR)] if str(root) != WORK_DIR else []
+    return any(root.is_relative_to(each) or each.is_relative_to(root) for each in (*own, *around))
 
 
 def _normal(path: PurePosixPath) -> PurePosixPath:
@@ -348,6 +375,14 @@ async def _read(sandbox: Sandbox, path: str) -> bytes | None:
         return None
 
 
-def _system() -> str:
-    """Return what identifies the system that the tasks run on."""
-    return _OS_RELEASE.read_text(encoding="utf-8", errors="replace") if _OS_RELEASE.exists() else ""
+def system_name() -> str:
+    """Return the name of the system that tasks run on here, such as ``debian 12``."""
+    try:
+        found = platform.freedesktop_os_release()
+    except OSError:
+        return platform.system()
+    return f"{found['ID']} {found.get('VERSION_ID', '')}".strip()
+
+
+def _half_of_memory_mb() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 21

@@ -31,15 +31,13 @@ class Oracle(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         task: The task.
-        key: The digest of all that a pass without a network depends on.
-        has_network: Whether agent or tests reach anything outside.
+        key: The digest of all that a pass depends on; None if a pass counts for its run only.
         verdict: Returns the verdict on a fresh environment: with the solution, or as an agent that does nothing leaves
             it. Raises what grading raises.
     """
 
     task: HarborTask
-    key: str
-    has_network: bool
+    key: str | None
     verdict: Callable[[bool], Awaitable[Verdict]]
 
 
@@ -73,8 +71,8 @@ class OracleGate:
         async with self._turns.setdefault(task_id, anyio.Lock()):
             if task_id in self._refusals:
                 raise self._refusals[task_id]
-            place = self._folder / oracle.key
-            if not oracle.has_network and await anyio.to_thread.run_sync(place.is_file):
+            place = self._folder / oracle.key if oracle.key else None
+            if place is not None and await anyio.to_thread.run_sync(place.is_file):
                 return
             has_passed, began = task_id in self._passes, anyio.current_time()
             if has_passed and self._passes[task_id] >= since:
@@ -88,7 +86,7 @@ class OracleGate:
                     self._refusals[task_id] = error
                 raise
             self._passes[task_id] = began
-            if not oracle.has_network:
+            if place is not None:
                 await anyio.to_thread.run_sync(_remember, place)
 
 
@@ -104,7 +102,7 @@ def oracle_of(setup: Setup, images: TaskImages) -> Oracle:
             "processes": setup.limits.processes,
         }
     )
-    return Oracle(task=setup.task, key=key, has_network=setup.has_network, verdict=partial(_verdict, setup))
+    return Oracle(task=setup.task, key=None if setup.has_network else key, verdict=partial(_verdict, setup))
 
 
 async def _verdict(setup: Setup, solves: bool) -> Verdict:

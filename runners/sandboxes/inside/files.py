@@ -80,6 +80,8 @@ def export_chunk(work_dir: str, path: bytes, offset: int) -> tuple[int, bytes]:
 def list_regular(work_dir: str, limit_bytes: int) -> list[bytes]:
     """Return (path, size, ``x`` or ``f``) of every regular file, as one flat list of fields in a fixed order.
 
+    Folders without entries are listed too, with the kind ``d``: a repository is none without its empty folders.
+
     Raises:
         ExportTooLargeError: Too many files, too deep a tree, or more bytes than the limit.
     """
@@ -88,7 +90,10 @@ def list_regular(work_dir: str, limit_bytes: int) -> list[bytes]:
     waiting = [b""]
     while waiting:
         folder = waiting.pop()
-        for name, status in _entries(work_dir, folder):
+        entries = _entries(work_dir, folder)
+        if folder and not entries:
+            fields += (folder, b"0", b"d")
+        for name, status in entries:
             path = os.path.join(folder, name)
             names += len(path)
             if stat.S_ISDIR(status.st_mode):

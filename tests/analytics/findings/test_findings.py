@@ -137,6 +137,7 @@ def test_asking_pays_only_where_it_is_shown_to_help():
     assert not any(each.sentence.startswith("Asking pays") for each in beside)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("gains", "verdict"), [((True, 7), "shown"), ((False, 7), "not shown"), ((True, 4), "not known")]
 )
@@ -153,6 +154,7 @@ def test_every_point_of_no_return_is_said(gains, verdict):
     assert ("an interval needs 6, there are 4" in about[0].settled_by) == (tasks == 4)
 
 
+@pytest.mark.thorough
 def test_nobody_drops_out():
     """An agent without trials under a condition that others have, and a benchmark without injections, are not known."""
     store = store_of(6, {**ALWAYS, "full_ask_user": lambda _: 3, "inject_90": lambda _: 3})
@@ -178,6 +180,7 @@ def test_nobody_drops_out():
                 assert all(each.settled_by for each in of_agent)
 
 
+@pytest.mark.thorough
 def test_no_sentence_has_a_code():
     """Reasons are said in words: none stands in a sentence, or in what would settle it, as the tables write it."""
     for store in (busy_store(), store_of(2, {**ALWAYS, "full_ask_user": lambda _: 3, "inject_50": lambda _: 1})):
@@ -188,6 +191,7 @@ def test_no_sentence_has_a_code():
             assert not any(reason in each.sentence + each.settled_by for reason in reasons), each
 
 
+@pytest.mark.thorough
 def test_a_share_of_the_questions_is_that_of_all_questions():
     """One variant with one right question and one with three wrong ones: a quarter, not a half; users are named."""
     store = Store(trials=1)

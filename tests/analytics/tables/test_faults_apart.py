@@ -1,5 +1,7 @@
 """Faulty requests change no number of the papers: every other table is the same with and without their trials."""
 
+import pytest
+
 from analytics.tables.tables import COMPUTED_TABLES, TABLES, table
 from analytics.views.store import connect
 from tests.analytics.make_store import Store
@@ -89,6 +91,7 @@ def faulty(store, tasks):
                     store.trial(f"{task}-f", condition, index, agent=agent, scores=scores, actions=asked)
 
 
+@pytest.mark.thorough
 def test_no_other_table_changes():
     """With faulty requests in the store, every table but theirs has the rows that it has without them."""
     without, having = rows_of(has_faults=False), rows_of(has_faults=True)

@@ -32,6 +32,8 @@ def folder_with(folder, dockerfile=DOCKERFILE, config="", **files):
         ("FROM a\nWORKDIR /app\nWORKDIR data\nCOPY . .\n", "/app/data", ["Dockerfile", "guests.csv", "lists/old.csv"]),
         ("FROM a\nWORKDIR /app\nCOPY \\\n  guests.csv \\\n  /app/in/\n", "/app", ["in/guests.csv"]),
         ("FROM a\nWORKDIR /workspace\n", "/workspace", []),
+        ("FROM a\nWORKDIR /app\nCOPY guests.csv /app\nCOPY lists /app\n", "/app", ["guests.csv", "old.csv"]),
+        ("FROM a\nWORKDIR /app\nCOPY lists in\nCOPY guests.csv in\n", "/app", ["in/guests.csv", "in/old.csv"]),
     ],
 )
 def test_a_dockerfile_that_only_places_files_needs_no_image(tmp_path, dockerfile, work_dir, paths):
@@ -51,6 +53,10 @@ def test_a_dockerfile_that_only_places_files_needs_no_image(tmp_path, dockerfile
         ("FROM a\n", "", "the work directory is /;"),
         ("FROM a\nWORKDIR /usr/src\n", "", "the work directory is /usr/src;"),
         ("FROM a\nWORKDIR /tests\n", "", "the work directory is /tests;"),
+        ("FROM a AS b\nWORKDIR /app\nCOPY guests.csv .\nFROM a\n", "", "line 4: 'FROM a' needs Docker"),
+        ("FROM a\nWORKDIR /app\nCOPY guests.csv . \\\n", "", "line 3: the last instruction has no end"),
+        ("FROM a\nWORKDIR /opt\n", "", "the work directory is /opt;"),
+        ("FROM a\nWORKDIR /workspace/app\n", "", "the work directory is /workspace/app;"),
         (DOCKERFILE, '[environment.env]\nA = "1"\n', "environment.env needs Docker"),
         (DOCKERFILE, '[agent]\nuser = "me"\n', "agent.user needs Docker"),
     ],
@@ -127,6 +133,29 @@ async def test_tests_without_a_verdict_are_missing_data(opened, test, config, ki
 
 
 @needs("namespaces")
+async def test_the_limits_of_the_agent_are_not_those_of_the_tests(opened):
+    """Tests that start more processes than an agent may are graded by what they find."""
+    crowd = "for i in $(seq 300); do sleep 60 & done; [ $(jobs -p | wc -l) = 300 ]\n"
+    async with opened(f"{crowd}echo $(( $? == 0 )) > /logs/verifier/reward.txt\n", gate=False) as environment:
+        assert (await environment.grade("", None)).is_success
+
+
+@needs("namespaces")
+async def test_a_repository_stays_one(opened):
+    """What the tests get has the empty folders of what the agent left."""
+    test = "cd /srv; [ -d deep/er ] && [ -x run.sh ]; echo $(( $? == 0 )) > /logs/verifier/reward.txt\n"
+    async with opened(test, gate=False) as environment:
+        await bash(environment, "mkdir -p /srv/deep/er; echo true > /srv/run.sh; chmod +x /srv/run.sh")
+        assert (await environment.grade("", None)).is_success
+
+
+def test_tests_that_may_need_the_internet_need_a_solution_that_passes_without(tmp_path):
+    """Offline they might score 0, and nothing would say why."""
+    folder = folder_with(tmp_path / "t", solution=None)
+    assert "network_mode = public" in refusal_of_host(read_task(folder))
+
+
+@needs("namespaces")
 async def test_a_task_whose_solution_fails_here_is_refused_before_any_model_is_asked(opened):
     """The gate is the same as in Docker: what this system lacks is nobody's failure."""
     with pytest.raises(SandboxBoundaryError, match="does not pass here") as raised:
@@ -162,6 +191,8 @@ async def test_a_program_below_the_work_directory_is_refused_by_name(tmp_path):
     benchmark = open_harbor({"folder": ".", "without_docker": True, "gate": False}, tmp_path, GraderSpec())
     way = Way(socket="", mounts=("/srv/agents/mine",))
     settings = EnvironmentSettings(sandbox=await provider("namespaces"), limits=SandboxLimits(), way=way)
-    with pytest.raises(SandboxBoundaryError, match="the task's work directory /srv; give the task another WORKDIR"):
+    with pytest.raises(
+        SandboxBoundaryError, match="around the task's work directory /srv; give the task another WORKDIR"
+    ):
         async with benchmark.open(benchmark.tasks()[0], settings):
             pass
