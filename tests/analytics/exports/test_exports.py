@@ -192,7 +192,7 @@ def test_nothing_to_export_is_a_finding(dataset_store, tmp_path, capsys):
     assert main(["export", "trajectories", str(dataset_store), "-o", str(tmp_path / "t.json")]) == 1
     assert "no trajectories to export" in capsys.readouterr().err
     assert not (tmp_path / "t.json").exists()
-    assert main(["export", "hf", str(tmp_path / "nowhere")]) == 1
+    assert main(["export", "hf", str(tmp_path / "nowhere"), "-o", str(tmp_path / "o")]) == 1
 
 
 def test_trajectories_of_harbor_come_back(tmp_path):
@@ -221,10 +221,13 @@ def test_trajectories_of_harbor_come_back(tmp_path):
 
 
 def test_a_folder_is_written_whole_and_never_over_another(trial_store, tmp_path, capsys):
-    """It appears with all files; standard output and a folder that is there are refused."""
+    """It appears with all files; a folder that is there, none at all and a compressed one are refused."""
     assert main(["export", "atif", str(trial_store), "-o", str(tmp_path / "out")]) == 0
     assert len(list((tmp_path / "out").iterdir())) == 7
     assert list(tmp_path.iterdir()) == [tmp_path / "out"]
     assert main(["export", "atif", str(trial_store), "-o", str(tmp_path / "out")]) == 1
-    assert main(["export", "atif", str(trial_store)]) == 1
     assert "name a new folder" in capsys.readouterr().err
+    for more, said in (([], "required: -o"), (["-o", "out.gz"], "this export is a folder")):
+        with pytest.raises(SystemExit):
+            main(["export", "atif", str(trial_store), *more])
+        assert said in capsys.readouterr().err
