@@ -45,7 +45,10 @@ def _found(text: str) -> list[tuple[tuple[int, int], str, Fraction]]:
     found = []
     for match in pattern.finditer(text):
         unit = match["unit"] or match["sign"] or match["joined"]
-        dimension, factor = units[unit if unit in units else unit.lower()]
+        known = units.get(unit) or units.get(unit.lower())
+        if known is None:
+            continue  # a letter that only re.IGNORECASE takes for one of the unit's
+        dimension, factor = known
         size = _size((match["number"] or match["before"] or match["digits"]).lower(), has_half=bool(match["half"]))
         if dimension == "bytes" and size % _BINARY == 0:
             size = size / _BINARY * 1000
@@ -71,11 +74,11 @@ def _patterns() -> tuple[dict[str, tuple[str, Fraction]], re.Pattern[str]]:
     names = "|".join(sorted(map(re.escape, units), key=len, reverse=True))
     signs = "|".join(re.escape(each) for each in units if not each[0].isalpha() and each != "%" and each[0] != "°")
     cardinals = "|".join(each for each in words().numbers if not each.endswith(("th", "third", "half", "ice", "le")))
-    spoken = rf"(?:an?|one|{cardinals})(?: and a half)?|half (?:an?|one)"
+    spoken = rf"(?!a second (?!and )[a-z])(?:an?|one|{cardinals})(?: and a half)?|half (?:an?|one)"
     return units, re.compile(
         rf"(?<![\w.,])(?:(?P<sign>{signs})\s?(?P<before>{_NUMBER})(?![\d\w])"
         rf"|(?P<digits>{_NUMBER})(?P<joined>{names})(?!\w)"
-        rf"|(?P<number>{_NUMBER}|{spoken})(?:[\s-]|\s[a-z]+\s)(?P<unit>{names})(?!\w)(?P<half>\sand\sa\shalf)?)",
+        rf"|(?P<number>{_NUMBER}|{spoken})(?:[\s-]|\s(?!(?:per|an?|each|every)\s)[a-z]+\s)(?P<unit>{names})(?!\w)(?P<half>\sand\sa\shalf)?)",
         re.IGNORECASE,
     )
 

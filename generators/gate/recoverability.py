@@ -32,12 +32,15 @@ _MULTIPLIERS = {"k": 1_000, "t": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 _PERCENT = re.compile(r"(?<![\w.,])(\d+(?:\.\d+)?)\s?(?:%|per ?cent\b)", re.IGNORECASE)
 _HALF_DAY = re.compile(r"(?<![\w:.])(1[0-2]|0?\d)(?:[:.]([0-5]\d))?\s?([ap])\.?m\b\.?", re.IGNORECASE)
 _BOUND = re.compile(
-    r"\b(more|greater|less|fewer) than (\d+|two|three|four|five|six|seven|eight|nine|ten)\b", re.IGNORECASE
+    r"\b(more|greater|less|fewer) than (\d{1,3}(?:,\d{3})+|\d+|two|three|four|five|six|seven|eight|nine|ten)"
+    r"(?![.,]?\d)\b",
+    re.IGNORECASE,
 )
 _SPOKEN_TIME = re.compile(
     r"(?:at )?(?:(?P<part>half|(?:a )?quarter) (?P<side>past|to) )?(?P<hour>\w+)(?: o['\u2019]clock)?"
     r"(?: in the (?P<half>morning|afternoon|evening))?"
 )
+_HOUR = re.compile(r"0?[1-9]|1[0-2]")
 _NOON = 12
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)?(?:Z|[+-]00:?00)?(?![\d:])")
 _SECONDS = re.compile(r"\b(\d?\d:\d\d):00\b")
@@ -121,7 +124,7 @@ def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[Fact]) -
     if core.isupper() and core.isalpha() and len(core) > _FEWEST_LETTERS and core.lower() in initials:
         return (core,)
     decimals = _DECIMALS.search(value)
-    number = decimals and str(words().numbers.get(decimals[1].lower(), decimals[1]))
+    number = decimals and _counted(decimals)
     told = {word for count, names in words().precision if count == number for word in names.split()}
     return tuple(each.text for each in new if fold(each.text) in told)
 
@@ -188,23 +191,30 @@ def _plain(text: str) -> str:
 
 
 def _multiplied(text: str) -> str:
-    """Return a text with multiplied numbers written out: 1.5 million as 1500000."""
+    """Return a text with multiplied numbers and numbers of decimals in digits: 1.5 million as 1500000."""
+    text = _DECIMALS.sub(lambda found: found[0].replace(found[1], _counted(found), 1), text)
     return _MULTIPLIED.sub(
         lambda found: format(Decimal(found[1].replace(",", "")) * _MULTIPLIERS[found[2][0].lower()], "f"), text
     )
 
 
+def _counted(found: re.Match[str]) -> str:
+    """Return a number of decimals in digits."""
+    number = found[1].lower()
+    return words().decimals.get(number) or words().numbers.get(number, number)
+
+
 def _included(found: re.Match[str]) -> str:
     """Return a bound without its own number as one with it: more than four as at least 5."""
-    number = int(words().numbers.get(found[2].lower(), "0") if found[2].isalpha() else found[2])
+    number = Decimal(words().numbers.get(found[2].lower(), "0") if found[2].isalpha() else found[2].replace(",", ""))
     return f"at least {number + 1}" if found[1].lower() in ("more", "greater") else f"at most {number - 1}"
 
 
 def _times(text: str) -> tuple[str, ...]:
     """Return the times of day that a text in words may mean, before and after noon: nine o'clock, half past five."""
     found = _SPOKEN_TIME.fullmatch(text.strip(" .?"))
-    hour = found and (found["hour"] if found["hour"].isdigit() else words().numbers.get(found["hour"].lower(), "0"))
-    if not found or not hour or not 0 < int(hour) <= _NOON:
+    hour = words().numbers.get(found["hour"].lower(), found["hour"]) if found else ""
+    if not found or not _HOUR.fullmatch(hour):
         return ()
     minutes = {"half": 30, "quarter": 15}.get((found["part"] or "").split(" ")[-1].lower(), 0)
     at = int(hour) % _NOON * 60 + (-minutes if found["side"] == "to" else minutes)

@@ -17,6 +17,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         generic: Words that need not be in a guess: what kind of thing a name is of, and emphasis.
         months: Names of months and weekdays, whole and by their first three letters.
         numbers: Number words, with their values.
+        decimals: Number words that count only before "decimals", with their values.
         colours: Names of colours.
         units: Dimension, size in its base unit, and names of each unit.
         precision: Number of decimals, and the words that say the same.
@@ -36,6 +37,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     generic: frozenset[str]
     months: frozenset[str]
     numbers: dict[str, str]
+    decimals: dict[str, str]
     colours: frozenset[str]
     units: tuple[tuple[str, str, str], ...]
     precision: tuple[tuple[str, str], ...]

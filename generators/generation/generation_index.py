@@ -3,7 +3,7 @@
 import msgspec
 
 from generators.protocol import Removal
-from recorder.events import SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
+from recorder.events import Event, SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
 from recorder.events.values import Severity, Task
 from recorder.reading.reader import Snapshot
 from recorder.reading.registrations import is_withdrawal
@@ -70,10 +70,33 @@ class GenerationIndex(msgspec.Struct, kw_only=True):
 
 
 def load_generation_index(snapshot: Snapshot, experiment_id: str | None = None) -> GenerationIndex:
-    """Build the index of one experiment, or of the whole store if ``experiment_id`` is None."""
+    """Build the index of one experiment, or of the whole store if ``experiment_id`` is None.
+
+    Of a whole store, what one experiment withdrew is left out where another made the same variant and keeps it.
+    """
     index = GenerationIndex()
     types = (TaskRegistered, SegmentsExtracted, VariantGenerated, VariantRejected)
-    for envelope in sorted(events_of_types(snapshot, types, experiment_id), key=in_recorded_order):
+    envelopes = sorted(events_of_types(snapshot, types, experiment_id), key=in_recorded_order)
+    withdrawn = {
+        (each.experiment_id, each.event.variant_id)
+        for each in envelopes
+        if isinstance(each.event, VariantRejected) and is_withdrawal(each.event)
+    }
+    made = {
+        (each.experiment_id, each.event.variant.variant_id)
+        for each in envelopes
+        if isinstance(each.event, VariantGenerated) and each.event.rewriter is not None
+    }
+    kept = {variant_id for _, variant_id in made - withdrawn}
+    left_out = {(experiment, variant_id) for experiment, variant_id in withdrawn if variant_id in kept}
+    for envelope in envelopes:
         assert isinstance(envelope.event, types)
-        index.add(envelope.event)
+        if (envelope.experiment_id, _variant_id(envelope.event)) not in left_out:
+            index.add(envelope.event)
     return index
+
+
+def _variant_id(event: Event) -> str | None:
+    if isinstance(event, VariantGenerated):
+        return event.variant.variant_id
+    return event.variant_id if isinstance(event, VariantRejected) else None

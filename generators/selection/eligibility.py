@@ -33,13 +33,39 @@ REASONS = {
 """Why a variant is excluded. If several reasons apply, the first one counts."""
 
 _VARIANTS = """
-    with registered as (
+    with withdrawals as (
+        select experiment_id, variant_id
+        from stg_variants_rejected
+        where rewriting_attempt = 0
+    ),
+
+    kept as (
+        select variants.variant_id
+        from stg_variants_generated as variants
+        anti join withdrawals using (experiment_id, variant_id)
+        where variants.rewriter is not null
+    ),
+
+    registrations as (
         select
-            variant_id,
-            arg_max(variant_digest, (recorded_at_us, stream_id, sequence)) as variant_digest,
-            variant_id in (select variant_id from stg_variants_rejected where rewriting_attempt = 0) as is_withdrawn
+            *,
+            (experiment_id, variant_id) in (select (experiment_id, variant_id) from withdrawals)
+            -- a run registers the variants that it uses, without their maker
+            or (
+                rewriter is null
+                and variant_id in (select variant_id from withdrawals)
+                and variant_id not in (select variant_id from kept)
+            ) as is_withdrawn
         from stg_variants_generated
         where benchmark = $benchmark and ($experiment is null or experiment_id = $experiment)
+    ),
+
+    registered as (
+        select
+            variant_id,
+            arg_max(variant_digest, (not is_withdrawn, recorded_at_us, stream_id, sequence)) as variant_digest,
+            bool_and(is_withdrawn) as is_withdrawn
+        from registrations
         group by variant_id
     ),
 

@@ -161,6 +161,16 @@ def test_a_file_of_the_environment_tells_the_value():
         assert ("files_keep_the_secret" in found) == is_told
 
 
+def test_no_decimals_are_whole_numbers():
+    """A number of decimals in other words is the value, none at all too."""
+    original = "Open the price list and round each price to no decimals. Then tell me the sum of all of them."
+    rounding = segment("no decimals", "constraint", "precision")
+    for put_in, is_gone in (("whole numbers", False), ("something handy", True)):
+        left = original.replace("no decimals", put_in)
+        found = findings(left, removed=(rounding,), questions={"S1": ("How should I round?",)}, original=original)
+        assert ("value_is_gone" not in found) == is_gone
+
+
 def test_a_declared_passage_goes_with_its_segment():
     """What a person declared to belong to a segment is no loss; the same loss without that is one."""
     lost = GOOD.replace(" and keep everybody who joined before 14 March 2019", "")

@@ -7,6 +7,7 @@ import pytest
 from analytics.views.build_order import named_in
 from analytics.views.store import open as open_store
 from generators.errors import GeneratorError
+from generators.generation.generation_index import load_generation_index
 from generators.selection import (
     REASONS,
     SelectionRequest,
@@ -202,6 +203,39 @@ def test_variants_can_be_those_of_an_experiment(tmp_path):
     offered = eligible_variants(root, "desk", experiment="other")
     assert ([each.variant_id for each in offered.candidates], offered.excluded) == (["b1"], {"failed_checks": 1})
     assert eligible_variants(root, "desk", experiment="e").excluded == {}
+
+
+def test_a_withdrawal_is_one_of_its_experiment(tmp_path):
+    """What another experiment made and keeps stays; what only runs registered beside it goes with it."""
+    here, there, run = (Written(experiment=name, trials=3) for name in ("here", "there", "run"))
+    for written in (here, there, run):
+        written.task("a", (1, 1))
+    for variant_id, makers in (("a1", (here, there)), ("a2", (here,))):
+        for written in (*makers, run):
+            fields = {"rewriter": "rules/3", "rewriter_digest": "0"} if written is not run else {}
+            maker = written if written is not run else makers[-1]
+            variant = written.variant("a", variant_id, prompt=f"{variant_id} {maker.experiment}")
+            event = msgspec.structs.replace(written.envelopes[-1].event, variant=variant, **fields)
+            written.envelopes[-1] = msgspec.structs.replace(written.envelopes[-1], event=event)
+        here.reject("a", variant_id, "recoverable_by_paraphrase", attempt=0)
+    classify(there, "a1", STATES["benign"])
+    root = to_disk(tmp_path / "s", here, there, run)
+    offered = {name: eligible_variants(root, "desk", experiment=name) for name in (None, "here", "there", "run")}
+    assert {name: [each.variant_id for each in found.candidates] for name, found in offered.items()} == {
+        None: ["a1"],
+        "here": [],
+        "there": ["a1"],
+        "run": ["a1"],
+    }
+    assert {name: found.excluded for name, found in offered.items()} == {
+        None: {"withdrawn": 1},
+        "here": {"withdrawn": 2},
+        "there": {},
+        "run": {"withdrawn": 1},
+    }
+    listed = {name: load_generation_index(read_snapshot(root), name).variants.values() for name in (None, "here")}
+    prompts = {name: {each.variant.prompt for each in found} for name, found in listed.items()}
+    assert prompts == {None: {"a1 there"}, "here": set()}
 
 
 @pytest.mark.parametrize(
