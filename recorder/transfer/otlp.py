@@ -27,9 +27,11 @@ from recorder.events import (
     TrialFinished,
     TrialStarted,
 )
+from recorder.events.values import Usage
 
 INTERNAL, CLIENT = 1, 3
 ERROR = 2
+UNFINISHED = ("unfinished", "the attempt ended before the call did")
 PROVIDERS = {
     "azure": "azure.ai.openai",
     "azure_ai": "azure.ai.inference",
@@ -80,12 +82,13 @@ class _Spans:
     def all(self) -> list[dict[str, Any]]:
         """Return the span of the agent, then those of its calls in the order in which they began."""
         opened: dict[str, Envelope] = {}
-        closed: list[tuple[Envelope, Envelope]] = []
+        closed: list[tuple[Envelope, Envelope | None]] = []
         for each in self._stream:
             if (key := _begins(each)) is not None:
                 opened[key] = each
             elif (key := _ends(each)) is not None and key in opened:
                 closed.append((opened.pop(key), each))
+        closed += [(begin, None) for begin in opened.values()]
         closed.sort(key=lambda pair: pair[0].sequence)
         return [self._agent(), *(self._call(begin, end) for begin, end in closed)]
 
@@ -139,19 +142,20 @@ class _Spans:
             return None
         return {"timeUnixNano": str(self._at(each)), "name": name, "attributes": _attributes(attributes)}
 
-    def _call(self, begin: Envelope, end: Envelope) -> dict[str, Any]:
-        called = begin.event
+    def _call(self, begin: Envelope, end: Envelope | None) -> dict[str, Any]:
+        """Return the span of a call. One without an end lasts until the attempt's end."""
+        called, ended = begin.event, end.event if end else None
         if isinstance(called, ModelCalled):
             name, kind, span_id = f"chat {called.model}", CLIENT, self._id("model", called.call_id)
-            attributes, error = _of_model(called, end.event)
+            attributes, error = _of_model(called, ended)
             attributes["gen_ai.conversation.id"] = self._name
         else:
             assert isinstance(called, ActionStarted)
             name, kind = f"execute_tool {called.name}", INTERNAL
             span_id = self._id("action", str(called.action_index))
-            attributes, error = _of_tool(called, end.event)
+            attributes, error = _of_tool(called, ended)
         span = self._span(name, kind, span_id, attributes, error)
-        return {**span, "parentSpanId": self._root_id, **self._times(begin, end)}
+        return {**span, "parentSpanId": self._root_id, **self._times(begin, end or self._stream[-1])}
 
     def _span(
         self, name: str, kind: int, span_id: str, attributes: dict[str, Any], error: tuple[str, str] | None
@@ -199,8 +203,10 @@ def _of_model(called: ModelCalled, end: Any) -> tuple[dict[str, Any], tuple[str,
         "lhaw.role": called.role,
         "lhaw.call_kind": called.call_kind,
     }
+    if end is None:
+        return attributes, UNFINISHED
     if isinstance(end, ModelFailed):
-        return attributes, (end.error_kind, end.message)
+        return attributes | _of_usage(end.usage), (end.error_kind, end.message)
     assert isinstance(end, ModelResponded)
     first_ms = end.wire.first_token_ms if end.wire else None
     attributes |= {
@@ -218,6 +224,20 @@ def _of_model(called: ModelCalled, end: Any) -> tuple[dict[str, Any], tuple[str,
     return attributes, None
 
 
+def _of_usage(usage: Usage | None) -> dict[str, Any]:
+    """Return what a provider reported of a call that failed."""
+    if usage is None:
+        return {}
+    return {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+        "lhaw.cost_usd": usage.cost_usd,
+    }
+
+
 def _output(end: ModelResponded) -> dict[str, Any]:
     reasoning = end.reasoning.text if end.reasoning else None
     parts: list[dict[str, Any]] = [{"type": "reasoning", "content": reasoning}] if reasoning else []
@@ -230,16 +250,18 @@ def _output(end: ModelResponded) -> dict[str, Any]:
 
 
 def _of_tool(called: ActionStarted, end: Any) -> tuple[dict[str, Any], tuple[str, str] | None]:
-    assert isinstance(end, ActionFinished)
+    assert end is None or isinstance(end, ActionFinished)
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": called.name,
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": called.call_id,
         "gen_ai.tool.call.arguments": called.arguments_json,
-        "gen_ai.tool.call.result": end.result,
+        "gen_ai.tool.call.result": end.result if end else None,
         "lhaw.action_index": called.action_index,
     }
+    if end is None:
+        return attributes, UNFINISHED
     return attributes, ("tool_error", "the agent got an error") if end.is_error else None
 
 

@@ -144,10 +144,12 @@ async def retune(daemon: Daemon, name: str, order: Retuning) -> Detail:
 
 
 async def requeue(daemon: Daemon, name: str, order: Order) -> RequeueReply:
-    """Attempt again those failed trials of an experiment that were given up.
+    """Attempt again those failed trials of an experiment that were given up, and let stopped agents go on.
+
+    If the run ended as failed before any trial was given up, all of its failed trials are attempted again.
 
     Raises:
-        DaemonRefusal: There is no such experiment, the experiment was cancelled, or none of its trials was given up.
+        DaemonRefusal: There is no such experiment, the experiment was cancelled, or it has no such trials.
         RecordingFailed: The order could not be recorded.
     """
     async with daemon.ordering:
@@ -156,6 +158,8 @@ async def requeue(daemon: Daemon, name: str, order: Order) -> RequeueReply:
         trial_ids = scheduler.given_up if scheduler else daemon.given_up(entry)
         if entry.is_cancelled:
             raise _conflict(daemon, name, "submit it again")
+        if not trial_ids and entry.state == "failed" and scheduler is None:
+            trial_ids = tuple(sorted(entry.attempts))
         if not trial_ids:
             raise _conflict(daemon, name, "it has no failed trials that were given up")
         await daemon.record(ExperimentRequeued(experiment=name, trial_ids=trial_ids, by=order.by))

@@ -121,14 +121,15 @@ async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], Non
         return
     sender = TraceSender(daemon.store, endpoint, say)
     daemon.on_trial = sender.note
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(sender.run)
-        try:
-            yield
-        finally:
-            tasks.cancel_scope.cancel()
-            with anyio.move_on_after(_SECONDS_FOR_COLLECTOR, shield=True):
-                await sender.close()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sender.run)
+            try:
+                yield
+            finally:
+                tasks.cancel_scope.cancel()
+    finally:
+        await sender.close(_SECONDS_FOR_COLLECTOR)
 
 
 @asynccontextmanager

@@ -5,8 +5,7 @@ are in the store.
 """
 
 import json
-import ssl
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 import aiohttp
@@ -22,6 +21,8 @@ from runners.daemon.messages import TrialChange
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 REQUEST_S = 30.0
 _PATH = "/v1/traces"
+_TRIES = 3
+"""How often an attempt is tried that cannot be read."""
 _TRY_AGAIN = (408, 429, 502, 503, 504)
 """With these, and without a reply, the same request is sent again; OTLP 1.10 names the last four."""
 
@@ -40,6 +41,8 @@ class TraceSender:
         self._url = endpoint if endpoint.rstrip("/").endswith(_PATH) else endpoint.rstrip("/") + _PATH
         self._say = say
         self._queue: deque[TrialChange] = deque()
+        self._tries: Counter[tuple[str, int]] = Counter()
+        self._dropped = 0
         self._news = anyio.Event()
 
     def note(self, change: TrialChange) -> None:
@@ -62,40 +65,63 @@ class TraceSender:
                 else:
                     if wait_s == FIRST_WAIT_S:
                         self._say(f"{self._url}: {problem}; trials go on, and their traces are sent when it answers")
+                    self._queue.rotate(-1)  # the others do not wait for one that cannot be sent
                     await anyio.sleep(wait_s)
                     wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    async def close(self) -> None:
-        """Send once more what is left, and say what cannot be sent."""
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_S)) as session:
-            while self._queue and await self._sent(session, self._queue[0]) is None:
-                self._queue.popleft()
-        if self._queue:
+    async def close(self, limit_s: float) -> None:
+        """Send once more what is left, and say how many attempts were not sent.
+
+        Args:
+            limit_s: How long it may take to send.
+        """
+        with anyio.move_on_after(limit_s, shield=True):
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_S)) as session:
+                for _ in range(len(self._queue)):
+                    if await self._sent(session, self._queue[0]) is None:
+                        self._queue.popleft()
+                    else:
+                        self._queue.rotate(-1)
+        if left := len(self._queue) + self._dropped:
             self._say(
-                f"{len(self._queue)} attempts were not sent to {self._url}; the store has them, and "
+                f"{left} attempts were not sent to {self._url}; the store has them, and "
                 f"'lhaw-record export otlp {self._store.name}' writes them"
             )
 
     async def _sent(self, session: aiohttp.ClientSession, change: TrialChange) -> str | None:
-        """Send an attempt. Return why it has to be sent again, None if it has not."""
+        """Send an attempt, or drop it. Return why it has to be sent again, None if it has not."""
+        trial = change.trial
         try:
-            traces = await anyio.to_thread.run_sync(self._traces, change)
-        except RecorderError as error:
-            return f"the attempt cannot be read yet ({error})"
-        for trace in traces:
-            try:
-                headers = {"Content-Type": "application/json"}
-                async with session.post(self._url, data=json.dumps(trace).encode(), headers=headers) as reply:
-                    status, text = reply.status, (await reply.text(errors="replace"))[:200]
-            except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
-                return f"no answer ({error or type(error).__name__})"
-            if status in _TRY_AGAIN:
-                return f"HTTP {status}"
-            if status >= 400:
-                self._say(f"{self._url} refused the trace of trial {change.trial.trial_id}: HTTP {status} {text}")
+            body = await anyio.to_thread.run_sync(self._body, change)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one attempt, the others are sent
+            self._tries[trial.trial_id, trial.attempt] += 1
+            if self._tries[trial.trial_id, trial.attempt] < _TRIES:
+                return f"attempt {trial.attempt} of trial {trial.trial_id} cannot be read yet ({error!r})"
+            self._drop(f"attempt {trial.attempt} of trial {trial.trial_id} is not sent to {self._url}: {error!r}")
+            return None
+        try:
+            async with session.post(self._url, data=body, headers={"Content-Type": "application/json"}) as reply:
+                status, text = reply.status, (await reply.text(errors="replace"))[:200]
+        except Exception as error:  # noqa: BLE001 - a run never fails with the collector
+            return f"no answer ({str(error) or type(error).__name__})"
+        if status in _TRY_AGAIN:
+            return f"HTTP {status}"
+        if status >= 400:
+            self._drop(f"{self._url} refused the trace of trial {trial.trial_id}: HTTP {status} {text}")
         return None
 
-    def _traces(self, change: TrialChange) -> list[dict[str, object]]:
+    def _drop(self, reason: str) -> None:
+        self._dropped += 1
+        self._say(reason)
+
+    def _body(self, change: TrialChange) -> bytes:
+        """Return the trace of an attempt.
+
+        Raises:
+            RecorderError: The store cannot be read, or lacks the attempt's end.
+        """
         selection = Selection(experiment_id=change.experiment, trial_id=change.trial.trial_id)
-        found = [stream for stream in whole_streams(self._store, selection) if is_timed_trial(stream)]
-        return [trace_of(stream) for stream in found if stream[0].attempt == change.trial.attempt]
+        for stream in whole_streams(self._store, selection):
+            if is_timed_trial(stream) and stream[0].attempt == change.trial.attempt:
+                return json.dumps(trace_of(stream)).encode()
+        raise RecorderError("the store has no end of it")

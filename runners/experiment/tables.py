@@ -161,8 +161,8 @@ class RetrySpec(_Table, frozen=True):
     """How often a trial is attempted when infrastructure fails, and how a model request is repeated.
 
     ``patience_s`` limits the total time that one attempt may wait for infrastructure before it fails. After
-    ``same_failures`` attempts of an agent that fail in the same words, one after another, a run starts no more of them
-    (0: it always does).
+    trials of an agent on ``same_failures`` tasks were given up in the same words, one after another, a run starts no
+    more of them (0: it always does).
     """
 
     max_attempts: int = 3

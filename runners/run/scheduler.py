@@ -137,7 +137,7 @@ class Scheduler:
         self._flagged = 0
         self._pauses: dict[str, str] = {}  # why the trials of an agent are held, by its name
         self._held: list[PlannedTrial] = []
-        self._repeated = RepeatedFailures(experiment.retry.same_failures)
+        self._repeated = RepeatedFailures(experiment.retry.same_failures, _tasks_of_agents(plan, index))
         self._stuck: dict[str, str] = {}  # why the trials of an agent that fails again and again are held, by its name
         self._began_s = time.monotonic()
 
@@ -187,6 +187,7 @@ class Scheduler:
                 self._tries[trial_id] = 0
                 self._queue(self._trials[trial_id])
         self._stuck.clear()
+        self._repeated.clear()
         held, self._held = self._held, []
         for trial in held:
             self._queue(trial)
@@ -248,6 +249,7 @@ class Scheduler:
         attempt = self._index.last_attempt.get(trial.trial_id, 0) + self._attempts_here[trial.trial_id] + 1
         self._attempts_here[trial.trial_id] += 1
         self._tries[trial.trial_id] += 1
+        began = self._repeated.now()
         outcome = await self._runner.run(trial, attempt, self._budgets.get(trial.unit))
         self._pay(outcome)
         is_repeated = False
@@ -260,9 +262,6 @@ class Scheduler:
         if is_broke:
             self._tries[trial.trial_id] -= 1
             self.stop("cost_limit")
-        if not (is_paused or is_broke) and (reason := self._repeated.add(outcome)) is not None:
-            self._stuck[trial.agent.name] = reason
-            self._hold()
         if outcome.is_valid:
             self.finished[trial.trial_id] = FinishedTrial(
                 trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
@@ -275,6 +274,9 @@ class Scheduler:
             is_repeated = True
         else:
             self._given_up[trial.trial_id] = outcome
+        if not is_repeated and (reason := self._repeated.add(outcome, began)) is not None:
+            self._stuck[trial.agent.name] = reason
+            self._hold()
         if trial.condition == "full":
             await self._release(trial.unit)
         del self.running[trial.trial_id]  # not earlier: the run must go on until the released trials are queued
@@ -375,6 +377,12 @@ class Scheduler:
             pauses=tuple(dict.fromkeys(self._pauses.values())),
             repeated=tuple(self._stuck.values()),
         )
+
+
+def _tasks_of_agents(plan: Plan, index: TrialIndex) -> Counter[str]:
+    """Return on how many tasks each agent has trials that are not finished."""
+    left = {(trial.agent.name, trial.task.task_id) for trial in plan.trials if trial.trial_id not in index.finished}
+    return Counter(name for name, _ in left)
 
 
 def _is_retry_owed(outcome: TrialOutcome) -> bool:

@@ -59,7 +59,7 @@ class DockerSandboxProvider:
 
     def within(self, memory_mb: int) -> "DockerSandboxProvider":
         """Return a provider whose containers draw on memory that the caller holds, in MiB."""
-        return DockerSandboxProvider(self.image, MemoryBudget(memory_mb, _nobody), self.images)
+        return DockerSandboxProvider(self.image, MemoryBudget.of_trial(memory_mb), self.images)
 
     @asynccontextmanager
     async def open(
@@ -154,10 +154,6 @@ async def _memory_budget(image: DockerImage, images: Images, report: Callable[[s
         if image.name:
             await images.ensure(docker, image.name)
     return MemoryBudget(int(about["MemTotal"] * _SHARE_OF_MEMORY) >> 20, _used_by_others_mb)
-
-
-async def _nobody() -> int:
-    return 0
 
 
 async def _used_by_others_mb() -> int:

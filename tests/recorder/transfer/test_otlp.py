@@ -2,6 +2,11 @@
 
 import json
 
+import msgspec
+import pytest
+
+from recorder.events import ActionFinished, ModelFailed, ModelResponded
+from recorder.events.values import Usage
 from recorder.transfer.otlp import is_timed_trial, trace_of
 from tests.analytics.make_store import Store
 
@@ -61,6 +66,46 @@ def test_a_trial_is_one_trace():
     assert ["status" in span for span in inner] == [False, False, False, False, True, False, False, False]
     last = spans_of(failed)[-1]
     assert (last["status"]["code"], last["attributes"]["error.type"]) == (2, {"stringValue": "timeout"})
+
+
+def of(event_type, store):
+    """The place of the first event of a type in the first stream of a trial, and that stream."""
+    stream = next(each for each in streams(store) if each[0].trial_id)
+    return next(place for place, each in enumerate(stream) if isinstance(each.event, event_type)), stream
+
+
+def test_a_failed_call_has_what_it_used():
+    """A stream that broke off was paid for."""
+    place, stream = of(ModelResponded, some_store())
+    event = stream[place].event
+    usage = Usage(input_tokens=11, output_tokens=3, cost_usd=0.5, reasoning_tokens=2)
+    failure = ModelFailed(
+        call_id=event.call_id,
+        role=event.role,
+        error_kind="broken_stream",
+        message="it broke off",
+        is_retried=False,
+        latency_ms=1.0,
+        usage=usage,
+    )
+    stream[place] = msgspec.structs.replace(stream[place], event=failure)
+    found = spans_of(stream)[1]["attributes"]
+    assert found["gen_ai.usage.input_tokens"] == {"intValue": "11"}
+    assert found["gen_ai.usage.reasoning.output_tokens"] == {"intValue": "2"}
+    assert found["lhaw.cost_usd"] == {"doubleValue": 0.5}
+
+
+@pytest.mark.parametrize("end", [ModelResponded, ActionFinished])
+def test_a_call_without_an_end_is_an_unfinished_span(end):
+    """It lasts until the attempt ended, in its place among the others."""
+    place, stream = of(end, some_store())
+    names = [span["name"] for span in spans_of(stream)]
+    del stream[place]
+    spans = spans_of(stream)
+    assert [span["name"] for span in spans] == names
+    (found,) = [span for span in spans if span["attributes"].get("error.type") == {"stringValue": "unfinished"}]
+    assert found["endTimeUnixNano"] == spans[0]["endTimeUnixNano"]
+    assert found["status"]["code"] == 2
 
 
 def test_spans_are_the_same_each_time():

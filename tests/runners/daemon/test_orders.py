@@ -3,13 +3,16 @@
 import msgspec
 import pytest
 
-from recorder.events import CONTROL, RunFinished
+from recorder.events import CONTROL, RunFinished, TrialFailed
 from recorder.inspection.verify import verify
 from recorder.reading.reader import read_envelopes, read_snapshot
 from recorder.recovery.recovery import recover
 from recorder.storage.creation import create_store
 from recorder.storage.store import Store
+from runners.daemon import orders
+from runners.daemon.messages import Order, Submission
 from runners.daemon.queue import stored_queue
+from runners.daemon.serve import opened_daemon
 from runners.scripted import ScriptedModel
 from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS
 from tests.runners.daemon.running import daemon_at, submission, until
@@ -121,6 +124,20 @@ async def test_failed_trials_are_tried_again_when_asked_and_only_they(tmp_path):
             assert (told.finished, told.failures) == (2, {"model": 1})
             assert (await order(client, "requeue"))[0] == 409
     assert len([each for each in read_envelopes(store) if each.sequence == 0 and each.trial_id]) == 3
+
+
+async def test_a_failed_run_that_gave_nothing_up_can_be_asked_for_again(tmp_path):
+    """It has failed trials with attempts left: requeue runs them."""
+    body = submission(tmp_path)
+    async with opened_daemon(create_store(tmp_path / "store"), 1) as daemon:
+        await orders.submit(daemon, "", Submission(**body))
+        failed = TrialFailed(boundary="sandbox", error_kind="x", message="broken", is_retry_owed=True)
+        daemon.queue.apply("small", failed, trial_id="t1")
+        summary = {"trials_finished": 0, "trials_failed": 0, "trials_blocked": 0, "trials_left": 4}
+        daemon.queue.apply("small", RunFinished(run_id="", outcome="failed", **summary))
+        assert (daemon.overview("small").state, daemon.overview("small").given_up) == ("failed", 0)
+        assert (await orders.requeue(daemon, "small", Order(by="a test"))).trial_ids == ("t1",)
+        assert daemon.overview("small").state == "waiting"
 
 
 async def test_concurrency_changes_at_once(tmp_path):

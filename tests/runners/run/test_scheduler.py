@@ -34,9 +34,9 @@ class SlowRecording(MemoryRecording):
         await super().append(*events)
 
 
-async def run(described, runner, index=EMPTY, on_change=lambda _: None, stream=None, before=None):
+async def run(described, runner, index=EMPTY, on_change=lambda _: None, stream=None, before=None, benchmark=None):
     """Schedule an experiment on the listed benchmark; its scheduler and the run's stream."""
-    benchmark = ListedBenchmark()
+    benchmark = benchmark or ListedBenchmark()
     plan = make_plan(described, benchmark, Prompts(described, Path(), ""), "exact:1")
     stream = stream or MemoryRecording()
     scheduler = Scheduler(
@@ -125,16 +125,56 @@ async def test_hopeless_failures_are_not_repeated_and_block_what_needs_them():
 
 
 async def test_the_same_failure_again_and_again_stops_the_agent():
-    """After six in a row no more of its trials start, and the reason is said; asked for again, they may."""
+    """After six trials given up no more start, and the reason is said; asked for again, they may, counted anew."""
     runner = PretendingRunner(failures=dict.fromkeys(("full", "underspecified", "inject_50"), failing()))
-    described = experiment(concurrency=1)
+    described = experiment(concurrency=1, trials=9)
     scheduler, _ = await run(described, runner)
     summary = scheduler.summary()
-    assert (len(runner.attempts), summary.outcome, summary.finished) == (6 * len(described.agents), "failed", 0)
-    assert all("its last 6 attempts failed in the same words, at model (x)" in each for each in summary.repeated)
+    assert (len(runner.attempts), summary.outcome, summary.finished) == (3 * 6 * len(described.agents), "failed", 0)
+    assert all("6 of its trials, one after another, failed in the same words" in each for each in summary.repeated)
+    assert all("on 2 of its 2 tasks, at model (x)" in each for each in summary.repeated)
     assert len(summary.repeated) == len(described.agents)
     scheduler.requeue(scheduler.given_up)
     assert scheduler.wants_more
+
+
+async def test_an_agent_asked_for_again_is_stopped_again():
+    """A requeue in mid-run begins a new row of six."""
+    asked = []
+
+    def ask_once(scheduler):
+        if scheduler.summary().repeated and not asked:
+            asked.append(len(runner.attempts))
+            scheduler.requeue(scheduler.given_up)
+
+    described = experiment(agents=experiment().agents[:1], conditions=("underspecified",), concurrency=1, trials=9)
+    runner = PretendingRunner(failures={"underspecified": failing(is_retry_owed=False)})
+    scheduler, _ = await run(described, runner, on_change=ask_once)
+    assert (asked, len(runner.attempts), len(scheduler.summary().repeated)) == ([6], 12, 1)
+
+
+class BriefTrouble(PretendingRunner):
+    """Fails what runs at the start, and the trials of an unfit task."""
+
+    async def run(self, trial, attempt, budget_actions):
+        """Pretend."""
+        is_early = len(self.attempts) + self._running < 8
+        outcome = await super().run(trial, attempt, budget_actions)
+        is_unfit = trial.task.task_id == "t0"
+        if not (is_early or is_unfit):
+            return outcome
+        owed = not is_unfit
+        failure = TrialFailed(boundary="sandbox", error_kind="x", message="blip", is_retry_owed=owed)
+        return msgspec.structs.replace(outcome, is_valid=False, failure=failure)
+
+
+async def test_short_trouble_and_an_unfit_task_stop_no_agent():
+    """Eight running trials fail at once, and one task refuses all of its variants: the other tasks are finished."""
+    benchmark = ListedBenchmark(tasks=10, variants_each=8)
+    described = experiment(conditions=("underspecified",), concurrency=8, trials=1)
+    scheduler, _ = await run(described, BriefTrouble(), benchmark=benchmark)
+    summary = scheduler.summary()
+    assert (summary.repeated, summary.left) == ((), 8 * len(described.agents))
 
 
 async def test_a_resumed_run_uses_the_stored_budget_and_runs_the_rest():
