@@ -6,7 +6,7 @@ Source: docs/metrics.md 1, 3 and 4; Ask-F1: HiL-Bench (arXiv 2604.09408), ``comp
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -48,18 +48,21 @@ FEATURES = {
 
 _TRIALS = """
     with budgets as (
-        select benchmark, agent, oracle_scope,
-            case oracle_scope when 'task' then task_id else variant_id end as unit_id,
-            max(budget_actions) as budget
+        select trials.benchmark, trials.agent_name, trials.agent_digest, trials.settings_digest, trials.oracle_scope,
+            case trials.oracle_scope when 'task' then trials.task_id else trials.variant_id end as unit_id,
+            max(trials.budget_actions) as budget
         from trials
-        where budget_actions is not null
+        inner join int_trials_screened as screened on trials.trial_id = screened.trial_id
+        where trials.budget_actions is not null and screened.exclusion is null
         group by all
     )
-    select trials.*, budgets.budget, without.unit_value as value_without, ledger.precision, ledger.recall,
-        ledger.requested_count, ledger.removed_count, ledger.reason as ledger_reason
+    select trials.*, screened.exclusion, budgets.budget, without.unit_value as value_without, ledger.precision,
+        ledger.recall, ledger.requested_count, ledger.removed_count, ledger.reason as ledger_reason
     from trials
+    inner join int_trials_screened as screened on trials.trial_id = screened.trial_id
     left join budgets
-        on trials.benchmark = budgets.benchmark and trials.agent = budgets.agent
+        on trials.benchmark = budgets.benchmark and trials.agent_name = budgets.agent_name
+            and trials.agent_digest = budgets.agent_digest and trials.settings_digest = budgets.settings_digest
             and trials.oracle_scope = budgets.oracle_scope
             and budgets.unit_id = case trials.oracle_scope when 'task' then trials.task_id else trials.variant_id end
     left join unit_values as without
@@ -67,44 +70,59 @@ _TRIALS = """
             and trials.variant_id = without.unit_id and without.unit_kind = 'variant'
             and without.condition = 'underspecified' and without.measure = 'pass_at_1'
     left join question_ledger as ledger on trials.trial_id = ledger.trial_id
-    where trials.trial_state = 'valid' and (?::varchar is null or trials.experiment_id = ?)
+    where screened.exclusion is distinct from 'other_experiment'
     order by trials.benchmark, trials.task_id, trials.variant_id nulls first, trials.agent, trials.condition,
         trials.trial_index, trials.trial_id
 """
 _CURVES = """
-    select benchmark, agent, dimension, has_oracle_gap, condition, value
-    from voi
-    where measure = 'pass_at_1' and condition like 'inject%'
+    with arms as (
+        select distinct trials.benchmark, trials.agent_name, trials.agent_digest, trials.settings_digest, used.agent
+        from int_trials_evaluated as used
+        inner join trials on used.trial_id = trials.trial_id
+        where used.inject_percent is not null
+    )
+    select arms.benchmark, arms.agent_name, arms.agent_digest, arms.settings_digest, arms.agent, voi.dimension,
+        voi.has_oracle_gap, voi.condition, voi.value
+    from arms
+    inner join voi on arms.benchmark = voi.benchmark and arms.agent = voi.agent
+    where voi.measure = 'pass_at_1' and voi.condition like 'inject%'
 """
 _QUESTIONS = """
-    select questions.stream_id, questions.action_index, questions.requested_segment_ids, actions.model_call_id
+    select questions.stream_id, placed.sequence, questions.requested_segment_ids, actions.model_call_id
     from questions
-    inner join actions
+    inner join int_questions_placed as placed
+        on questions.stream_id = placed.stream_id and questions.question_id = placed.question_id
+    left join actions
         on questions.stream_id = actions.stream_id and questions.action_index = actions.action_index
     where questions.is_counted
     order by questions.stream_id, questions.question_number
 """
 _CALLS = """
-    select calls.stream_id, calls.call_id, calls.outcome = 'responded' and calls.call_kind = 'main' as is_reply,
-        sent.model_called.tools_json as tools_json
+    select calls.stream_id, calls.call_id, calls.sequence, calls.call_kind in ('main', 'retry') as is_main,
+        calls.outcome = 'responded' and calls.call_kind = 'main' as is_reply, sent.model_called.tools_json as tools_json
     from model_calls as calls
     inner join events as sent on calls.stream_id = sent.stream_id and calls.sequence = sent.sequence
-    where calls.is_counted and calls.role = 'agent' and calls.call_kind in ('main', 'retry')
+    where calls.is_counted and calls.role = 'agent'
     order by calls.stream_id, calls.sequence
 """
-_MISSING = """
-    select count(*) from trials where trial_state <> 'valid' and (?::varchar is null or experiment_id = ?)
-"""
-TRAINING_VIEWS = {"trials", "unit_values", "question_ledger", "questions", "actions", "model_calls", "voi"}
+TRAINING_VIEWS = {
+    *("trials", "int_trials_screened", "int_trials_evaluated", "unit_values", "voi"),
+    *("question_ledger", "questions", "int_questions_placed", "actions", "model_calls"),
+}
 
+_PLAIN_AGENT = ("benchmark", "agent_name", "agent_digest", "settings_digest")
 _Curve = tuple[float, ...] | str
 """The value under each of ``PERCENTAGES``, or the reason why there is none."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question: the model call that asked it, and the segments that its answer gave because it asked for them."""
+    """A question: the model call that asked it, and the segments that its answer gave because it asked for them.
+
+    ``sequence`` is its place among the events of the attempt.
+    """
 
     call_id: str | None
+    sequence: int
     requested: frozenset[str]
 
 
@@ -128,42 +146,45 @@ def training_rows(
 
     Args:
         store: The store's directory.
-        experiment: Export only trials of this experiment.
+        experiment: Export only trials of this experiment, with its own baselines, budgets and curves.
         test_share: The share of the tasks that the split ``test`` gets, expected over their hashes.
         question_cost_pp: The cost of a question in ``net_value``, percentage points.
 
     Raises:
         StoreError: There is no store.
     """
-    connection = open_store(store, only=TRAINING_VIEWS)
+    connection = open_store(store, parameters={"experiment": experiment}, only=TRAINING_VIEWS)
     try:
-        return training_of(connection, experiment, test_share=test_share, question_cost_pp=question_cost_pp)
+        return training_of(connection, test_share=test_share, question_cost_pp=question_cost_pp)
     finally:
         connection.close()
 
 
-def training_of(
-    connection: duckdb.DuckDBPyConnection, experiment: str | None, *, test_share: float, question_cost_pp: float
-) -> ExportFolder:
+def training_of(connection: duckdb.DuckDBPyConnection, *, test_share: float, question_cost_pp: float) -> ExportFolder:
     """Do the same with an open store that has ``TRAINING_VIEWS``."""
-    trials = rows_of(connection, _TRIALS, [experiment, experiment])
+    trials = rows_of(connection, _TRIALS)
     curves, questions, said = _curves(connection), _questions(connection), conversations(connection)
-    replies, tools = _calls(connection)
+    replies, places, tools = _calls(connection)
     ((window_pp,),) = connection.execute("select getvariable('window_pp')").fetchall()
-    ((missing,),) = connection.execute(_MISSING, [experiment, experiment]).fetchall()
     splits: dict[str, list[bytes]] = {"train": [], "test": []}
     tasks: dict[str, set[tuple[str, str]]] = {"train": set(), "test": set()}
-    silent = changed = 0
+    missing = silent = changed = 0
+    unused: Counter[str] = Counter()
     for trial in trials:
         stream = trial["stream_id"]
         spoken = said.get(stream, [])
-        if not any(each.call_id for each in spoken):
+        if trial["trial_state"] != "valid":
+            missing += 1
+        elif trial["exclusion"] is not None:
+            unused[trial["exclusion"]] += 1
+        elif not any(each.call_id for each in spoken):
             silent += 1
         elif not replies[stream] <= {each.call_id for each in spoken}:
             changed += 1
         else:
-            timing = first_ask(trial, [curves[key] for key in _curve_keys(trial) if key in curves], window_pp)
-            row = _row(trial, spoken, tools.get(stream), questions[stream], timing, question_cost_pp / 100)
+            timing = first_ask(trial, [curves.get(key, "no_curve") for key in _curve_keys(trial)], window_pp)
+            asked = _asked(spoken, questions[stream], places[stream])
+            row = _row(trial, spoken, tools.get(stream), asked, timing, question_cost_pp / 100)
             split = split_of(trial["benchmark"], trial["task_id"], test_share)
             splits[split].append(json.dumps(row, ensure_ascii=False).encode() + b"\n")
             tasks[split].add((trial["benchmark"], trial["task_id"]))
@@ -188,6 +209,7 @@ def training_of(
         notes=tuple(told),
         left_out=(
             *((f"{missing} trials without a valid attempt, which get no reward",) if missing else ()),
+            *(f"{count} trials that no table uses ({reason})" for reason, count in sorted(unused.items())),
             *((f"{silent} trials without a recorded conversation",) if silent else ()),
             *((f"{changed} trials whose conversation was rewritten or compacted on the way",) if changed else ()),
         ),
@@ -221,9 +243,11 @@ def first_ask(trial: Mapping[str, Any], curves: Iterable[_Curve], window_pp: flo
     """
     if trial["condition"] != "ask_user":
         return Timing(reason="not_ask_user")
-    if not trial["question_count"]:
-        return Timing(reason="unknown_actions" if trial["question_count"] is None else "nobody_asked")
-    if trial["budget"] is None or trial["first_ask_action"] is None:
+    if trial["question_count"] == 0:
+        return Timing(reason="nobody_asked")
+    if trial["first_ask_action"] is None:
+        return Timing(reason="unknown_actions")
+    if trial["budget"] is None:
         return Timing(reason="no_budget")
     pct = 100 * trial["first_ask_action"] / trial["budget"]
     found = list(curves)
@@ -240,49 +264,84 @@ def first_ask(trial: Mapping[str, Any], curves: Iterable[_Curve], window_pp: flo
     return Timing(pct, values[place] - best, verdict)
 
 
-def _curve_keys(trial: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    return [(trial["benchmark"], trial["agent"], dimension) for dimension in trial["dimensions"] or ()]
+def _curve_keys(trial: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return [(*(trial[name] for name in _PLAIN_AGENT), dimension) for dimension in trial["dimensions"] or ()]
 
 
-def _curves(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, str], _Curve]:
-    """Return the curve of each benchmark, agent and dimension."""
-    points: defaultdict[tuple[str, str, str], dict[str, float | None]] = defaultdict(dict)
-    gaps: dict[tuple[str, str, str], bool | None] = {}
+def _curves(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, ...], _Curve]:
+    """Return the curve of each agent, under each of its settings, and dimension.
+
+    Trials that asked have another arm than injected ones where the store has several simulators or injection templates,
+    but the same agent and settings. Under several templates no curve is theirs alone.
+    """
+    points: defaultdict[tuple[str, ...], dict[str, float | None]] = defaultdict(dict)
+    gaps: dict[tuple[str, ...], bool | None] = {}
+    arms: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for row in rows_of(connection, _CURVES):
-        key = row["benchmark"], row["agent"], row["dimension"]
+        key = (*(row[name] for name in _PLAIN_AGENT), row["dimension"])
         points[key][row["condition"]] = row["value"]
         gaps[key] = row["has_oracle_gap"]
-    found: dict[tuple[str, str, str], _Curve] = {}
+        arms[key].add(row["agent"])
+    found: dict[tuple[str, ...], _Curve] = {}
     for key, values in points.items():
         known = [value for percent in PERCENTAGES if (value := values.get(f"inject_{percent}")) is not None]
-        found[key] = "no_curve" if len(known) < len(PERCENTAGES) else tuple(known) if gaps[key] else "no_oracle_gap"
+        if len(arms[key]) > 1:
+            found[key] = "several_curves"
+        elif len(known) < len(PERCENTAGES):
+            found[key] = "no_curve"
+        elif gaps[key] is None:
+            found[key] = "unknown_oracle_gap"
+        else:
+            found[key] = tuple(known) if gaps[key] else "no_oracle_gap"
     return found
 
 
 def _questions(connection: duckdb.DuckDBPyConnection) -> defaultdict[str, list[Question]]:
     found: defaultdict[str, list[Question]] = defaultdict(list)
     for row in rows_of(connection, _QUESTIONS):
-        found[row["stream_id"]].append(Question(row["model_call_id"], frozenset(row["requested_segment_ids"] or ())))
+        requested = frozenset(row["requested_segment_ids"] or ())
+        found[row["stream_id"]].append(Question(row["model_call_id"], row["sequence"], requested))
     return found
 
 
-def _calls(connection: duckdb.DuckDBPyConnection) -> tuple[defaultdict[str, set[str]], dict[str, str]]:
-    """Return the ids of the replies of each attempt, and the tools that its agent began with."""
+def _calls(
+    connection: duckdb.DuckDBPyConnection,
+) -> tuple[defaultdict[str, set[str]], defaultdict[str, dict[str, int]], dict[str, str]]:
+    """Return the ids of the replies of each attempt, where its calls were made, and the tools that it began with."""
     replies: defaultdict[str, set[str]] = defaultdict(set)
+    places: defaultdict[str, dict[str, int]] = defaultdict(dict)
     tools: dict[str, str] = {}
     for row in rows_of(connection, _CALLS):
+        places[row["stream_id"]][row["call_id"]] = row["sequence"]
         if row["is_reply"]:
             replies[row["stream_id"]].add(row["call_id"])
-        if row["tools_json"]:
+        if row["is_main"] and row["tools_json"]:
             tools.setdefault(row["stream_id"], row["tools_json"])
-    return replies, tools
+    return replies, places, tools
+
+
+def _asked(
+    said: Sequence[Said], questions: Iterable[Question], places: Mapping[str, int]
+) -> defaultdict[str, list[Question]]:
+    """Return the questions of each reply.
+
+    A question that no reply of the conversation asked, as that of a sub-agent, or of which it is unknown who asked it,
+    belongs to the first reply that was requested after it, or else to the last.
+    """
+    replies = [each.call_id for each in said if each.call_id is not None]
+    asked: defaultdict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        after = (call_id for call_id in replies if places[call_id] > question.sequence)
+        own = question.call_id if question.call_id in replies else None
+        asked[own or next(after, replies[-1])].append(question)
+    return asked
 
 
 def _row(
     trial: Mapping[str, Any],
     said: Sequence[Said],
     tools: str | None,
-    questions: Sequence[Question],
+    asked: Mapping[str, Sequence[Question]],
     timing: Timing,
     question_cost: float,
 ) -> dict[str, Any]:
@@ -295,7 +354,7 @@ def _row(
         "reasons": reasons,
         "first_ask_pct": timing.first_ask_pct,
         "first_ask_timing": timing.verdict,
-        "steps": _steps(trial, said, questions, rewards, question_cost),
+        "steps": _steps(trial, said, asked, rewards, question_cost),
     }
 
 
@@ -344,7 +403,7 @@ def _known(value: float | None, reason: str | None) -> tuple[float | None, str |
 def _steps(
     trial: Mapping[str, Any],
     said: Sequence[Said],
-    questions: Sequence[Question],
+    asked: Mapping[str, Sequence[Question]],
     rewards: Mapping[str, float | None],
     question_cost: float,
 ) -> list[dict[str, Any]]:
@@ -354,14 +413,11 @@ def _steps(
     each question costs where it is asked, and the rest comes with the last step.
     """
     places = [place for place, each in enumerate(said) if each.call_id is not None]
-    asked: defaultdict[str | None, list[Question]] = defaultdict(list)
-    for question in questions:
-        asked[question.call_id].append(question)
     steps: list[dict[str, Any]] = []
     known: frozenset[str] = frozenset()
     count, before = 0, 0.0
     for place in places:
-        mine = asked.get(said[place].call_id, [])
+        mine = asked.get(said[place].call_id or "", [])
         known = known.union(*(each.requested for each in mine))
         is_first, count = bool(mine) and count == 0, count + len(mine)
         after = ask_f1(count, len(known), trial["removed_count"]) if rewards["ask_f1"] is not None else 0.0

@@ -581,13 +581,18 @@ class Store:
 
 
 async def write_events(folder: Path, envelopes: Sequence[Envelope]) -> None:
-    """Record events in a new store on disk."""
-    async with Recorder(create_store(folder), "e") as recorder:
-        streams: dict[str, Stream] = {}
-        for each in envelopes:
-            if each.stream_id not in streams:
-                streams[each.stream_id] = recorder.stream(each.stream_id, trial_id=each.trial_id, attempt=each.attempt)
-            await streams[each.stream_id].append(each.event)
+    """Record events in a new store on disk, each under its experiment."""
+    store = create_store(folder)
+    for experiment in dict.fromkeys(each.experiment_id for each in envelopes):
+        async with Recorder(store, experiment) as recorder:
+            streams: dict[str, Stream] = {}
+            for each in envelopes:
+                if each.experiment_id == experiment:
+                    if each.stream_id not in streams:
+                        streams[each.stream_id] = recorder.stream(
+                            each.stream_id, trial_id=each.trial_id, attempt=each.attempt
+                        )
+                    await streams[each.stream_id].append(each.event)
 
 
 def scored(checkpoint: Checkpoint, score: float, **fields: Any) -> CheckpointScored:

@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
     store.trial("tv", "ask_user", 0, is_told=True)
     store.trial("bv", "ask_user", 0, is_told=True, actions=("ask_user S1", "submit"))
     connection = connect(store.snapshot(), only=TRAINING_VIEWS)
-    exported = training_of(connection, None, test_share=0.5, question_cost_pp=5.0)
+    exported = training_of(connection, test_share=0.5, question_cost_pp=5.0)
     connection.close()
     assert len(exported.files) == 3
     path = tmp_path_factory.mktemp("training")
