@@ -237,6 +237,7 @@ def test_a_question_outside_the_conversation_belongs_to_the_next_reply(timed, in
     assert (row["rewards"]["net_value"], row["rewards"]["ask_f1"]) == pytest.approx((0.8, 1.0))
 
 
+@pytest.mark.thorough
 def test_an_experiment_has_its_own_baselines(tmp_path):
     """Without asking, experiment one fails and two succeeds: the trial of one gains 1 - 0.1, with two 0.5 - 0.1."""
     store = Store(trials=1, experiment="one")
