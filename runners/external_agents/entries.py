@@ -207,7 +207,7 @@ def _python_of(environment: Path) -> list[str]:
     lines = config.read_text(encoding="utf-8").splitlines()
     values = dict(line.split(" = ", 1) for line in lines if " = " in line)
     home = Path(values.get("home", "/usr/bin"))
-    return [] if home.is_relative_to("/usr") else [str(home), str(home.parent / "lib")]
+    return [] if home.resolve().is_relative_to("/usr") else [str(home), str(home.parent / "lib")]
 
 
 def _node() -> Path | None:

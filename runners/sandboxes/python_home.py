@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,6 +37,19 @@ class PythonHome(msgspec.Struct, frozen=True, kw_only=True):
     def site_packages(self) -> str:
         """The folder of packages, relative to the environment."""
         return f"lib/python{'.'.join(self.version.split('.')[:2])}/site-packages"
+
+    def masks(self, shown: Mapping[str, str]) -> list[str]:
+        """Return where our own files would appear in a sandbox.
+
+        Args:
+            shown: Paths of the host by the path at which they are shown. Either may be a symbolic link.
+        """
+        places = set()
+        for path, source in shown.items():
+            real = os.path.realpath(source)
+            below = [Path(folder).relative_to(real) for folder in self.masked if Path(folder).is_relative_to(real)]
+            places |= {str(Path(path, each)) for each in below}
+        return sorted(places)
 
 
 @lru_cache(maxsize=1)

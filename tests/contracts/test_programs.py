@@ -216,12 +216,16 @@ class IsolatedHereContract(ProgramContract):
             end = await self.run(sandbox, "python3", "-c", code)
         assert end == ProgramEnd(exit_code=0, stdout=f"/opt/agent/python {tmp_path}/python []\n")
 
-    async def test_our_own_files_stay_hidden_below_what_is_shown(self):
-        """A mount above our checkout or installation shows neither graders nor answers."""
+    async def test_our_own_files_stay_hidden_below_what_is_shown(self, tmp_path):
+        """A mount above our checkout or installation shows neither graders nor answers, nor does a link to it."""
         project = Path(__file__).parents[2]
-        async with self.opened(mounts=(str(project.parent),)) as sandbox:
-            end = await self.run(sandbox, "sh", "-c", 'ls -A "$0" | wc -l; ls -d "$0"', str(project))
-        assert end.stdout == f"0\n{project}\n"
+        (tmp_path / "link").symlink_to(project.parent)
+        shown = (project, tmp_path / "link" / project.name)
+        async with self.opened(mounts=(str(project.parent), str(tmp_path / "link"))) as sandbox:
+            end = await self.run(
+                sandbox, "sh", "-c", 'for a; do ls -A "$a" | wc -l; ls -d "$a"; done', "sh", *map(str, shown)
+            )
+        assert end.stdout == f"0\n{shown[0]}\n0\n{shown[1]}\n"
 
     async def test_the_listener_is_the_only_way_out(self):
         """A port of this host is not there; the sandbox's own loopback is, and only its forwarder listens on it."""

@@ -1,12 +1,16 @@
 """Test a patch in a fresh container: apply it, add the test files, execute the run script and the parser.
 
 A full pass is always accepted. Any other result counts only if the machinery worked. If a suite hangs, is killed, runs
-out of memory or disk, or cannot be started, or if its parser fails, the result is missing data, never a zero.
+out of memory or disk, loses the network while it installs something, or cannot be started, or if its parser fails, the
+result is missing data, never a zero.
 """
+
+import shlex
 
 import msgspec
 
 from runners.benchmarks.swebench_pro.instances import Instance
+from runners.benchmarks.swebench_pro.network import lost_network_pattern
 from runners.benchmarks.swebench_pro.scoring import parsed_statuses, verdict_of
 from runners.benchmarks.swebench_pro.scripts import PARSER, RUN_SCRIPT, Scripts, command_before_tests, suite_command
 from runners.errors import GraderError
@@ -19,6 +23,7 @@ _FOLDER = "workspace"
 _GIT_S = 300.0
 _PARSER_S = 300.0
 _LOOK_S = 30.0
+_SEARCH_S = 300.0
 _LOG_BYTES = 200_000
 _KILLED = 137
 _NOT_STARTED = (126, 127)  # a shell's exit codes for a program that it cannot execute or find
@@ -132,9 +137,28 @@ class Tester:
             raise self._error("the disk of the container was full when the tests had run", "engine_disk_full")
         if ran.exit_code == _KILLED:
             raise self._error("the run script was killed (exit code 137)", "suite_killed")
+        await self._check_network()
         if not statuses and (ran.exit_code in _NOT_STARTED or not any(logs.values())):
             words = _last_line(b"".join(logs.values())) or "no output"
             raise self._error(f"the run script ended with exit code {ran.exit_code}: {words}", "suite_crash")
+
+    async def _check_network(self) -> None:
+        """Raise GraderError if an installer that the run script calls lost the network."""
+        pattern = lost_network_pattern(self._scripts.run_script)
+        if not pattern:
+            return
+        logs = f"/{_FOLDER}/stderr.log /{_FOLDER}/stdout.log"  # whole: installers speak first
+        command = f"cat {logs} | tr '\\000\\r' '\\n\\n' | LC_ALL=C grep -E -m 1 -e {shlex.quote(pattern)}"
+        looked = await self._shell(command, _SEARCH_S)
+        if looked.exit_code == 0:
+            raise self._error(
+                f"the run script installs packages and lost the network ({_last_line(looked.stdout)}); see that the "
+                "registry can be reached from benchmark.test_network",
+                "no_network",
+            )
+        if looked.exit_code != 1:  # not grep's "no such line"
+            words = _last_line(_text(looked).encode())
+            raise self._error(f"the output cannot be searched for a lost network: {words}", "logs_unread")
 
     async def _has_full_disk(self, said: str) -> bool:
         looked = await self._shell(free_space_command(self._work_dir, f"/{_FOLDER}"), _LOOK_S)

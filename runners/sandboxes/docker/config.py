@@ -1,7 +1,6 @@
 """The configuration of a container, for the Docker Engine and for the driver inside."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -164,8 +163,9 @@ def read_only_mounts(shown: Mapping[str, str]) -> list[dict[str, Any]]:
 
     Folders with our own files, graders and answers among them, are covered with empty ones.
     """
-    covered = [each for each in current_python_home().masked if any(Path(each).is_relative_to(path) for path in shown)]
+    covered = current_python_home().masks(shown)
+    seen = {target: source for target, source in shown.items() if target not in covered}  # one mount for each path
     return [
-        *({"Type": "bind", "Source": source, "Target": target, "ReadOnly": True} for target, source in shown.items()),
+        *({"Type": "bind", "Source": source, "Target": target, "ReadOnly": True} for target, source in seen.items()),
         *({"Type": "tmpfs", "Target": folder, "TmpfsOptions": {"SizeBytes": 4096}} for folder in covered),
     ]

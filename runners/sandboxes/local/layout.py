@@ -15,7 +15,7 @@ A step is a tuple of plain values that starts with its name; later steps lie on 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -86,7 +86,7 @@ def sandbox_layout(
         steps.append(("socket", WAY_SOCKET, way.socket))
         # Our own files stay hidden, graders and answers among them, also where an entry shows a folder above them.
         steps += [("read", mount, mount, True) for mount in sorted(way.mounts)]  # an outer one before what lies in it
-        steps += _masks(home, [*way.mounts])
+        steps += _masks(home, way.mounts)
     steps += [("file", path, text) for path, text in files.items()]
     steps += [("link", path, text) for path, text in extra.links.items()]
     steps += [("read", path, source, True) for path, source in extra.shown.items()]
@@ -155,9 +155,9 @@ def interpreter(home: PythonHome, shown: list[str]) -> list[Step]:
     return steps + _masks(home, bound)
 
 
-def _masks(home: PythonHome, bound: list[str]) -> list[Step]:
-    """Return empty folders to cover those with our own files that lie below a bound folder."""
-    return [("mask", folder) for folder in home.masked if _is_below(folder, bound)]
+def _masks(home: PythonHome, bound: Iterable[str]) -> list[Step]:
+    """Return empty folders to cover those with our own files, where folders bound at their own paths show them."""
+    return [("mask", path) for path in home.masks({path: path for path in bound})]
 
 
 def _is_below(path: str, folders: list[str]) -> bool:

@@ -11,7 +11,8 @@ from lhaw_record import main
 from recorder.events import TrialFailed, TrialFinished, TrialStarted
 from recorder.reading.reader import read_envelopes
 from runners.errors import ExperimentError
-from runners.external_agents.entries import load_entry
+from runners.experiment.program import ProgramSpec
+from runners.external_agents.entries import load_entry, shown_folders
 from runners.external_agents.installation import install_folder
 from runners.run.preparation import prepare
 from runners.run.reporter import Reporter
@@ -194,3 +195,15 @@ def test_what_an_earlier_version_installed_is_listed_and_never_run(tmp_path, cal
     assert called("run", here / "experiment.toml", "--store", tmp_path / "store")[0] == 2
     (row,) = json.loads(called("agents", "list", "--installed", "--format", "json")[1])
     assert (row["state"], Path(row["folder"])) == ("made by an earlier version, never run", agents / "robot")
+
+
+def test_a_python_of_the_system_is_not_mounted_by_another_name(tmp_path):
+    """Where /bin is a link into /usr, this machine's /bin and /lib are not laid over those of an image."""
+    spec = ProgramSpec(command=("a",), install_digest="0" * 64)
+    folder = install_folder(spec)
+    folder.mkdir(parents=True)
+    (tmp_path / "bin").symlink_to("/usr/bin")
+    (folder / "pyvenv.cfg").write_text(f"home = {tmp_path / 'bin'}\n")
+    assert shown_folders(spec) == (str(folder),)
+    (folder / "pyvenv.cfg").write_text(f"home = {tmp_path / 'own' / 'bin'}\n")
+    assert shown_folders(spec) == (str(folder), str(tmp_path / "own" / "bin"), str(tmp_path / "own" / "lib"))
