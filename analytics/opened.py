@@ -10,12 +10,14 @@ with lhaw_record.open("stores/demo") as store:
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from analytics.errors import AnalyticsError
-from analytics.figures.catalogue import draw
+from analytics.figures.catalogue import draw, spec_of
+from analytics.figures.drawing import read
 from analytics.figures.style import to_bytes
 from analytics.paper import PRESETS, Paper, make, preset, read_spec
 from analytics.tables.filters import Filter, known_filter
@@ -24,6 +26,7 @@ from analytics.tables.tables import Row, Table, tables
 from analytics.views import store as stores
 from analytics.views.headers import headers
 from analytics.views.parameters import Setting
+from analytics.views.rows import distinct
 from recorder.cli.suggestions import did_you_mean
 from recorder.storage.no_pandas import allow_pandas
 
@@ -90,12 +93,8 @@ class OpenStore:
         Raises:
             AnalyticsError: DuckDB rejects the query, or it returns no rows.
         """
-        import duckdb
-
-        try:
+        with _translated():
             relation = self.connection.sql(query, params=parameters)
-        except duckdb.Error as error:
-            raise AnalyticsError(f"the query failed: {error}") from error
         if relation is None:
             raise AnalyticsError("this statement returns no rows; .connection.execute runs it")
         return View(relation)
@@ -104,37 +103,40 @@ class OpenStore:
         self,
         name: str,
         *,
-        agent: Sequence[str] = (),
-        condition: Sequence[str] = (),
-        measure: Sequence[str] = (),
-        benchmark: Sequence[str] = (),
+        agent: str | Sequence[str] = (),
+        condition: str | Sequence[str] = (),
+        measure: str | Sequence[str] = (),
+        benchmark: str | Sequence[str] = (),
     ) -> "OpenTable":
         """Compute a reported table, and keep the rows of these agents, conditions, measures and benchmarks.
 
         Raises:
             UnknownName: There is no such table, or no row has a value.
         """
-        (one,) = tables(self.connection, [name])
-        wanted = {"agent": agent, "condition": condition, "measure": measure, "benchmark": benchmark}
+        with _translated():
+            (one,) = tables(self.connection, [name])
+        wanted = _wanted(agent=agent, condition=condition, measure=measure, benchmark=benchmark)
         return OpenTable(known_filter(wanted, one.rows).table(one))
 
-    def figure(self, name: str, *, agent: Sequence[str] = (), benchmark: Sequence[str] = ()) -> "Figure":
+    def figure(self, name: str, *, agent: str | Sequence[str] = (), benchmark: str | Sequence[str] = ()) -> "Figure":
         """Draw a figure of these agents and benchmarks.
 
         Raises:
-            UnknownName: There is no such figure.
+            UnknownName: There is no such figure, or no row has a value.
         """
-        shown = Filter({"agent": tuple(agent), "benchmark": tuple(benchmark)})
-        return Figure(to_bytes(draw(self.connection, name, shown.rows), "svg").decode())
+        with _translated():
+            rows = [row for view in spec_of(name).reads for row in read(self.connection, view)]
+            shown = known_filter(_wanted(agent=agent, benchmark=benchmark), rows)
+            return Figure(to_bytes(draw(self.connection, name, shown.rows), "svg").decode())
 
     def paper(
         self,
         spec: str | Path,
         *,
-        agent: Sequence[str] = (),
-        condition: Sequence[str] = (),
-        measure: Sequence[str] = (),
-        benchmark: Sequence[str] = (),
+        agent: str | Sequence[str] = (),
+        condition: str | Sequence[str] = (),
+        measure: str | Sequence[str] = (),
+        benchmark: str | Sequence[str] = (),
     ) -> Paper:
         """Make the tables and figures of a paper from a file or a preset. It reads the store again.
 
@@ -148,8 +150,7 @@ class OpenStore:
                 chosen = read_spec(Path(spec).read_text(encoding="utf-8"), spec)
             except OSError as error:
                 raise AnalyticsError(f"{spec}: {error.strerror}; name a file, or {' or '.join(PRESETS)}") from error
-        wanted = {"agent": agent, "condition": condition, "measure": measure, "benchmark": benchmark}
-        only = Filter({key: tuple(values) for key, values in wanted.items() if values})
+        only = Filter(_wanted(agent=agent, condition=condition, measure=measure, benchmark=benchmark))
         return make(self.path, chosen, settings=self.parameters, only=only)
 
 
@@ -161,13 +162,15 @@ class View:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
-        return list(self._relation.columns)
+        """The names of the columns. A repeated one has a number."""
+        with _translated():
+            return distinct(self._relation.columns)
 
     def df(self) -> "pd.DataFrame":
         """Return a pandas data frame."""
         allow_pandas()
-        return self._relation.df()
+        with _translated():
+            return self._relation.df()
 
     def pl(self) -> "pl.DataFrame":
         """Return a Polars data frame.
@@ -179,31 +182,38 @@ class View:
             import polars as pl
         except ModuleNotFoundError as error:
             raise AnalyticsError("Polars is not installed: pip install polars, or take .df() or .arrow()") from error
-        frame: pl.DataFrame = self._relation.pl()
+        with _translated():
+            frame: pl.DataFrame = self._relation.pl()
         return frame
 
     def arrow(self) -> "pa.Table":
         """Return an Arrow table."""
-        return self._relation.to_arrow_table()
+        with _translated():
+            return self._relation.to_arrow_table()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dictionary per row."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self._relation.fetchall()]
+        columns = self.columns
+        with _translated():
+            return [dict(zip(columns, row, strict=True)) for row in self._relation.fetchall()]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows())
 
     def __len__(self) -> int:
-        (count,) = self._relation.aggregate("count(*)").fetchall()[0]
+        with _translated():
+            (count,) = self._relation.aggregate("count(*)").fetchall()[0]
         return int(count)
 
     def __repr__(self) -> str:
-        return str(self._relation.limit(_SHOWN_ROWS))
+        with _translated():
+            return str(self._relation.limit(_SHOWN_ROWS))
 
     def _repr_html_(self) -> str:
         count = len(self)
         more = f", the first {_SHOWN_ROWS} are shown" if count > _SHOWN_ROWS else ""
-        found = self._relation.limit(_SHOWN_ROWS).fetchall()
+        with _translated():
+            found = self._relation.limit(_SHOWN_ROWS).fetchall()
         return f"{_html(self.columns, found)}<small>{count:,} rows{more}</small>"
 
 
@@ -226,6 +236,8 @@ class OpenTable:
         """Return an Arrow table."""
         import pyarrow as pa
 
+        if not self.table.rows:
+            return pa.table({name: pa.nulls(0) for name in self.table.columns})
         return pa.Table.from_pylist(self.rows())
 
     def df(self) -> "pd.DataFrame":
@@ -245,7 +257,7 @@ class OpenTable:
             import polars as pl
         except ModuleNotFoundError as error:
             raise AnalyticsError("Polars is not installed: pip install polars, or take .df() or .arrow()") from error
-        return pl.DataFrame(self.rows(), infer_schema_length=None)
+        return pl.DataFrame(self.rows(), schema=list(self.table.columns), infer_schema_length=None)
 
     def __repr__(self) -> str:
         return to_text(self.table)
@@ -274,6 +286,25 @@ class Figure:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise what DuckDB raises as an error of this package."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.ConnectionException as error:
+        raise AnalyticsError("the store is closed; open it again") from error
+    except duckdb.Error as error:
+        raise AnalyticsError(f"the query failed: {error}") from error
+
+
+def _wanted(**values: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the wanted values by key; a text is one value."""
+    chosen = {key: (each,) if isinstance(each, str) else tuple(each) for key, each in values.items()}
+    return {key: each for key, each in chosen.items() if each}
 
 
 def _html(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -30,12 +30,13 @@ def paper_command(options: argparse.Namespace) -> int:
             ) from error
         spec = read_spec(text, options.spec)
     only = Filter(wanted(options))
-    paper = make(options.store, spec, settings=parse_settings(options.set), only=only)
+    settings = parse_settings(options.set)
+    paper = make(options.store, spec, settings=settings, only=only)
     written = paper.write(options.out)
-    more, kept = write_notebooks(options.store, text, options.out, paper, only)
+    more, kept = write_notebooks(options.store, text, options.out, paper, only, settings)
     sys.stdout.writelines(f"{path}\n" for path in (*written, *more))
     for path in kept:
-        say(f"{path} was changed since it was written and is left alone; delete it to get a new one")
+        say(_left_alone(path, options.out / "paper.toml", kept))
     for name, reason in paper.left_out.items():
         say(f"{name} is left out: {reason}")
     for name in paper.long_tables:
@@ -43,6 +44,16 @@ def paper_command(options: argparse.Namespace) -> int:
     for finding in paper.broken_claims:
         say(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}")
     return 1 if paper.broken_claims else 0
+
+
+def _left_alone(path: Path, spec: Path, kept: list[Path]) -> str:
+    if path == spec:
+        return (
+            f"{path} was changed since it was written and is left alone; give it as SPEC, or delete it to get a new one"
+        )
+    if spec in kept:
+        return f"{path} is left alone with the paper.toml that it reads"
+    return f"{path} was changed since it was written and is left alone; delete it to get a new one"
 
 
 COMMANDS = (

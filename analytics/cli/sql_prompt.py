@@ -19,9 +19,10 @@ from analytics.views import store as stores
 from analytics.views.build_order import named_in
 from analytics.views.headers import headers, print_views
 from analytics.views.parameters import PARAMETERS, Setting, current, parse_settings
+from analytics.views.rows import distinct
 from recorder.cli.output import print_rows, say
 from recorder.cli.suggestions import did_you_mean
-from recorder.cli.terminal import QUIET, painted, shortened, terminal_width
+from recorder.cli.terminal import QUIET, painted, shortened, terminal_width, visible
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon
@@ -77,7 +78,7 @@ def print_query(
         raise AnalyticsError(f"the query failed: {error}") from error
     if not columns:
         return
-    names = _distinct(columns)
+    names = distinct(columns)
     is_cut = most_rows is not None and len(rows) > most_rows
     found = [dict(zip(names, row, strict=True)) for row in rows[:most_rows]]
     if form == "lines":
@@ -91,23 +92,15 @@ def print_query(
 
 def _print_lines(rows: Sequence[Mapping[str, Any]], names: Sequence[str], out: TextIO) -> None:
     """Print a line per column, with an empty line between two rows."""
-    longest = max(map(len, names))
+    heads = [visible(name, out) for name in names]
+    longest = max(map(len, heads))
     width = terminal_width(out)
     for row in rows:
-        for name in names:
-            line = f"{painted(name.rjust(longest), QUIET, out)}  {'-' if row[name] is None else row[name]}"
+        for name, head in zip(names, heads, strict=True):
+            value = "-" if row[name] is None else visible(str(row[name]), out)
+            line = f"{painted(head.rjust(longest), QUIET, out)}  {value}"
             out.write((line if width is None else shortened(line.replace(chr(10), " "), width + 8)) + "\n")
         out.write("\n")
-
-
-def _distinct(columns: list[str]) -> list[str]:
-    """Append a number to repeated column names, so that no column is lost."""
-    seen: dict[str, int] = {}
-    names = []
-    for name in columns:
-        seen[name] = seen.get(name, 0) + 1
-        names.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return names
 
 
 class Prompt:

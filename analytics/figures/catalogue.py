@@ -127,7 +127,8 @@ def draw(
     Args:
         connection: A connection from :func:`analytics.views.store.open`.
         name: The name of the figure, one of ``FIGURES``.
-        shown: Picks the rows that are drawn.
+        shown: Picks the rows that are drawn. It is also given the rows of the agent ``all`` alone, for what a figure
+            says of the pool whichever agents are drawn.
 
     Raises:
         UnknownName: There is no such figure.
@@ -154,10 +155,14 @@ def paint(
     """
     spec = spec_of(name)
     rows = {view: read(connection, view) for view in spec.reads}
-    has_rows = any(rows.values())
+    about_agents = [view for view, found in rows.items() if any(row.get("agent") != "all" for row in found)]
+    pools = {
+        f"pooled_{view}": shown([row for row in found if row.get("agent") == "all"]) for view, found in rows.items()
+    }
     rows = {view: shown(found) for view, found in rows.items()}
-    if has_rows and not any(rows.values()):
+    if about_agents and not any(rows[view] for view in about_agents):
         raise NothingToDraw("no rows of what is to be shown")
+    rows |= pools
     rows["parameters"] = [dict(current(connection))]
     with styled():
         return spec.draw(spec if title is None else msgspec.structs.replace(spec, title=title), rows)

@@ -25,7 +25,8 @@ class FigureSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The specification of one figure.
 
     ``reads`` names the views that the figure needs. ``draw`` receives a mapping from each of these names to the rows of
-    the view. Its key ``parameters`` holds one row with the analysis parameters.
+    the view; under ``pooled_<view>`` are those of the agent ``all``, which no choice of agents filters. Its key
+    ``parameters`` holds one row with the analysis parameters.
     """
 
     name: str

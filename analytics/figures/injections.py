@@ -27,7 +27,7 @@ _WASTED_PANELS = (("wasted_pct", "wasted share of the actions (%)"), ("wasted_ac
 
 def wasted(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw the share and the number of wasted actions per benchmark, for each agent and for all agents pooled."""
-    found = [row for row in rows["wasted"] if has_value(row)]
+    found, pooled = ([row for row in rows[view] if has_value(row)] for view in ("wasted", "pooled_wasted"))
     if not found:
         raise NothingToDraw("no injected trials with an oracle trace in this store")
     benchmarks, agents = values_of(found, "benchmark"), values_of(found, "agent")
@@ -35,18 +35,19 @@ def wasted(spec: FigureSpec, rows: Rows) -> "Figure":
     handles: dict[str, Any] = {}
     for benchmark, axes_line in zip(benchmarks, grid, strict=True):
         for (measure, label), axes in zip(_WASTED_PANELS, axes_line, strict=True):
-            cell = pick(found, benchmark=benchmark, measure=measure)
+            place = {"benchmark": benchmark, "measure": measure}
+            cell = pick(found, **place)
             names = agents if len(agents) == 1 else [*agents, "all"]
-            for place, agent in enumerate(names):
+            for rank, agent in enumerate(names):
                 points = pick(cell, agent=agent)
                 points.sort(key=lambda row: int(row["condition"][7:]))
-                drawn = {"color": INK, "marker": "o", "linewidth": 2.2} if agent == "all" else look(place)
+                drawn = {"color": INK, "marker": "o", "linewidth": 2.2} if agent == "all" else look(rank)
                 shown = "all agents" if agent == "all" else named(agent)
-                places = [int(row["condition"][7:]) + place - len(names) / 2 for row in points]
+                places = [int(row["condition"][7:]) + rank - len(names) / 2 for row in points]
                 if points:
                     handles[shown] = line(axes, places, points, label=shown, **drawn)
             axes.set_title(named(benchmark), pad=15)
-            note(axes, f"n = {span(row['n_units'] for row in (pick(cell, agent='all') or cell))} units")
+            note(axes, f"n = {span(row['n_units'] for row in (pick(pooled, **place) or cell))} units")
             axes.set_xlim(0, 100)
             axes.set_xticks(INJECT_PERCENTAGES)
             axes.set_ylim(bottom=0)

@@ -32,24 +32,24 @@ def voi(spec: FigureSpec, rows: Rows) -> "Figure":
     Horizontal lines show the full prompt (oracle) and the underspecified prompt without clarification.
     """
     found = injected(pick(rows["voi"], measure=_measure(rows)))
+    pooled = _pooled(rows)
     agents = values_of(found, "agent")
 
     def draw(axes: "Axes", place: dict[str, str], handles: dict[str, Any]) -> None:
-        _panel(axes, pick(found, **place), agents, handles)
+        _panel(axes, pick(found, **place), pick(pooled, **place), agents, handles)
 
     return _panels(spec, rows, found, draw, xlabel="injected at (% of the budget)")
 
 
 def ask_timing(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw the pooled curves, with a line at the mean first question of each agent, and shade the optimal window."""
-    curves = injected(pick(rows["voi"], measure=_measure(rows)))
-    found = pick(curves, agent="all") or curves  # the pool is not there if one agent is shown
+    found = injected(_pooled(rows))
     asks = [row for row in pick(rows["natural_ask"], task_id="all", measure="first_ask_mean_pct") if has_value(row)]
     agents = values_of(asks, "agent")
 
     def draw(axes: "Axes", place: dict[str, str], handles: dict[str, Any]) -> None:
-        _window(axes, pick(rows["optimal_window"], **place), handles)
-        _panel(axes, pick(found, **place), values_of(found, "agent"), handles)
+        _window(axes, pick(rows["pooled_optimal_window"], **place), handles)
+        _panel(axes, pick(found, **place), pick(found, **place), [], handles)
         _first_asks(axes, pick(asks, benchmark=place["benchmark"]), agents, handles)
 
     return _panels(spec, rows, found, draw, xlabel="% of the budget; % of the actions")
@@ -76,7 +76,7 @@ def _panels(
             place = {"benchmark": benchmark, "dimension": dimension}
             draw(axes, place, handles)
             head = dimension if len(benchmarks) == 1 else f"{named(benchmark, 20)}: {dimension}"
-            heading(axes, head, pick(found, **place))
+            heading(axes, head, pick(_pooled(rows), **place))
         axes_line[0].set_ylabel(_LABELS.get(_measure(rows)) or pass_name(rows))
     for axes in grid[-1]:
         axes.set_xlabel(xlabel)
@@ -87,6 +87,11 @@ def _panels(
 def _measure(rows: Rows) -> str:
     """Return the measure that the timing tables are about."""
     return str(rows["parameters"][0]["timing_measure"])
+
+
+def _pooled(rows: Rows) -> list[Row]:
+    """Return the rows of all agents pooled, whichever agents are drawn."""
+    return pick(rows["pooled_voi"], measure=_measure(rows))
 
 
 def _benchmarks(rows: Sequence[Row]) -> list[str]:
@@ -111,15 +116,16 @@ def injected(rows: Sequence[Row]) -> list[Row]:
 
 
 def heading(axes: "Axes", title: str, rows: Sequence[Row]) -> None:
-    """Set the title of the axes and write the number of units below it."""
-    pooled = pick(rows, agent="all") or list(rows)
-    units = span(row["n_units"] for row in pooled if has_value(row))
-    flat = any(row.get("has_oracle_gap") is False for row in pooled)
+    """Set the title of the axes and write the number of units of the pooled rows below it."""
+    units = span(row["n_units"] for row in rows if has_value(row))
+    flat = any(row.get("has_oracle_gap") is False for row in rows)
     axes.set_title(title, pad=15)
     note(axes, f"n = {units} units" + (", no oracle gap" if flat else ""))
 
 
-def _panel(axes: "Axes", cell: Sequence[Row], agents: Sequence[str], handles: dict[str, Any]) -> None:
+def _panel(
+    axes: "Axes", cell: Sequence[Row], pooled: Sequence[Row], agents: Sequence[str], handles: dict[str, Any]
+) -> None:
     for place, agent in enumerate(agents):
         _curve(
             axes,
@@ -131,9 +137,8 @@ def _panel(axes: "Axes", cell: Sequence[Row], agents: Sequence[str], handles: di
         )
     if len(agents) != 1:
         _curve(axes, pick(cell, agent="all"), "all agents", handles, {"color": INK, "marker": "o", "linewidth": 2.2}, 0)
-    baseline = pick(cell, agent="all") or cell
     for condition, label, dashes in _BASELINES:
-        for row in filter(has_value, pick(baseline, condition=condition)):
+        for row in filter(has_value, pick(pooled, condition=condition)):
             handles[label] = axes.axhline(row["value"], color=QUIET, linestyle=dashes, linewidth=1.2, label=label)
     axes.set_xlim(0, 100)
     axes.set_xticks(INJECT_PERCENTAGES)
@@ -165,7 +170,7 @@ def _first_asks(axes: "Axes", asks: Sequence[Row], agents: Sequence[str], handle
 
 
 def _window(axes: "Axes", windows: Sequence[Row], handles: dict[str, Any]) -> None:
-    for row in filter(has_value, pick(windows, agent="all", measure="window_end_pct")):
+    for row in filter(has_value, pick(windows, measure="window_end_pct")):
         handles["optimal window"] = axes.axvspan(
             0, row["value"], color=LINE, alpha=0.6, linewidth=0, label="optimal window"
         )

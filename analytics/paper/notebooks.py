@@ -1,9 +1,10 @@
 """Notebooks that make a paper's tables and figures again from the store: one for Jupyter, one for marimo."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from analytics.tables.filters import Filter
+from analytics.views.parameters import Setting
 
 _INTRODUCTION = (
     "# Tables and figures\n\nThis notebook makes every table and figure of the folder again from the store. What is in "
@@ -12,7 +13,9 @@ _INTRODUCTION = (
 _WRITE = 'paper.write(".")'
 
 
-def notebook(store: str, tables: Iterable[str], figures: Iterable[str], only: Filter) -> str:
+def notebook(
+    store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
+) -> str:
     """Return a Jupyter notebook in the folder of the paper.
 
     Args:
@@ -20,8 +23,9 @@ def notebook(store: str, tables: Iterable[str], figures: Iterable[str], only: Fi
         tables: The names of the tables.
         figures: The names of the figures.
         only: The rows that are shown.
+        settings: Analysis parameters that win over those of ``paper.toml``.
     """
-    cells = [("markdown", _INTRODUCTION), ("code", _opening(store, only))]
+    cells = [("markdown", _INTRODUCTION), ("code", _opening(store, only, settings))]
     cells += [("code", f"paper.tables[{name!r}]") for name in tables]
     cells += [("code", f"paper.figures[{name!r}]") for name in figures]
     cells += [("markdown", "Write the files of this folder again."), ("code", _WRITE)]
@@ -39,9 +43,11 @@ def notebook(store: str, tables: Iterable[str], figures: Iterable[str], only: Fi
     )
 
 
-def marimo_app(store: str, tables: Iterable[str], figures: Iterable[str], only: Filter) -> str:
+def marimo_app(
+    store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
+) -> str:
     """Return the same as a marimo notebook, which is a Python program."""
-    cells = [("", _opening(store, only), "paper")]
+    cells = [("", _opening(store, only, settings), "paper")]
     cells += [("paper", f"paper.tables[{name!r}]", "") for name in tables]
     cells += [("paper", f"paper.figures[{name!r}]", "") for name in figures]
     cells += [("paper", _WRITE, "")]
@@ -52,9 +58,10 @@ def marimo_app(store: str, tables: Iterable[str], figures: Iterable[str], only: 
     return "\n".join([*parts, '\nif __name__ == "__main__":\n    app.run()\n'])
 
 
-def _opening(store: str, only: Filter) -> str:
+def _opening(store: str, only: Filter, settings: Mapping[str, Setting]) -> str:
     filters = "".join(f", {key}={list(values)!r}" for key, values in only.wanted.items() if values)
-    return f'import lhaw_record\n\npaper = lhaw_record.open({store!r}).paper("paper.toml"{filters})'
+    opened = ", ".join([repr(store), *([repr(dict(settings))] if settings else [])])
+    return f'import lhaw_record\n\npaper = lhaw_record.open({opened}).paper("paper.toml"{filters})'
 
 
 def _cell(place: int, kind: str, text: str) -> dict[str, object]:

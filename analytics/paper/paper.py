@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,7 @@ from analytics.views.store import open as open_store
 from recorder.sharing.address import place_of
 from recorder.transfer.export import export_file
 
+_DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")
 
 
@@ -145,8 +147,9 @@ def make(
         for choice in spec.tables:
             try:
                 one = pivot(
-                    shown.table(computed[choice.table]),
+                    computed[choice.table],
                     choice,
+                    only=shown,
                     names=spec.names,
                     parameters=values,
                     unequal=[benchmark for (benchmark,) in unequal],
@@ -188,11 +191,12 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 def write_notebooks(
-    store: Path, spec_text: str, folder: Path, paper: Paper, only: Filter
+    store: Path, spec_text: str, folder: Path, paper: Paper, only: Filter, settings: Mapping[str, Setting]
 ) -> tuple[list[Path], list[Path]]:
     """Write a Jupyter notebook and a marimo notebook that make all of a paper again, and the specification.
 
-    Notebooks that are there already are left alone, because somebody may have worked in them.
+    A file that is not as it was last written here is left alone, because somebody worked in it. ``.written.json``
+    tells them by their digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
 
     Returns:
         The paths that were written, and those that were left alone.
@@ -200,19 +204,38 @@ def write_notebooks(
     place = place_of(store)
     source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)
     made = {
-        "paper.ipynb": notebook(source, paper.tables, paper.figures, only),
-        "paper_notebook.py": marimo_app(source, paper.tables, paper.figures, only),
+        "paper.toml": spec_text,
+        "paper.ipynb": notebook(source, paper.tables, paper.figures, only, settings),
+        "paper_notebook.py": marimo_app(source, paper.tables, paper.figures, only, settings),
     }
-    _write(folder / "paper.toml", spec_text.encode())
-    written, kept = [folder / "paper.toml"], []
+    digests = _digests(folder / _DIGESTS)
+    written: list[Path] = []
+    kept: list[Path] = []
     for name, text in made.items():
-        path = folder / name
-        if path.exists() and path.read_text(encoding="utf-8") != text:
+        path, content = folder / name, text.encode()
+        there = path.read_bytes() if path.exists() else None
+        if there == content:  # its digest stays: an edited paper.toml that is the specification is edited still
+            written.append(path)
+        elif folder / "paper.toml" in kept or (there is not None and digests.get(name) != _digest(there)):
             kept.append(path)
         else:
-            _write(path, text.encode())
+            _write(path, content)
+            digests[name] = _digest(content)
             written.append(path)
+    _write(folder / _DIGESTS, msgspec.json.format(msgspec.json.encode(digests)) + b"\n")
     return written, kept
+
+
+def _digests(path: Path) -> dict[str, str]:
+    """Return the digests of the files as they were written. What cannot be read knows of none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
 
 
 def _write(path: Path, content: bytes) -> None:

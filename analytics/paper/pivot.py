@@ -7,7 +7,7 @@ import msgspec
 
 from analytics.errors import AnalyticsError
 from analytics.paper.spec import TableChoice
-from analytics.tables.filters import known_filter
+from analytics.tables.filters import Filter, known_filter
 from analytics.tables.labels import key_label, label, measure_of, printed
 from analytics.tables.notes import MEANINGS
 from analytics.tables.tables import Row, Table, rank
@@ -111,6 +111,7 @@ def pivot(
     names: Mapping[str, str],
     parameters: Mapping[str, Setting],
     unequal: Iterable[str] = (),
+    only: Filter | None = None,
 ) -> Pivot:
     """Pivot a table.
 
@@ -119,25 +120,39 @@ def pivot(
         choice: What is in its rows and columns.
         names: What values are called, where it is not what this program calls them.
         parameters: The analysis parameters that it was computed with.
-        unequal: Benchmarks whose agents met different variants; their agents are not compared.
+        unequal: Benchmarks whose agents met different variants; their agents are not compared, nor those of pools.
+        only: The rows that are shown. What is the best of a column does not depend on the agents among them.
 
     Raises:
         Empty: The table has no rows, or none of those that are kept.
         AnalyticsError: A kept value does not exist, or a key has several values and no place.
     """
     named = _Names(names, parameters["k"])
-    rows = _kept(table, choice)
-    free = [key for key in table.keys if key not in (*choice.rows, *choice.columns) and len(_values(rows, key)) > 1]
+    only = only or Filter()
+    others = Filter({key: values for key, values in only.wanted.items() if key != "agent"})
+    whole = table
+    compared = _kept(others.table(whole), whole, choice)
+    apart = {str(row.get("benchmark")) for row in whole.rows} & set(unequal)
+    apart |= {"all"} if apart else set()
+    table = only.table(whole)
+    rows = _kept(table, whole, choice)
+    if not rows:
+        raise Empty("no row has the kept values")
+    placed = (*choice.rows, *choice.columns)
+    free = [key for key in table.keys if key not in placed and len(_values(rows, key)) > 1]
     if free:
         found = ", ".join(map(str, _values(rows, free[0])))
         raise AnalyticsError(
             f"table {choice.label}: its key {free[0]!r} has several values ({found}); name it in rows or columns, "
             f'or keep one, for example keep = {{ {free[0]} = ["{_values(rows, free[0])[0]}"] }}'
         )
+    compared = [
+        row for row in compared if all(row[key] == rows[0][key] for key in table.keys if key not in ("agent", *placed))
+    ]
     by_keys = {tuple(row[key] for key in table.keys): row for row in table.rows}
     columns, lines = _places(rows, choice.columns, choice), _places(rows, choice.rows, choice)
     at = {(_part(row, choice.rows), _part(row, choice.columns)): row for row in rows}
-    best = _best(rows, choice, set(unequal)) if choice.bold else set()
+    best = _best(compared, choice, apart) if choice.bold else set()
     marks = _Marks()
     grid = [
         Line(
@@ -156,19 +171,19 @@ def pivot(
         heads=tuple(tuple(named(choice.columns[level], column[level]) for level in levels) for column in columns),
         lines=tuple(grid),
         reasons=marks.reasons,
-        remarks=tuple(_remarks(choice, rows, best, parameters, set(unequal), has_holes=_has_holes(grid))),
+        remarks=tuple(_remarks(choice, rows, compared, best, named, parameters, apart, has_holes=_has_holes(grid))),
         cautions=tuple(note for note in table.notes if note.partition(":")[0] not in ("reading", *MEANINGS)),
         has_intervals=choice.intervals and any(cell.interval for line in grid for cell in line.cells),
     )
 
 
-def _kept(table: Table, choice: TableChoice) -> list[Row]:
+def _kept(table: Table, whole: Table, choice: TableChoice) -> list[Row]:
     """Return the rows that are printed as cells of their own. Gains are not, if they stand behind their values."""
-    if not table.rows:
+    if not whole.rows:
         raise Empty(next((note for note in table.notes if note.startswith("no rows")), "no rows"))
     wanted = dict(choice.keep)
     try:
-        rows: list[Row] = known_filter(wanted, table.rows).rows(table.rows)
+        rows: list[Row] = known_filter(wanted, whole.rows).rows(table.rows)
     except AnalyticsError as error:
         raise AnalyticsError(f"table {choice.label}: keep: {error}") from None
     pools = {str(row.get("benchmark")) for row in rows}
@@ -177,8 +192,6 @@ def _kept(table: Table, choice: TableChoice) -> list[Row]:
     if choice.gains:
         measures = {row["measure"] for row in table.rows}
         rows = [row for row in rows if row["measure"].removesuffix(_GAIN) not in measures - {row["measure"]}]
-    if not rows:
-        raise Empty("no row has the kept values")
     return rows
 
 
@@ -336,7 +349,9 @@ def _has_holes(grid: Sequence[Line]) -> bool:
 def _remarks(
     choice: TableChoice,
     rows: Sequence[Row],
+    compared: Sequence[Row],
     best: set[int],
+    named: _Names,
     parameters: Mapping[str, Setting],
     unequal: set[str],
     *,
@@ -344,18 +359,22 @@ def _remarks(
 ) -> Iterable[str]:
     if choice.table in _TASKS_UNDER_FULL and "full" in _values(rows, "condition"):
         yield "a unit is a task under the full prompt, and a variant otherwise"
-    agents = {row["agent"] for row in rows if "agent" in row} - {"all"}
-    compared = len(agents) > 1 and any(measure_of(row["measure"]).better for row in rows)
-    if choice.bold and compared:
+    agents, shown = ({row["agent"] for row in found if "agent" in row} - {"all"} for found in (compared, rows))
+    if choice.bold and len(agents) > 1 and any(measure_of(row["measure"]).better for row in rows):
+        column = (
+            "a column" if agents == shown else f"a column among {len(agents)} agents, of which {len(shown)} are shown"
+        )
+        has_best = any(id(row) in best for row in rows)
         rule = f"the {parameters['confidence']:.0%} interval of no other agent overlaps that of the best"
         yield (
-            f"bold: the best of a column, where {rule}"
-            if best
-            else f"bold would be the best of a column if {rule}; none is"
+            f"bold: the best of {column}, where {rule}"
+            if has_best
+            else f"bold would be the best of {column} if {rule}; none is"
         )
         met = sorted(unequal & {str(row.get("benchmark")) for row in rows})
         if met:
-            yield f"agents of {', '.join(met)} met different variants, so none of them is in bold"
+            where = ", ".join(named("benchmark", each) if each == "all" else each for each in met)
+            yield f"agents of {where} met different variants, so none of them is in bold"
     if has_holes:
         yield "empty cells: the table has no such row"
 

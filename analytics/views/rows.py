@@ -1,5 +1,6 @@
 """Return the rows of a query as dictionaries."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,3 +12,15 @@ def rows_of(connection: "duckdb.DuckDBPyConnection", query: str, parameters: obj
     result = connection.execute(query, parameters)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def distinct(columns: Sequence[str]) -> list[str]:
+    """Append a number to repeated column names, so that no column is lost."""
+    names: list[str] = []
+    for name in columns:
+        number, own = 1, name
+        while own in names or (number > 1 and own in columns):
+            number += 1
+            own = f"{name}_{number}"
+        names.append(own)
+    return names

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, TextIO
 
-_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001 - some spreadsheets take the wide ones too
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|nan)")
+_BLANK = r"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]"
+"""Blanks of Python and of JavaScript, as the report's page has them too."""
+_FORMULA = re.compile(rf"{_BLANK}*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001 - some spreadsheets take the wide ones too
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|nan)")
 
 
 def write_csv(out: TextIO, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -16,6 +16,7 @@ from recorder.cli.command import Command, CommandGroup, argument
 from recorder.cli.command_errors import clear_errors
 from recorder.cli.output import print_json, print_rows, say
 from recorder.cli.progress import Progress
+from recorder.cli.terminal import visible
 from recorder.errors import StoreError
 from recorder.sharing.address import place_of
 
@@ -55,7 +56,7 @@ def _print_more(rows: list[dict[str, Any]], form: str, printed_header_lines: int
     else:
         text = io.StringIO()
         print_rows(rows, TAIL_COLUMNS, form, text)
-        sys.stdout.writelines(text.getvalue().splitlines(keepends=True)[printed_header_lines:])
+        sys.stdout.writelines(visible(text.getvalue(), sys.stdout).splitlines(keepends=True)[printed_header_lines:])
     sys.stdout.flush()
 
 

@@ -11,7 +11,7 @@ from typing import IO, Any, TextIO
 import msgspec
 
 from recorder.cli.csv_cells import write_csv
-from recorder.cli.terminal import BOLD, QUIET, fitting_widths, painted, shortened, terminal_width
+from recorder.cli.terminal import BOLD, QUIET, fitting_widths, painted, shortened, terminal_width, visible
 
 FORMATS = ("table", "csv", "json")
 STANDARD_STREAM = Path("-")
@@ -31,7 +31,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: 
         json.dump([{name: row.get(name) for name in columns} for row in rows], out, indent=1, default=str)
         out.write("\n")
     elif form == "csv":
-        write_csv(out, columns, ([row.get(name) for name in columns] for row in rows))
+        write_csv(out, _shown(columns, out), (_shown([row.get(name) for name in columns], out) for row in rows))
     else:
         _print_table(rows, columns, out)
 
@@ -78,12 +78,13 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 
 def say(text: str) -> None:
     """Print a message for the user on standard error, separate from the data."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    print(visible(text, sys.stderr), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], out: TextIO) -> None:
-    texts = [[_text(row.get(name)) for name in columns] for row in rows]
-    widths = [max([len(name), *(len(line[place]) for line in texts)]) for place, name in enumerate(columns)]
+    texts = [[visible(_text(row.get(name)), out) for name in columns] for row in rows]
+    heads = _shown(columns, out)
+    widths = [max([len(name), *(len(line[place]) for line in texts)]) for place, name in enumerate(heads)]
     numeric = [bool(rows) and all(isinstance(row.get(name), int | float | None) for row in rows) for name in columns]
     width, hidden = terminal_width(out), 0
     if width is not None:
@@ -96,12 +97,16 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], out:
         ]
         return "  ".join(padded).rstrip()
 
-    out.write(painted(line(columns), BOLD, out) + "\n")
+    out.write(painted(line(heads), BOLD, out) + "\n")
     out.write("  ".join("-" * width for width in widths) + "\n")
     out.writelines(line(cells) + "\n" for cells in texts)
     if width is not None and hidden:
-        names = f"({hidden} more columns: {', '.join(columns[-hidden:])})"
+        names = f"({hidden} more columns: {', '.join(heads[-hidden:])})"
         out.write(painted(shortened(names, width), QUIET, out) + "\n")
+
+
+def _shown(values: Sequence[Any], out: TextIO) -> list[Any]:
+    return [visible(value, out) if isinstance(value, str) else value for value in values]
 
 
 def _text(value: Any) -> str:

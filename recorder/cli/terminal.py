@@ -1,6 +1,7 @@
 """What a terminal can show: its width, whether it takes colours, and lines that fit. Files and pipes get all of it."""
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from typing import TextIO
@@ -8,6 +9,7 @@ from typing import TextIO
 BOLD, QUIET, RED = "1", "2", "31"
 _LEAST_WIDTH = 40
 _NARROWEST_COLUMN = 10
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def terminal_width(out: TextIO) -> int | None:
@@ -22,6 +24,15 @@ def painted(text: str, code: str, out: TextIO) -> str:
     if not text or not out.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def visible(text: str, out: TextIO) -> str:
+    r"""Return a text in which a terminal's control characters are escapes such as ``\x1b``; line ends and tabs stay.
+
+    Agents write much of what is shown, and a terminal obeys such characters: colours, cursor, title, clipboard. What
+    is no terminal gets the text as it is.
+    """
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text) if out.isatty() else text
 
 
 def shortened(text: str, width: int) -> str:

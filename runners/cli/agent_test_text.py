@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from recorder.cli.output import print_rows
+from recorder.cli.terminal import visible
 from recorder.events import (
     ActionStarted,
     AnyEvent,
@@ -39,22 +40,23 @@ def print_test(store: Store, events: Iterable[AnyEvent], out: TextIO) -> bool:
     events = list(events)
     for event in events:
         if isinstance(event, TrialStarted):
-            out.writelines(f"{line}\n" for line in (*facts_of(event), f"program {event.program}"))
+            out.writelines(f"{visible(line, out)}\n" for line in (*facts_of(event), f"program {event.program}"))
     out.write("\nmodel calls, as the gateway saw them\n")
     print_rows(list(_calls(events)), _CALLS, "table", out)
     out.write("\nactions, as they were counted\n")
     print_rows([_action(event) for event in events if isinstance(event, ActionStarted)], _ACTIONS, "table", out)
     for event in events:
         if isinstance(event, QuestionAsked):
-            out.write(f"\nquestion {event.question_id}, as action {event.action_index}: {event.question}\n")
+            asked = f"question {event.question_id}, as action {event.action_index}: {event.question}"
+            out.write(f"\n{visible(asked, out)}\n")
         if isinstance(event, QuestionAnswered):
-            out.write(f"answer: {event.answer}\n")
+            out.write(f"answer: {visible(event.answer, out)}\n")
     for event in events:
         if isinstance(event, ArtifactStored) and event.role == "program_output":
-            text = load_blob(store, event.sha256).decode("utf-8", "replace")
+            text = visible(load_blob(store, event.sha256).decode("utf-8", "replace"), out)
             out.write(f"\n--- {event.name}\n{text}{'' if text.endswith(chr(10)) else chr(10)}")
     ends = (TrialFlagged, CheckpointScored, TrialFinished, TrialFailed)
-    out.writelines(f"{line}\n" for event in events if isinstance(event, ends) for line in facts_of(event))
+    out.writelines(f"{visible(line, out)}\n" for event in events if isinstance(event, ends) for line in facts_of(event))
     return any(isinstance(event, TrialFinished) for event in events)
 
 

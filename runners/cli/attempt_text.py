@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from recorder.cli.terminal import painted
+from recorder.cli.terminal import painted, visible
 from recorder.errors import StoreError
 from recorder.events import (
     AnyEvent,
@@ -82,7 +82,7 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     facts = (line for event in events for line in facts_of(event) if not isinstance(event, TrialStarted))
     out.writelines(f"{style(line)}\n" for line in facts)
     if problem:
-        out.write(f"the conversation cannot be rebuilt: {problem}\n")
+        out.write(f"{style(f'the conversation cannot be rebuilt: {problem}')}\n")
     return 1 if problem else 0
 
 
@@ -101,6 +101,7 @@ class _Style:
 
     def __call__(self, text: str) -> str:
         """Return the text of a line, or of several, in its colours."""
+        text = visible(text, self._out)
         start = text.lstrip("\n")
         for beginning, code in _COLOURS:
             if beginning.match(start):

@@ -188,8 +188,9 @@ function chosenRows(table) {
 }
 
 // The rows as `lhaw-record tables --format csv` writes them: text that a spreadsheet would run as a formula gets an apostrophe.
+// Both spell blanks out, because \s is not the same in JavaScript and Python.
 function toCsv(table, rows) {
-  const isFormula = (text) => /^(\s*[=+\-@＝＋－＠]|[\t\r\n])/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+  const isFormula = (text) => /^([\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*[=+\-@＝＋－＠]|[\t\r\n])/.test(text) && !/^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)$/.test(text);
   const cell = (value) => {
     if (value === null) return "";
     if (typeof value === "boolean") return value ? "True" : "False";

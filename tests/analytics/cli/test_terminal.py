@@ -14,15 +14,18 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analytics.cli.sql_prompt import MODES, print_query
 from analytics.tables.catalogue import GROUPS
 from analytics.tables.render import to_terminal, to_text
 from analytics.tables.tables import TABLES, table
 from lhaw_record import build_parser, main
 from recorder.cli.terminal import fitting_widths, painted, shortened
+from runners.cli.attempt_text import _Style
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 from tests.support.once import made_once
@@ -76,6 +79,31 @@ def test_styles_are_for_terminals_that_take_them(monkeypatch, capsys):
     monkeypatch.setenv("NO_COLOR", "1")
     assert painted("x", "1", sys.stdout) == "x"
     assert shortened("abcdef", 4) == "abc…"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_obeys_no_text_of_an_agent():
+    """Clipboard, cursor and line start are shown as escapes in every format and in ``show``; a pipe gets all as it was."""
+    hostile = "\x1b]52;c;ZXZpbA==\x07 \x9b2J safe\rgone\x7f\ttab\nline"
+    control = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[\d;]*m)")
+    connection = duckdb.connect()
+    query = f"select '{hostile}' as x"
+    for form in MODES:
+        shown, piped = _Terminal(), io.StringIO()
+        print_query(connection, query, form, shown)
+        print_query(connection, query, form, piped)
+        assert not control.search(shown.getvalue()), form
+        if form != "json":
+            assert "\\x1b]52;c;ZXZpbA==\\x07 \\x9b2J" in shown.getvalue()
+            assert "\x1b]52;c;ZXZpbA==\x07 \x9b2J" in piped.getvalue()
+    failed = _Style(_Terminal(), ("gone",))(hostile)
+    assert not control.search(failed)
+    assert failed.endswith("\ttab\nline")
+    assert _Style(io.StringIO(), ())(hostile) == hostile
 
 
 @pytest.mark.parametrize(

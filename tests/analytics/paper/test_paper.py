@@ -12,6 +12,7 @@ import pytest
 from analytics.errors import AnalyticsError
 from analytics.paper import PRESETS, make, preset, read_spec
 from analytics.paper.notebooks import marimo_app, notebook
+from analytics.paper.paper import Paper, write_notebooks
 from analytics.paper.pivot import Empty, pivot
 from analytics.paper.render import to_html, to_latex, to_markdown
 from analytics.paper.spec import TableChoice
@@ -48,11 +49,11 @@ def row(agent, condition, value, low, high, **more):
     }
 
 
-def pivoted(computed, unequal=(), **choice):
+def pivoted(computed, unequal=(), only=None, **choice):
     """Those rows, with agents in lines and conditions in columns."""
     one = Table(name="overall", title="t", keys=KEYS, columns=tuple(computed[0]), rows=tuple(computed), notes=())
     chosen = TableChoice(table="overall", columns=("condition",), **choice)
-    return pivot(one, chosen, names={"b": "Agent B"}, parameters=values_of({}), unequal=unequal)
+    return pivot(one, chosen, names={"b": "Agent B"}, parameters=values_of({}), unequal=unequal, only=only)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,41 @@ def test_only_a_fair_claim_is_in_bold(others, unequal, best):
     assert (r"\textbf{80.0}" in to_latex(made)) == ("**80.0**" in to_markdown(made)) == bool(best)
     agents = {each["agent"] for each in others} - {"all"}
     assert any(remark.startswith("bold") for remark in made.remarks) == bool(agents)
+
+
+def test_a_pool_is_as_unequal_as_its_benchmarks():
+    """The pool of benchmarks is not in bold if the agents met different variants in one of them; the other is."""
+    rows = [
+        row(agent, "full", value, value - 0.1, value + 0.1, benchmark=benchmark)
+        for benchmark in ("tac", "desk", "all")
+        for agent, value in (("a", 0.8), ("b", 0.2))
+    ]
+    made = pivoted(rows, ("desk",), rows=("benchmark", "agent"))
+    assert [line.heading for line in made.lines if line.cells[0].is_best] == ["TheAgentCompany"]
+    assert any("agents of all benchmarks, desk met different variants" in each for each in made.remarks)
+    equal = pivoted(rows, ("absent",), rows=("benchmark", "agent"))
+    assert len([line for line in equal.lines if line.cells[0].is_best]) == 3
+
+
+def test_bold_does_not_depend_on_the_agents_that_are_shown():
+    """The best agent shown is not in bold if a hidden one is better; the rule says who was compared."""
+    values = {"a": 0.9, "b": 0.5, "c": 0.1}
+    rows = [row(agent, "full", value, value - 0.1, value + 0.1) for agent, value in values.items()]
+    made = pivoted(rows, only=Filter({"agent": ("b", "c")}))
+    assert [(line.name, line.cells[0].is_best) for line in made.lines] == [("Agent B", False), ("c", False)]
+    assert any("best of a column among 3 agents, of which 2 are shown if" in each for each in made.remarks)
+    alone = pivoted(rows, only=Filter({"agent": ("a",)}))
+    assert [line.cells[0].is_best for line in alone.lines] == [True]
+    assert any("only agent a: 2 rows are not shown" in each for each in alone.cautions)
+
+
+def test_what_is_kept_may_not_be_shown():
+    """A table keeps an agent of the store that the command does not show: it is left out. A wrong name is an error."""
+    rows = [row("a", "full", 0.8, 0.6, 0.9), row("b", "full", 0.8, 0.6, 0.9)]
+    with pytest.raises(Empty, match="no row"):
+        pivoted(rows, only=Filter({"agent": ("b",)}), keep={"agent": ("a",)})
+    with pytest.raises(AnalyticsError, match="no row has the agent 'c'"):
+        pivoted(rows, only=Filter({"agent": ("b",)}), keep={"agent": ("c",)})
 
 
 def test_less_is_better_where_it_is():
@@ -267,10 +303,40 @@ def test_the_command_writes_everything_and_a_notebook_that_makes_it_again(stored
 
 
 def test_notebooks_are_told_what_is_shown():
-    """Filters stand in the first cell of both."""
-    only = Filter({"agent": ("a'b",)})
-    assert 'agent=["a\'b"]' in "".join(json.loads(notebook("s", ["t"], [], only))["cells"][1]["source"])
-    assert 'agent=["a\'b"]' in marimo_app("s", ["t"], [], only)
+    """Filters and settings stand in the first cell of both."""
+    only, settings = Filter({"agent": ("a'b",)}), {"k": 1, "reading": "paper"}
+    for text in (
+        "".join(json.loads(notebook("s", ["t"], [], only, settings))["cells"][1]["source"]),
+        marimo_app("s", ["t"], [], only, settings),
+    ):
+        assert 'agent=["a\'b"]' in text
+        assert "lhaw_record.open('s', {'k': 1, 'reading': 'paper'})" in text
+
+
+def test_files_that_somebody_worked_in_stay(tmp_path):
+    """A new specification replaces what was written before, and nothing that was edited, however often it is given."""
+    one = Paper(title="", tables={}, figures={}, left_out={})
+
+    def write(text):
+        _, kept = write_notebooks(tmp_path / "s", text, tmp_path, one, Filter(), {"k": len(text)})
+        return [path.name for path in kept]
+
+    spec, program = tmp_path / "paper.toml", tmp_path / "paper_notebook.py"
+    assert write("a") == write("bb") == []
+    assert spec.read_text() == "bb"
+    assert "{'k': 2}" in program.read_text()
+    program.write_text("mine")
+    assert write("ccc") == ["paper_notebook.py"]
+    assert program.read_text() == "mine"
+    assert "{'k': 3}" in (tmp_path / "paper.ipynb").read_text()
+    spec.write_text("edited")
+    assert write("dddd") == ["paper.toml", "paper.ipynb", "paper_notebook.py"]
+    assert write("edited") == ["paper_notebook.py"], "the folder's own file is the specification"
+    assert "paper.toml" in write("dddd"), "and it was edited still"
+    assert spec.read_text() == "edited"
+    (tmp_path / ".written.json").unlink()
+    assert "paper.ipynb" in write("edited but unknown")
+    assert spec.read_text() == "edited"
 
 
 @pytest.mark.thorough

@@ -1,12 +1,13 @@
 """Filters show rows and change none; every command that prints tables takes them, and unknown values are answered."""
 
 import json
+from xml.etree import ElementTree as ET
 
 import anyio
 import pytest
 
 from analytics.errors import UnknownName
-from analytics.figures import FIGURES, draw
+from analytics.figures import FIGURES, draw, to_bytes
 from analytics.tables.filters import Filter, known_filter
 from analytics.tables.tables import TABLES, tables
 from lhaw_record import main
@@ -52,7 +53,48 @@ def test_every_table_and_figure_can_be_filtered(connection):
         assert all(row in whole.rows for row in part.rows)
         assert part.notes[: len(whole.notes)] == whole.notes
     for name in FIGURES:
-        draw(connection, name, only.of_figures().rows)
+        texts = _texts(to_bytes(draw(connection, name, only.of_figures().rows), "svg"))
+        assert not {"b", "b first asks"} & set(texts), name
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["voi", "ask_timing", "wasted"])
+def test_what_a_figure_says_of_the_pool_is_not_filtered(connection, name):
+    """Without an agent, its curve is gone; units, baselines, the window and the pooled curve of asks are as before."""
+    whole, part = (draw(connection, name, Filter({"agent": agents} if agents else {}).rows) for agents in ((), ("a",)))
+    for before, after in zip(whole.axes, part.axes, strict=True):
+        counts = [
+            [text.get_text() for text in axes.texts if text.get_text().startswith("n =")] for axes in (before, after)
+        ]
+        assert counts[0] == counts[1] != []
+        levels = [_drawn(axes, "full prompt (oracle)", "no clarification", "all agents") for axes in (before, after)]
+        assert levels[0] == levels[1] or name != "ask_timing"
+        assert {key: each for key, each in levels[0].items() if key != "all agents"} == {
+            key: each for key, each in levels[1].items() if key != "all agents"
+        }
+        windows = [
+            [patch.get_extents().bounds for patch in axes.patches if patch.get_label() == "optimal window"]
+            for axes in (before, after)
+        ]
+        assert len(windows[0]) == len(windows[1])
+    labels = [{text.get_text() for each in figure.legends for text in each.get_texts()} for figure in (whole, part)]
+    gone = {each for each in labels[0] - labels[1] if each != "all agents"}
+    assert gone
+    assert all(each.startswith("b") for each in gone)
+
+
+def _drawn(axes, *labels):
+    """The heights of the lines with these labels, error bars included."""
+    lines = [line for line in axes.lines if line.get_label() in labels]
+    bars = [each for each in axes.containers if each.get_label() in labels]
+    return {each.get_label(): list(each.get_ydata()) for each in lines} | {
+        each.get_label(): list(each[0].get_ydata()) for each in bars
+    }
+
+
+def _texts(svg):
+    """The texts of a picture."""
+    return ["".join(each.itertext()) for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
 @pytest.mark.thorough
@@ -64,7 +106,9 @@ def test_the_commands_filter(stored, tmp_path, capsys):
     main(["findings", str(stored), "--format", "json", "--agent", "a"])
     assert {each["keys"].get("agent", "a") for each in json.loads(capsys.readouterr().out)} == {"a"}
     assert main(["figures", str(stored), "wasted", "--out", str(tmp_path), "--agent", "a"]) == 0
-    assert "over_b" not in (tmp_path / "wasted.svg").read_text()
+    texts = _texts((tmp_path / "wasted.svg").read_bytes())
+    assert "a" in texts
+    assert "b" not in texts
     capsys.readouterr()
     for command in (["tables", "overall"], ["findings"], ["figures", "wasted", "--out", str(tmp_path)]):
         assert main([command[0], str(stored), *command[1:], "--agent", "zz"]) == 1

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import lhaw_record
-from analytics.errors import AnalyticsError
+from analytics.errors import AnalyticsError, UnknownName
 from recorder.storage.creation import create_store
 from runners.errors import RunnerError
 from tests.analytics.make_store import write_events
@@ -116,6 +116,26 @@ def test_a_store_in_python(tmp_path):
         with pytest.raises(AnalyticsError, match="the query failed"):
             store.sql("selec 1")
         assert {"trials", "overall", "events"} <= set(dir(store))
+        assert store.table("overall", agent="a").rows() == store.table("overall", agent=["a"]).rows()
+        for draw in (store.table, store.figure):
+            with pytest.raises(UnknownName, match="no row has the agent 'nope'"):
+                draw("voi", agent=["nope"])
+        empty = store.table("overall", agent="a", condition="control")
+        assert empty.rows() == []
+        assert empty.arrow().column_names == list(empty.df().columns) == empty.pl().columns == list(table.table.columns)
+        twice = store.sql("select 1 as x, 2 as x, 3 as x_2")
+        assert twice.rows() == [{"x": 1, "x_3": 2, "x_2": 3}]
+        assert twice.columns == ["x", "x_3", "x_2"]
+        trials = store.trials
+    for closed in (
+        lambda: len(trials),
+        trials.rows,
+        trials.arrow,
+        lambda: store.table("voi"),
+        lambda: store.figure("voi"),
+    ):
+        with pytest.raises(AnalyticsError, match="the store is closed"):
+            closed()
 
 
 def _python(folder, *arguments):

@@ -2,6 +2,11 @@
 
 import csv
 import io
+import json
+import re
+import shutil
+import subprocess
+from unicodedata import category
 
 import pytest
 
@@ -9,6 +14,7 @@ from analytics.tables.render import to_csv
 from analytics.tables.tables import Table
 from recorder.cli.csv_cells import inert
 from recorder.cli.output import print_rows
+from recorder.resources import data_path
 
 # OWASP's list of first characters (CSV Injection), and payloads that are in circulation.
 FORMULAS = [
@@ -71,3 +77,22 @@ def test_only_these_write_csv():
         if "csv.writer" in path.read_text(encoding="utf-8") or "DictWriter" in path.read_text(encoding="utf-8")
     }
     assert own == {"recorder/cli/csv_cells.py"}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_report_saves_the_same_cells():
+    """Whatever blank, digit or control character stands before a formula or in a number, the page's CSV has the cell of the command."""
+    characters = [each for each in map(chr, range(0x10000)) if category(each) in ("Cc", "Cf", "Nd", "Zl", "Zp", "Zs")]
+    texts = [*(f"{each}=1+1" for each in characters if each not in "\t\r\n,"), *(f"-{each}" for each in characters)]
+    texts += [*FORMULAS, *map(str, KEPT), "-inf", "+nan", "-Inf", "-1E5"]
+    script = re.search(
+        r"^function toCsv.*?^}", data_path("report/script/tables.js").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    program = f"""{script[0]}
+const given = JSON.parse(require("fs").readFileSync(0, "utf-8"));
+process.stdout.write(JSON.stringify(given.map((text) => toCsv({{ columns: ["x"], reading: "" }}, [{{ x: text }}]))));"""
+    done = subprocess.run(
+        ["node", "-e", program], input=json.dumps(texts), capture_output=True, text=True, check=True, encoding="utf-8"
+    )
+    found = [list(csv.reader(io.StringIO(text, newline="")))[1][0] for text in json.loads(done.stdout)]
+    assert [(text, cell) for text, cell in zip(texts, found, strict=True) if cell != inert(text)] == []
