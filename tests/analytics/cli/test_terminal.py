@@ -87,7 +87,7 @@ class _Terminal(io.StringIO):
 
 
 def test_a_terminal_obeys_no_text_of_an_agent():
-    """Clipboard, cursor and line start are shown as escapes in every format and in ``show``; a pipe gets all as it was."""
+    """Clipboard, cursor and line start are shown as escapes, in every format and in ``show``; a pipe gets them."""
     hostile = "\x1b]52;c;ZXZpbA==\x07 \x9b2J safe\rgone\x7f\ttab\nline"
     control = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[\d;]*m)")
     connection = duckdb.connect()
