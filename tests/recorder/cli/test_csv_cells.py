@@ -81,7 +81,7 @@ def test_only_these_write_csv():
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_report_saves_the_same_cells():
-    """Whatever blank, digit or control character stands before a formula or in a number, the page's CSV has the cell of the command."""
+    """Whatever blank, digit or control character begins a text, the page's CSV has the cell of the command."""
     kinds = ("Cc", "Cf", "Nd", "Zl", "Zp", "Zs")
     characters = [each for each in map(chr, range(0x10000)) if category(each) in kinds]
     texts = [*(f"{each}=1+1" for each in characters if each not in "\t\r\n,"), *(f"-{each}" for each in characters)]
