@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import shutil
 import subprocess
 from unicodedata import category
 
@@ -15,6 +14,7 @@ from analytics.tables.tables import Table
 from recorder.cli.csv_cells import inert
 from recorder.cli.output import print_rows
 from recorder.resources import data_path
+from tests.support.needs import needs
 
 # OWASP's list of first characters (CSV Injection), and payloads that are in circulation.
 FORMULAS = [
@@ -79,7 +79,7 @@ def test_only_these_write_csv():
     assert own == {"recorder/cli/csv_cells.py"}
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@needs("node")
 def test_the_report_saves_the_same_cells():
     """Whatever blank, digit or control character begins a text, the page's CSV has the cell of the command."""
     kinds = ("Cc", "Cf", "Nd", "Zl", "Zp", "Zs")
