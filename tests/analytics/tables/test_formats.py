@@ -83,6 +83,7 @@ if shutil.which("pdflatex"):  # never skipped: where it is missing, the test abo
         assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.thorough
 def test_all_tables_go_into_files(store, tmp_path, capsys):
     """--out writes every table in every format, says the paths, and leaves nothing half written."""
     out = tmp_path / "deep" / "folder"

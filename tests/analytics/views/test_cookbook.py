@@ -61,6 +61,7 @@ def test_a_view_has_its_query(connection, section):
     assert connection.execute(query).fetchall()
 
 
+@pytest.mark.thorough
 def test_the_python_on_the_page_runs(tmp_path):
     """The block of Python works on a store with what the product declares."""
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -138,6 +138,7 @@ def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
     assert {each.event.variant.variant_id for each in left} == {row["variant_id"] for row in listed}
 
 
+@pytest.mark.thorough
 def test_what_another_judge_decided_is_counted(task):
     """Two variants that pass and one that was given up stay as they are, with another judge and with none."""
     with server_beside(HandlerModel(lambda body: author(body, guess="March 14th, 2019"))) as server:
@@ -157,6 +158,7 @@ def test_no_rules_judge(command, tmp_path):
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.thorough
 def test_a_judge_is_measured_on_the_kept_set(tmp_path):
     """Rates of the rules, the model and both; a judge that finds nothing misses all and refuses nothing, once paid."""
     judge = ("--judge", "local-model", "--guesses", "1", "--price", "1", "1", "--format", "json")
@@ -190,6 +192,7 @@ def test_a_server_that_never_answers_ends_the_command(task):
     assert "1 extractions and rewritings left" in done.stderr
 
 
+@pytest.mark.thorough
 def test_methods_are_compared(task):
     """A model that overlooks one of the three values that the rules find agrees by 2 * 2 / (2 + 3) with them."""
     with server_beside(HandlerModel(lambda body: author(body, overlooks=("Ada Byron",)))) as server:

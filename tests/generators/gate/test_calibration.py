@@ -40,6 +40,7 @@ def test_what_is_known_is_found():
         assert (found.missed, found.refused) == (0, 0), name
 
 
+@pytest.mark.thorough
 def test_the_page_prints_the_rates():
     """docs/generating.md says what the gate misses and refuses, as it is measured now."""
     page = (Path(__file__).parents[3] / "docs" / "generating.md").read_text(encoding="utf-8")

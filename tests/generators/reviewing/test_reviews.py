@@ -91,6 +91,7 @@ def test_an_edit_is_a_variant_that_the_other_reviewer_reads(store):
     assert found == [("Do it.", "hand_written", "reviewer anna", None)]
 
 
+@pytest.mark.thorough
 def test_an_edit_that_its_author_replaced_is_withdrawn(store):
     """Of two edits of one variant the last one stays; nobody is shown the other, and no selection has it."""
     review(store, "anna", {"a1": "edited collateral"})

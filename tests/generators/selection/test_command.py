@@ -109,7 +109,7 @@ def test_the_file_is_the_export_of_the_selection(folder, capsys):
     assert main(["export", "hf", str(folder / "base"), "--selection", "mine", "-o", str(folder / "again")]) == 0
     assert (folder / "again" / "test.json").read_bytes() == (folder / "mine.json").read_bytes()
     assert len(json.loads((folder / "mine.json").read_bytes())) == 3, "of one trial no variant is divergent"
-    assert main(["export", "hf", str(folder / "base"), "--selection", "yours"]) == 1
+    assert main(["export", "hf", str(folder / "base"), "--selection", "yours", "-o", str(folder / "no")]) == 1
     assert "no selection 'yours' in this store; there are: mine" in capsys.readouterr().err
     assert (folder / "mine-distribution.svg").exists()
 
