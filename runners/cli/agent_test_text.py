@@ -50,7 +50,7 @@ def print_test(store: Store, events: Iterable[AnyEvent], out: TextIO) -> bool:
             asked = f"question {event.question_id}, as action {event.action_index}: {event.question}"
             out.write(f"\n{visible(asked, out)}\n")
         if isinstance(event, QuestionAnswered):
-            out.write(f"answer: {visible(event.answer, out)}\n")
+            out.write(f"answer: {visible(event.answer or '', out)}\n")
     for event in events:
         if isinstance(event, ArtifactStored) and event.role == "program_output":
             text = visible(load_blob(store, event.sha256).decode("utf-8", "replace"), out)
