@@ -4,8 +4,8 @@ Everything runs on this machine at once: agents, gateway and a provider that tak
 many trials at once the processors are the limit, and a call waits for all the others; alone, it waits for nothing. The
 first token of streams is timed with as many trials whose agents also work between two calls, as real ones do.
 
-The budgets were set on a machine on which litellm alone takes 5.6 ms of CPU for a call; elsewhere they are as many times
-as large as litellm is slow there, in the same run.
+The budgets were set on a machine on which litellm alone takes 5.6 ms of CPU for a call; elsewhere they are as many
+times as large as litellm is slow there, in the same run.
 """
 
 import asyncio
