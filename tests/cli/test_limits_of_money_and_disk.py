@@ -104,6 +104,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.thorough
 def test_a_file_system_that_turns_read_only_loses_nothing(small_disk, tmp_path):
     """The run exits 1 and says so, tables still come; once it can be written again the same command finishes."""
     folder, grow = small_disk

@@ -88,6 +88,7 @@ def test_the_plan_is_data_in_every_format(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.thorough
 def test_what_a_store_has_lost_is_not_paid_again_unasked(tmp_path):
     """A run on a store without one of its files exits 3 and runs nothing, until the loss is accepted."""
     experiment = write_experiment(tmp_path / "a.toml", trials=1)

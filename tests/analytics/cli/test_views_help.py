@@ -43,6 +43,7 @@ def test_headers_say_what_the_files_say():
         assert all(column.meaning for column in header.columns), view.name
 
 
+@pytest.mark.thorough
 def test_as_text_a_paragraph_each(connection):
     """Tables come first; a line names the grain, then equation, source, notes, then the columns."""
     text = shown(connection, "", "table")

@@ -60,7 +60,7 @@ def texts_of(svg):
     return ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FIGURES)
 def test_equal_stores_give_equal_files(busy, reordered, name):
     """Two drawings from differently ordered events are equal to the byte, as SVG and as PNG."""

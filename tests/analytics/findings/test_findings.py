@@ -56,6 +56,7 @@ def said(numbers):
     return {form.format(number) for number in numbers for form in ROUNDINGS}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("measure", MEASURES)
 def test_every_number_is_a_cell_and_every_claim_has_its_interval(measure):
     """The rows are found by the keys of a finding; what excludes 0 is judged here from their bounds alone."""
@@ -126,6 +127,7 @@ def test_an_empty_store_says_what_each_question_needs():
 ALWAYS = {"full": lambda _: 3, "underspecified": lambda _: 0, "ask_user": lambda _: 3}
 
 
+@pytest.mark.thorough
 def test_asking_pays_only_where_it_is_shown_to_help():
     """After Holm over two agents six tasks show no gain: then no cost of a question is named at which asking pays."""
     often = {**ALWAYS, "ask_user": lambda place: 2 + place % 2}

@@ -112,6 +112,7 @@ def test_its_policy_keeps_the_network_out(view, busy_address):
     assert view.value("document.title") == "Report of some store"
 
 
+@pytest.mark.thorough
 def test_tables_show_the_numbers_of_the_tables(view, connection, busy_address):
     """Every column of every table on the page equals the JSON of the tables command, number for number."""
     expected = json.loads(to_json([each for each in tables(connection, TABLES) if each.rows]))
@@ -290,6 +291,7 @@ def test_a_heading_sorts_its_column(view, busy_address):
     assert orders["descending"] == sorted(orders["descending"], reverse=True)
 
 
+@pytest.mark.thorough
 def test_several_benchmarks_are_told_apart(view, busy_address, mixed_address):
     """Trials name their benchmark, a line in the tables stands between two; with one benchmark there is neither."""
     named = "[...new Set([...document.querySelectorAll('.trial .aside')].map((each) => each.textContent))]"
@@ -358,6 +360,7 @@ def test_a_timeline_shows_what_happened(view, busy_address):
     assert strip == "3 actions, injection after action 2, 1 wasted action"
 
 
+@pytest.mark.thorough
 def test_a_timeline_says_what_is_unknown(view, tmp_path):
     """Of an imported trial no missing time, token, price or answer is shown as 0 or as nothing."""
     store = Store(trials=1)

@@ -128,6 +128,7 @@ def test_an_interval_of_few_tasks_holds_the_truth():
     assert np.mean(held) >= 0.93 - 3 * (0.93 * 0.07 / len(held)) ** 0.5
 
 
+@pytest.mark.thorough
 def test_the_table_is_made_only_when_it_is_named():
     """It is no query, so it is none of the tables that are printed by default; named, it has the shape of them all."""
     assert "effects" in COMPUTED_TABLES

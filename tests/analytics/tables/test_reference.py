@@ -36,6 +36,7 @@ def test_trials_units_gains_and_classes(seed, scope, k):
         connection.close()
 
 
+@pytest.mark.sampled(4)
 @settings(LAWS, max_examples=at_depth(5, 20))
 @given(seed=SEEDS, scope=SCOPES, match=st.sampled_from(["arguments", "name"]))
 @pytest.mark.parametrize("supply", ["max", "set", "single", "sum"])
@@ -57,6 +58,7 @@ def test_wasted_actions(supply, seed, scope, match):
         assert found[trial_id][2] == pytest.approx(ratio)
 
 
+@pytest.mark.sampled(2)
 @settings(LAWS, max_examples=at_depth(6, 20))
 @given(seed=SEEDS, scope=SCOPES, k=st.sampled_from([1, 2]))
 @pytest.mark.parametrize("cases", ["complete", "available"])

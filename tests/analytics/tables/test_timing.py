@@ -51,6 +51,7 @@ def test_agreement_of_two_agents(seed, scope, k, cells):
     assert ties == (n_ties if n_cells >= 3 else None)
 
 
+@pytest.mark.thorough
 @LAWS
 @given(seed=SEEDS, scope=SCOPES, k=st.sampled_from([1, 2]))
 def test_points_of_no_return(seed, scope, k):
@@ -71,6 +72,7 @@ def test_points_of_no_return(seed, scope, k):
             assert _near(found[(*key, str(percent))][1], p_value)
 
 
+@pytest.mark.thorough
 @LAWS
 @given(seed=SEEDS, scope=SCOPES, loss=st.sampled_from([0, 5, 20]), pooled=POOLED)
 def test_optimal_windows(seed, scope, loss, pooled):

@@ -215,7 +215,7 @@ def _unknown(store):
         connection.close()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("claim", claims())
 def test_a_fault_is_found(claim):
     """Every claim has a fault that breaks it, and says so with rows."""

@@ -108,6 +108,7 @@ def test_what_the_judge_gets_back_is_refused_and_told_to_the_rewriter(task):
     assert "[vaguify] not made: recoverable_by_paraphrase: 1 of 1 readers got S3 back" in shown
 
 
+@pytest.mark.thorough
 def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
     """Nothing is made again: two variants get its judgement, one is withdrawn; that counts wherever variants do."""
     replies = [author, lambda body: author(body, guess="March 14th, 2019")]

@@ -33,6 +33,7 @@ def test_every_rewriting_is_of_its_prompt(name):
     assert len({(e.rewriting.prompt, e.rewriting.expected_questions, e.removal.severity) for e in kept}) == len(kept)
 
 
+@pytest.mark.thorough
 def test_what_is_known_is_found():
     """The faults that helped to write the rules are found, and no good rewriting of these sets is refused."""
     for name in ("seen", "inverted", "otherwise", "desk"):

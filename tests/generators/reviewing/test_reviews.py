@@ -79,6 +79,7 @@ def test_the_last_decision_counts(store):
     assert rows(store, "select decision, review_reason, decided_count from variant_reviews") == [("accepted", None, 2)]
 
 
+@pytest.mark.thorough
 def test_an_edit_is_a_variant_that_the_other_reviewer_reads(store):
     """It keeps segments and questions, has no class, names who wrote it, and its author has not to read it."""
     review(store, "anna", {"a1": "edited collateral"})

@@ -41,6 +41,7 @@ def findings(source, removal, made):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_every_segment_has_three_different_prompts(task_id):
     """Each severity is written for each segment, passes the checks of content and differs from the other two."""
@@ -54,6 +55,7 @@ def test_every_segment_has_three_different_prompts(task_id):
         assert len(prompts) == len(SEVERITIES), written.segment
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_no_detail_of_a_removed_value_stays(task_id):
     """No name, number, date or file of the value is left in its passage, and no new one is put in."""
@@ -67,7 +69,7 @@ def test_no_detail_of_a_removed_value_stays(task_id):
                 assert made.prompt.count(detail) < source.task.prompt.count(detail), (detail, severity)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_two_segments_together_are_whole_or_refused(task_id):
     """Passages that overlap need a rewriter; others stand beside each other, with neither value left."""

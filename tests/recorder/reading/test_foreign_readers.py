@@ -169,6 +169,7 @@ async def _store_at_rest(root, history):
     return Store(dead)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["resumed", "killed"])
 async def test_a_store_at_rest_is_exactly_once_for_any_engine(tmp_path, history):
     """DuckDB by the pattern on the page, polars and pyarrow count each event once, after two runs or a kill."""

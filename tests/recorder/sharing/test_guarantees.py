@@ -28,7 +28,7 @@ def test_what_was_appended_survives_the_death_of_its_host(bucket, cut_address, p
         assert all(found[stream_id] >= count for stream_id, count in acknowledged.items()), found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 def test_what_was_decided_survives_the_loss_of_its_host(address, new_host):
     """Guarantee 2: when the append of a closing event has returned, other hosts see its whole stream.
 

@@ -134,6 +134,7 @@ async def test_what_is_missing_is_named(damageable, capsys):
         assert "trials, recorded from" in out
 
 
+@pytest.mark.thorough
 async def test_a_loss_can_be_accepted(damageable, capsys):
     """Log repair --accept-loss goes on without what is gone, and says so in the manifest."""
     store = Store(damageable)

@@ -83,6 +83,7 @@ def _with(lines, old, new):
     return [*lines[:place], lines[place].replace(old, new), *lines[place + 1 :]]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", CHANGES)
 async def test_a_changed_export_is_refused(tmp_path, what):
     """Every change is noticed, and only whole, unchanged streams are in the store then."""

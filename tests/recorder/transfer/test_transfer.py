@@ -105,6 +105,7 @@ async def test_a_dry_run_writes_nothing(tmp_path, capsys):
     assert capsys.readouterr().out.count("a,5,87,0,0,0") == 2
 
 
+@pytest.mark.thorough
 async def test_a_part_can_be_exported(tmp_path, capsys):
     """By experiment, trial and stream, alone or together; a selection of nothing is an error that leaves no file."""
     store = await make_source(tmp_path / "from", "a", "b")

@@ -220,7 +220,7 @@ async def test_the_native_client_raises_a_failing_recorder():
             await user.ask({"question": NAME_QUESTION}, "call-1")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_same_server_over_stdio(mode, pytestconfig):
     """A child process serves the variant to a client of either era."""

@@ -63,6 +63,7 @@ async def test_a_submitted_experiment_is_run_and_shown(tmp_path):
     assert [each.event.by for each in control] == ["a test"] * 2
 
 
+@pytest.mark.thorough
 async def test_a_pause_lets_running_trials_end(tmp_path):
     """After a pause nothing starts, what runs is finished, and a restarted daemon is still paused until it resumes."""
     store = tmp_path / "store"

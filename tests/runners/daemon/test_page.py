@@ -146,7 +146,7 @@ def test_people_sign_in_with_the_token(view, tmp_path):  # noqa: F811
         assert COOKIE not in view.value("document.documentElement.outerHTML")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_readable_at_ten_thousand_trials(view, served, tmp_path, scheme):  # noqa: F811
     """In both colour schemes every text has contrast, and the page stays small whatever the number of trials."""

@@ -118,6 +118,7 @@ async def test_what_the_user_says_later_is_understood(agent_kind):
     assert done == work_of(native)
 
 
+@pytest.mark.thorough
 async def test_a_strategy_in_the_task_is_followed():
     """A strategy in the task is followed; the agent's own words about plans and thoughts are not.
 

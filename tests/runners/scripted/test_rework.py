@@ -48,6 +48,7 @@ async def test_patient_model_repairs_everything_at_half_time(budgets, task, vari
     assert trial.unmet == []
 
 
+@pytest.mark.thorough
 async def test_rework_costs_actions_and_more_the_later(budgets):
     """A value that the first steps use costs more actions the later it comes."""
     lengths = []
@@ -58,6 +59,7 @@ async def test_rework_costs_actions_and_more_the_later(budgets):
     assert lengths == sorted(set(lengths))
 
 
+@pytest.mark.thorough
 async def test_hasty_model_runs_out_of_patience(budgets):
     """Informed at 90 % that it used the wrong input, the hasty model hands in before the repair is done."""
     trial, _ = await _injected(budgets, TASK, INPUT_VARIANT, "never", 90)
@@ -65,6 +67,7 @@ async def test_hasty_model_runs_out_of_patience(budgets):
     assert trial.actions[-1][0] == "submit"
 
 
+@pytest.mark.thorough
 async def test_late_news_that_changes_nothing_costs_nothing():
     """A message that confirms the value in use redoes nothing."""
     plain = await run_trial(TASK, "balanced")

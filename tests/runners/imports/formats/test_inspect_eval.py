@@ -126,6 +126,7 @@ def test_the_arms_of_a_log_are_of_one_task(tmp_path):
     assert query(tmp_path / "s", "select count(distinct task_digest) from trials") == [(1,)]
 
 
+@pytest.mark.thorough
 def test_imported_samples_are_valid_trials(tmp_path):
     """A log in the store: a success, a failure and missing data, and no claim broken."""
     samples = {"a": inspect_sample(), "b": inspect_sample(2, "I"), "c": inspect_sample(3, error={"message": "x"})}

@@ -73,6 +73,7 @@ def limited(now, *args, epoch_s=EPOCH_S, **options):
     return RequestLimit(*args, clock=lambda: now[0], wall_clock=lambda: epoch_s + now[0], **options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dialect", ["bare", "retry-after", "openai", "anthropic"])
 @pytest.mark.parametrize("latency_s", [0.01, 2.0])
 def test_one_request_a_second_is_learned_from_few_refusals(dialect, latency_s):
@@ -102,6 +103,7 @@ def test_other_limits_are_met_as_well(per_s, burst, latency_s, clients, most_ref
     assert outcome.seconds < slowest * clients * 13 / per_s + 20
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dialect", "per_s", "burst", "most_refused"), [("openai", 5.0, 20, 5), ("anthropic", 5.0, 50, 15)]
 )
@@ -115,6 +117,7 @@ def test_headers_spare_the_refusals(dialect, per_s, burst, most_refused):
         assert simulate(limit, now, latency_s=0.5, epoch_s=epoch_s).refused <= min(most_refused, silent)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("dialect", ["bare", "retry-after", "openai", "anthropic"])
 @pytest.mark.parametrize(
     ("per_s", "burst", "latency_s", "processes", "most_refused", "slowest"),
