@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from analytics.exports.attempts import without_attempt
 from analytics.exports.exported import ExportFolder
-from analytics.views.rows import rows_of
+from analytics.views.rows import rows_by_stream, rows_of
 from analytics.views.store import open as open_store
 
 VERSION = "ATIF-v1.7"
@@ -72,11 +73,8 @@ def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
     connection = open_store(store, only={"trials", "actions", "model_calls"})
     try:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
-        calls, actions = _by_stream(rows_of(connection, _CALLS)), _by_stream(rows_of(connection, _ACTIONS))
-        ((missing,),) = connection.execute(
-            "select count(*) from trials where trial_state <> 'valid' and (?::varchar is null or experiment_id = ?)",
-            [experiment, experiment],
-        ).fetchall()
+        calls, actions = rows_by_stream(connection, _CALLS), rows_by_stream(connection, _ACTIONS)
+        missing = without_attempt(connection, experiment)
     finally:
         connection.close()
     found = {
@@ -90,17 +88,10 @@ def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
         count=len(found),
         what="trajectories",
         left_out=(
-            *((f"{missing} trials without a valid attempt",) if missing else ()),
+            *missing,
             *((f"{silent} trials of which nobody knows what the agent did",) if silent else ()),
         ),
     )
-
-
-def _by_stream(rows: Sequence[dict[str, Any]]) -> defaultdict[str, list[dict[str, Any]]]:
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        found[row["stream_id"]].append(row)
-    return found
 
 
 def _document(

@@ -31,6 +31,15 @@ def actions(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, A
     return found
 
 
+def without_attempt(connection: duckdb.DuckDBPyConnection, experiment: str | None) -> tuple[str, ...]:
+    """Say how many trials (of an experiment) have no valid attempt and are therefore left out; nothing if none."""
+    ((missing,),) = connection.execute(
+        "select count(*) from trials where trial_state <> 'valid' and (?::varchar is null or experiment_id = ?)",
+        [experiment, experiment],
+    ).fetchall()
+    return (f"{missing} trials without a valid attempt",) if missing else ()
+
+
 _EVENTS = """
     select
         stream_id,

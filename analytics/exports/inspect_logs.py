@@ -17,9 +17,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from analytics.exports.attempts import Said, conversations
+from analytics.exports.attempts import Said, conversations, without_attempt
 from analytics.exports.exported import ExportFolder
-from analytics.views.rows import rows_of
+from analytics.views.rows import rows_by_stream, rows_of
 from analytics.views.store import open as open_store
 
 _TRIALS = """
@@ -75,15 +75,9 @@ def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
     connection = open_store(store, only=views)
     try:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
-        checkpoints, questions = (
-            _by_stream(rows_of(connection, _CHECKPOINTS)),
-            _by_stream(rows_of(connection, _QUESTIONS)),
-        )
+        checkpoints, questions = rows_by_stream(connection, _CHECKPOINTS), rows_by_stream(connection, _QUESTIONS)
         said = conversations(connection)
-        ((missing,),) = connection.execute(
-            "select count(*) from trials where trial_state <> 'valid' and (?::varchar is null or experiment_id = ?)",
-            [experiment, experiment],
-        ).fetchall()
+        missing = without_attempt(connection, experiment)
     finally:
         connection.close()
     files = {}
@@ -102,15 +96,8 @@ def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
         files=files,
         count=len(trials),
         what=f"samples in {len(files)} logs",
-        left_out=(f"{missing} trials without a valid attempt",) if missing else (),
+        left_out=missing,
     )
-
-
-def _by_stream(rows: Sequence[dict[str, Any]]) -> defaultdict[str, list[dict[str, Any]]]:
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        found[row["stream_id"]].append(row)
-    return found
 
 
 def _sample(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analytics.exports.attempts import actions, conversations
+from analytics.exports.attempts import actions, conversations, without_attempt
 from analytics.exports.exported import ExportDocument
 from analytics.views.rows import rows_of
 from analytics.views.store import open as open_store
@@ -36,7 +36,7 @@ def trial_records(store: Path, experiment: str | None = None) -> ExportDocument:
     try:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
         done, said = actions(connection), conversations(connection)
-        ((missing,),) = connection.execute("select count(*) from trials where trial_state <> 'valid'").fetchall()
+        missing = without_attempt(connection, experiment)
     finally:
         connection.close()
     records = [
@@ -47,7 +47,7 @@ def trial_records(store: Path, experiment: str | None = None) -> ExportDocument:
         document=records,
         count=len(records),
         what="trials",
-        left_out=(f"{missing} trials without a valid attempt",) if missing else (),
+        left_out=missing,
     )
 
 

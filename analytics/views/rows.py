@@ -1,5 +1,6 @@
 """Return the rows of a query as dictionaries."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,14 @@ def rows_of(connection: "duckdb.DuckDBPyConnection", query: str, parameters: obj
     result = connection.execute(query, parameters)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def rows_by_stream(connection: "duckdb.DuckDBPyConnection", query: str) -> defaultdict[str, list[dict[str, Any]]]:
+    """Run a query and return its rows by ``stream_id``, in their order."""
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows_of(connection, query):
+        found[row["stream_id"]].append(row)
+    return found
 
 
 def distinct(columns: Sequence[str]) -> list[str]:
