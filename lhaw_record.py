@@ -36,6 +36,7 @@ from recorder.storage.no_pandas import refuse_pandas
 from runners.cli import (
     agent_commands,
     benchmark_commands,
+    discard_command,
     import_commands,
     judging_commands,
     run_commands,
@@ -138,6 +139,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *daemon_commands(_report, _reviewing),
         *import_commands.COMMANDS,
         *judging_commands.COMMANDS,
+        *discard_command.COMMANDS,
         *task_commands.COMMANDS,
         *generate_commands.COMMANDS,
         *variants_commands.COMMANDS,

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _EVERYWHERE = {
     "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
     "data, not failures",
+    "discarded": "set aside by hand (discard): {n} trials of {benchmark}; where others of their cell are left, they "
+    "are missing",
     "running_trials": "trials of {benchmark} running now: {n}",
     "unstarted_trials": "trials of the last plan not started yet: {n}",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",

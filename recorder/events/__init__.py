@@ -29,7 +29,7 @@ from recorder.events.grading import ArtifactStored, CheckpointScored
 from recorder.events.identifiers import Attempt, ExperimentId, Microseconds, Name, Nanoseconds, Sequence
 from recorder.events.importing import ImportRecorded, Skipped, Understood
 from recorder.events.injection import AnchorLost, ClarificationInjected, InjectionReapplied
-from recorder.events.judging import JudgedFlag, NewTaskJudged, QuestionJudged, VariantReviewed
+from recorder.events.judging import JudgedFlag, NewTaskJudged, QuestionJudged, TrialsDiscarded, VariantReviewed
 from recorder.events.model import (
     CallDetails,
     ModelCalled,
@@ -81,6 +81,7 @@ AnyEvent = (
     | ExperimentRetuned
     | ExperimentRequeued
     | VariantReviewed
+    | TrialsDiscarded
 )
 
 EVENT_TYPES: tuple[type[Event], ...] = AnyEvent.__args__
@@ -170,6 +171,7 @@ __all__ = [
     "TrialFinished",
     "TrialFlagged",
     "TrialStarted",
+    "TrialsDiscarded",
     "Understood",
     "UsageDetails",
     "VariantGenerated",

@@ -57,3 +57,16 @@ class VariantReviewed(Event, frozen=True, tag="variant_reviewed"):
     note: str | None = None
     edited_digest: str | None = None
     shown_s: float | None = None
+
+
+class TrialsDiscarded(Event, frozen=True, tag="trials_discarded"):
+    """A person set attempts of trials aside: no table uses them. The last event about an attempt counts.
+
+    ``stream_ids`` are the attempts. ``is_owed`` lets the experiment's next run attempt their trials again.
+    ``is_undone`` takes them back in.
+    """
+
+    stream_ids: tuple[str, ...]
+    reason: str
+    is_owed: bool = False
+    is_undone: bool = False

@@ -9,15 +9,20 @@ from recorder.events import (
     TaskRegistered,
     TrialFailed,
     TrialFinished,
+    TrialsDiscarded,
     VariantGenerated,
 )
 from recorder.events.canonical_json import digest
 from recorder.events.trial import Boundary
+from recorder.reading.discards import owed_again
 from recorder.reading.reader import Snapshot
 from recorder.reading.typed_rows import events_of_types, in_recorded_order
 
 Rank = tuple[int, int, str]
-_INDEXED = (ModelFailed, TrialFinished, TrialFailed, OracleBudgetSet, TaskRegistered, VariantGenerated)
+_INDEXED = (
+    *(ModelFailed, TrialFinished, TrialFailed, OracleBudgetSet, TaskRegistered, VariantGenerated),
+    TrialsDiscarded,
+)
 
 
 class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +56,10 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     """The state of an experiment so far.
 
     ``budgets`` are in the order in which they were set. ``spent_usd`` is the known cost of all attempts that ended,
-    including failed ones. ``unpriced`` counts the attempts whose cost is unknown. ``registered`` holds the digests of
-    tasks and variants over every field, so a variant whose ambiguity class has changed since is not among them.
+    including failed ones and those set aside. An attempt that was set aside and is owed again counts neither as
+    finished nor as failed; one that was only set aside counts as before, so it is not paid for twice. ``unpriced``
+    counts the attempts whose cost is unknown. ``registered`` holds the digests of tasks and variants over every field,
+    so a variant whose ambiguity class has changed since is not among them.
     """
 
     finished: dict[str, FinishedTrial]
@@ -79,7 +86,9 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
     registered: set[str] = set()
     spent_usd = 0.0
     unpriced = unknown_cost_calls = 0
-    for envelope in sorted(events_of_types(snapshot, _INDEXED, experiment_id), key=in_recorded_order):
+    envelopes = sorted(events_of_types(snapshot, _INDEXED, experiment_id), key=in_recorded_order)
+    owed = owed_again(envelopes)
+    for envelope in envelopes:
         event, trial_id, attempt = envelope.event, envelope.trial_id or "", envelope.attempt or 0
         if isinstance(event, TrialFinished | TrialFailed):
             last_attempt[trial_id] = max(attempt, last_attempt.get(trial_id, 0))
@@ -87,6 +96,8 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
             unpriced += event.cost_usd is None
         if isinstance(event, ModelFailed):
             unknown_cost_calls += envelope.trial_id is not None and event.has_unknown_cost
+        elif envelope.stream_id in owed:
+            continue
         elif isinstance(event, TrialFinished):
             if trial_id not in finished or rank(envelope) > finished[trial_id][0]:
                 ended = FinishedTrial(
@@ -97,10 +108,8 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
             failures.setdefault(trial_id, []).append((attempt, event))
         elif isinstance(event, OracleBudgetSet):
             budgets.append(event)
-        elif isinstance(event, TaskRegistered):
-            registered.add(event.task_digest)
-        elif isinstance(event, VariantGenerated):
-            registered.add(digest(event.variant))
+        elif isinstance(event, TaskRegistered | VariantGenerated):
+            registered.add(event.task_digest if isinstance(event, TaskRegistered) else digest(event.variant))
     return TrialIndex(
         finished={trial_id: ended for trial_id, (_, ended) in finished.items()},
         failed={trial_id: _last(trial_id, found) for trial_id, found in failures.items() if trial_id not in finished},

@@ -18,12 +18,14 @@ from recorder.events import (
     RunStarted,
     TaskRegistered,
     TrialFinished,
+    TrialsDiscarded,
     TrialStarted,
     VariantGenerated,
 )
 from recorder.events.arrow_schema import from_row
 from recorder.events.run import EXPERIMENT
 from recorder.events.values import Task, Variant
+from recorder.reading.discards import standing_discards
 from recorder.reading.reader import Snapshot, read_envelopes, stream_rows
 from recorder.reading.trial_index import Rank, rank
 from recorder.reading.typed_rows import events_of_types
@@ -38,6 +40,7 @@ _READ = (
     RunStarted,
     TaskRegistered,
     TrialFinished,
+    TrialsDiscarded,
     TrialStarted,
     VariantGenerated,
 )
@@ -98,9 +101,12 @@ def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> StoredT
     judged: set[tuple[str, str, str]] = set()
     new_tasks: set[tuple[frozenset[str], str, str]] = set()
     graded: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    decisions: list[Envelope] = []
     for envelope in events_of_types(snapshot, _READ, experiment_id):
         event = envelope.event
-        if isinstance(event, RunStarted):
+        if isinstance(event, TrialsDiscarded):
+            decisions.append(envelope)
+        elif isinstance(event, RunStarted):
             _note_plan(runs, envelope, event)
         elif isinstance(event, TaskRegistered):
             tasks[event.task_digest] = event.task
@@ -115,8 +121,10 @@ def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> StoredT
             graded[key][event.checkpoint_id] = event.score
         else:
             attempts[envelope.experiment_id, envelope.stream_id].envelopes.append(envelope)
+    discarded = standing_discards(decisions)
+    kept = {key: attempt for key, attempt in attempts.items() if key[1] not in discarded}
     return StoredTrials(
-        trials=_counted(attempts, tasks),
+        trials=_counted(kept, tasks),
         tasks=tasks,
         variants=variants,
         planned={experiment: plan[2] for experiment, plan in runs.items()},

@@ -1,6 +1,6 @@
 -- view: budgets_count_full_trials
 -- grain: stream_id, sequence, trial_id
--- inputs: budgets, int_trials
+-- inputs: budgets, discarded_attempts, int_trials
 -- outputs:
 --   stream_id, sequence, trial_id
 --   recorded_action_count bigint: as recorded
@@ -8,7 +8,8 @@
 --   action_count bigint: actions of the attempt that counts
 -- equation: a budget's trials are valid trials of `full` with those action counts
 -- source: docs/metrics.md 4, budget
--- notes: returns the trials that break it. Trials that this store lacks break it too.
+-- notes: returns the trials that break it. Trials that this store lacks break it too;
+--     those with an attempt that was set aside since do not: their budget stays.
 with used as (
     select
         stream_id,
@@ -30,6 +31,11 @@ from used
 left join int_trials as trials
     on used.trial_id = trials.trial_id
 where
-    trials.trial_state is distinct from 'valid'
-    or trials.condition <> 'full'
-    or trials.action_count <> used.recorded_action_count
+    used.trial_id not in (
+        select discarded.trial_id from discarded_attempts as discarded
+    )
+    and (
+        trials.trial_state is distinct from 'valid'
+        or trials.condition <> 'full'
+        or trials.action_count <> used.recorded_action_count
+    )

@@ -1,6 +1,6 @@
 -- view: int_attempt_arms
 -- grain: stream_id, agent
--- inputs: stg_runs_started, stg_trials_started
+-- inputs: stg_runs_started, stg_trials_discarded, stg_trials_started
 -- outputs:
 --   stream_id
 --   agent varchar: name of the agent, with digests where agents or settings differ
@@ -61,6 +61,12 @@ started as (
         end as answering
     from stg_trials_started as trials
     left join images on trials.run_id = images.run_id
+    where
+        trials.stream_id not in (
+            select decisions.discarded_stream_id
+            from stg_trials_discarded as decisions
+            where decisions.is_last and not decisions.is_undone
+        )
 ),
 
 prompted_runs as (

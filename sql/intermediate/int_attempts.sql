@@ -1,7 +1,8 @@
 -- view: int_attempts
 -- grain: stream_id
 -- inputs: live_streams, stg_checkpoints_scored, stg_tasks_registered,
---     stg_trials_failed, stg_trials_finished, stg_trials_started
+--     stg_trials_discarded, stg_trials_failed, stg_trials_finished,
+--     stg_trials_started
 -- outputs:
 --   stream_id, trial_id, attempt
 --   attempt_state varchar: valid, ungraded, failed, running or interrupted
@@ -45,6 +46,7 @@
 --     interrupted otherwise. Attempts of a task that was never registered are ungraded.
 --     A result without a checkpoint of the task is left out of the lists. What a finish
 --     tells is null unless the attempt finished. Registrations of one digest are equal.
+--     Attempts that were set aside are left out.
 with tasks as (
     select
         task_digest,
@@ -128,6 +130,12 @@ ended as (
         on started.stream_id = failed.stream_id
     left join live_streams
         on started.stream_id = live_streams.stream_id
+    where
+        started.stream_id not in (
+            select decisions.discarded_stream_id
+            from stg_trials_discarded as decisions
+            where decisions.is_last and not decisions.is_undone
+        )
 ),
 
 ranked as (

@@ -1,8 +1,8 @@
 -- view: exclusions
 -- grain: benchmark, kind
--- inputs: ambiguity_classes, int_attempts, int_experiments, int_injections,
+-- inputs: ambiguity_classes, discarded_attempts, int_experiments, int_injections,
 --     int_trials_evaluated, int_trials, int_trials_screened, int_variants,
---     pass_at_k, stg_trials_flagged
+--     pass_at_k, stg_trials_flagged, stg_trials_started
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: kind of exclusion or caution
@@ -184,11 +184,23 @@ flagged as (
     group by trials.benchmark, flags.flag
 ),
 
+discarded as (
+    select
+        benchmark,
+        'discarded' as kind,
+        count(distinct trial_id) as n
+    from discarded_attempts
+    where
+        getvariable('experiment') is null
+        or experiment_id = getvariable('experiment')
+    group by benchmark
+),
+
 started as (
     select
         run_id,
         count(distinct trial_id) as n_started
-    from int_attempts
+    from stg_trials_started
     group by run_id
 ),
 
@@ -237,6 +249,8 @@ united as (
     select * from collapsed
     union all
     select * from flagged
+    union all
+    select * from discarded
     union all
     select * from unstarted
 )

@@ -1,6 +1,6 @@
 -- view: runs
 -- grain: run_id
--- inputs: int_attempts, live_streams, stg_runs_finished, stg_runs_started
+-- inputs: live_streams, stg_runs_finished, stg_runs_started, stg_trials_started
 -- outputs:
 --   run_id, stream_id, experiment_id
 --   kind varchar: experiment for a run of an experiment file, else the command
@@ -32,7 +32,7 @@ with attempted as (
     select
         run_id,
         count(*) as attempts_started
-    from int_attempts
+    from stg_trials_started
     group by run_id
 )
 

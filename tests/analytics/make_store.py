@@ -44,6 +44,7 @@ from recorder.events import (
     TaskRegistered,
     TrialFailed,
     TrialFinished,
+    TrialsDiscarded,
     TrialStarted,
     UsageDetails,
     VariantGenerated,
@@ -547,6 +548,10 @@ class Store:
             reason=reason,
         )
         self.add(self.run_id, event)
+
+    def discard(self, streams: Iterable[str], reason: str = "why", **fields: bool) -> None:
+        """Record that attempts are set aside, or taken back in with ``is_undone``."""
+        self.add(self.run_id, TrialsDiscarded(stream_ids=tuple(streams), reason=reason, **fields))
 
     def judge_new_task(self, variant: str, streams: Iterable[str], verdict: str, judge: str = "j") -> None:
         """Record a judge's verdict on the trials of a variant."""

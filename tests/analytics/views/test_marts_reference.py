@@ -50,6 +50,7 @@ ELSEWHERE = {  # the marts that other files compare
         ),
         "test_facts_reference",
     ),
+    "discarded_attempts": "test_discarded_reference",
     "gradings": "test_verdicts_reference",
     "new_task_verdicts": "test_verdicts_reference",
     "observed_classes": "test_reference",

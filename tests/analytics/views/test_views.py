@@ -124,6 +124,9 @@ def busy_store():
     store.select("mine", {"w": "outcome-critical"}, wanted={"outcome-critical": 2}, excluded={"no_class": 1})
     store.review("v", "anna", "accepted")
     store.review("w", "anna", "rejected", "unnatural")
+    task = next(iter(store.tasks))
+    store.trial(task, "full", 0, agent="discarded", scores=(1.0,) * len(store.tasks[task].checkpoints))
+    store.discard([store.streams[task, "full", 0, "discarded"]])
     counts = dict.fromkeys(("trials_failed", "trials_blocked", "trials_left"), 0)
     store.add(store.run_id, RunFinished(run_id=store.run_id, outcome="completed", trials_finished=123, **counts))
     for event in (*moved_behind_a_gateway(), *asked_of_the_daemon("e")):

@@ -1,0 +1,35 @@
+-- view: discarded_attempts
+-- grain: stream_id
+-- inputs: stg_trials_discarded, stg_trials_started
+-- outputs:
+--   stream_id, trial_id, attempt, experiment_id, run_id, benchmark, task_id, variant_id
+--   agent_name varchar: name of the agent as given
+--   agent_digest, condition, trial_index
+--   discard_reason varchar: why, in a person's words
+--   is_owed boolean: the next run attempts the trial again
+--   discarded_at_us bigint: UTC, microseconds since the epoch
+-- equation: none
+-- source: docs/metrics.md 1, set aside
+-- notes: attempts that a person set aside with the command discard, and did not take
+--     back. Every other view of attempts and trials is without them; views of single
+--     actions, questions and model calls keep them with is_counted = false.
+select
+    started.stream_id,
+    started.trial_id,
+    started.attempt,
+    started.experiment_id,
+    started.run_id,
+    started.benchmark,
+    started.task_id,
+    started.variant_id,
+    started.agent as agent_name,
+    started.agent_digest,
+    started.condition,
+    started.trial_index,
+    decisions.discard_reason,
+    decisions.is_owed,
+    decisions.recorded_at_us as discarded_at_us
+from stg_trials_discarded as decisions
+inner join stg_trials_started as started
+    on decisions.discarded_stream_id = started.stream_id
+where decisions.is_last and not decisions.is_undone

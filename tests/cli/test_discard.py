@@ -1,0 +1,49 @@
+"""Trials are set aside and taken back in by ``discard``, and are paid for again only where that is asked for."""
+
+import json
+
+import pytest
+
+from tests.cli.experiments import write_experiment
+from tests.cli.program import called, query
+
+
+@pytest.mark.thorough
+def test_discarded_trials_are_owed_only_if_asked(tmp_path):
+    """A run repeats trials that were set aside with --rerun and no others; --undo brings everything back."""
+    experiment, store = write_experiment(tmp_path / "a.toml", trials=1), tmp_path / "store"
+    assert called("run", experiment, "--store", store).returncode == 0
+    count = "select count(*) from trials where trial_state = 'valid'"
+    before = query(store, count)
+    condition = query(store, "select min(condition) from trials")[0][0]
+
+    lacking = called("discard", store, "--condition", condition)
+    assert lacking.returncode == 2
+    assert "--reason" in lacking.stderr
+    unknown = called("discard", store, "--agent", "nobody", "--reason", "x")
+    assert unknown.returncode == 2
+    assert "no ended trial has the agent 'nobody'" in unknown.stderr
+    assert called("discard", store, "--condition", condition, "--reason", "x", "--dry-run").returncode == 0
+    assert query(store, count) == before
+
+    assert called("discard", store, "--condition", condition, "--reason", "a typing error").returncode == 0
+    assert query(store, count) != before
+    assert "nothing to run" in called("run", experiment, "--store", store).stderr
+    listed = json.loads(called("discard", store, "--format", "json").stdout)
+    assert {(row["condition"], row["reason"], row["is_owed"]) for row in listed} == {
+        (condition, "a typing error", False)
+    }
+    assert "set aside by hand" in called("tables", store, "overall").stdout
+
+    assert called("discard", store, "--condition", condition, "--reason", "again", "--rerun").returncode == 0
+    assert called("run", experiment, "--store", store).returncode == 0
+    assert query(store, count) == before
+    assert query(store, f"select distinct attempts, failed_attempts from trials where condition = '{condition}'") == [
+        (1, 0)
+    ]
+    assert query(store, "select max(attempt) from stg_trials_finished") == [(2,)]
+    assert "nothing to run" in called("run", experiment, "--store", store).stderr
+
+    assert called("discard", store, "--condition", condition, "--undo").returncode == 0
+    assert query(store, f"select distinct attempts from trials where condition = '{condition}'") == [(2,)]
+    assert called("discard", store, "--condition", condition, "--undo").returncode == 1
