@@ -1,7 +1,9 @@
 """A container as a machine on which graders and services run programs, without an agent's long-lived shell."""
 
+import json
 import math
 import posixpath
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -36,6 +38,9 @@ _EVENTS = (
 _LOOK_S = 15.0
 _SAVE_S = 600.0
 _NO_LOOK = ("image_unfit", "sandbox_died", "exec_failed")  # no shell in a container, or it has just ended
+_ENDED = (*_NO_LOOK, "sandbox_out_of_memory", "container_killed")
+_KILLED = 137
+_NEWS_S = 3.0
 
 
 class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,22 +192,42 @@ class DockerMachine:
         Raises:
             SandboxBoundaryError: The engine or the container is gone.
         """
-        async with asked("a container cannot be looked at"):
-            state = (await self._container.show())["State"]
-        kills = int(state["OOMKilled"])
+        state = await self._shown()
+        kills = 0
         if state["Running"] and not state["Restarting"]:
             try:
                 await self._look()
                 kills = self._stopped.get("oom_kill", 0)
             except SandboxBoundaryError as error:
-                if error.kind not in _NO_LOOK:
+                if error.kind not in _ENDED:
                     raise
+                state = await self._shown()  # it may have ended meanwhile
+        is_running = state["Running"] and not state["Restarting"]
+        if not is_running and state["ExitCode"] == _KILLED:
+            kills = max(kills, int(state["OOMKilled"] or await self._has_oom_event()))
         return MachineState(
-            is_running=state["Running"] and not state["Restarting"],
+            is_running=is_running,
             exit_code=state["ExitCode"],
             started_at=state["StartedAt"],
             memory_kills=kills,
         )
+
+    async def _shown(self) -> dict[str, Any]:
+        async with asked("a container cannot be looked at"):
+            state: dict[str, Any] = (await self._container.show())["State"]
+        return state
+
+    async def _has_oom_event(self) -> bool:
+        """Return whether the engine reports within a few seconds that the container ran out of memory.
+
+        The engine learns of a container's end and of the reason from two sources, and the end may come first.
+        """
+        path, filters = "events", json.dumps({"container": [self._container.id], "event": ["oom"]})
+        async with asked("the events of a container cannot be read"):
+            now = time.time()
+            params = {"since": "0", "until": f"{now + _NEWS_S:.3f}", "filters": filters}
+            async with self._container.docker._query(path, params=params) as response, response:
+                return bool(await response.content.readline())
 
     async def usage(self) -> MachineUsage:
         """Return which part of its limits the container uses, as the engine counts. Nothing runs in it for that.
@@ -308,7 +333,8 @@ def _machine_config(
     if service is not None:
         host |= {
             "ShmSize": service.shared_memory_mb << 20,
-            "RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": service.restarts},
+            # A count of 0 would be no limit.
+            "RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": service.restarts} if service.restarts else {},
             "LogConfig": {"Type": "local", "Config": {"max-size": "1m", "max-file": "1", "compress": "false"}},
         }
     keeper = {
