@@ -12,7 +12,7 @@ from pathlib import Path
 from recorder.cli.arguments import OUTPUT, STORE, percentage_points, share
 from recorder.cli.command import Command, CommandGroup, argument
 from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import open_output, say, write_folder
+from recorder.cli.output import new_folder, open_output, say, write_folder
 from recorder.sharing.address import place_of
 
 _HELP = {
@@ -21,12 +21,14 @@ _HELP = {
     "trajectories": "the actions of successful full trials, by task",
     "atif": "valid trials in Harbor's interchange format, a folder of documents",
     "training": "valid trials as chat messages with rewards, a folder of JSON Lines for TRL and verl",
+    "harbor": "variants of harbor tasks as task folders in Harbor's format, each task beside them",
     "inspect": "valid trials as logs of inspect_ai, a folder of .eval files",
     "otlp": "attempts as OpenTelemetry spans, OTLP in JSON Lines",
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
 _SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb", "otlp": ".jsonl"}
 """Of exports that are files; the others are folders."""
+_EXAMPLES = {"harbor": "--tasks my-dataset "}
 
 
 def export_command(export_format: str, options: argparse.Namespace) -> int:
@@ -57,6 +59,19 @@ def database_command(options: argparse.Namespace) -> int:
             with path.open("rb") as made, open_output(options.output) as out:
                 shutil.copyfileobj(made, out)
     return _said(options.store, count, "tables")
+
+
+def harbor_command(options: argparse.Namespace) -> int:
+    """Write the task folders and return the exit code, which is 1 if the store has no variant of the dataset."""
+    from analytics.exports import harbor_folders, write_harbor_folders
+
+    with clear_errors("export", options.store):
+        found = harbor_folders(options.store, options.tasks, options.experiment, selection=options.selection)
+        if found.folders:
+            with new_folder(options.output) as made:
+                write_harbor_folders(found.folders, made)
+    count = sum(each.variant is not None for each in found.folders)
+    return _said(options.store, count, "variants", *_left_out(found.left_out))
 
 
 def otlp_command(options: argparse.Namespace) -> int:
@@ -100,10 +115,19 @@ def _folder(text: str) -> Path:
 
 _FOLDER = argument("-o", "--output", type=_folder, required=True, help="the new folder")
 _EXPERIMENT = argument("--experiment", help="only this experiment")
-_COMMANDS = {"duckdb": database_command, "otlp": otlp_command}
+_COMMANDS = {"duckdb": database_command, "harbor": harbor_command, "otlp": otlp_command}
+_SELECTION = argument("--selection", metavar="NAME", help="only the variants of this selection; see 'select'")
 _OPTIONS = {
-    "hf": {
-        "selection": argument("--selection", metavar="NAME", help="only the variants of this selection; see 'select'")
+    "hf": {"selection": _SELECTION},
+    "harbor": {
+        "tasks": argument(
+            "--tasks",
+            type=Path,
+            metavar="FOLDER",
+            required=True,
+            help="the folder with the task folders that the variants were made of",
+        ),
+        "selection": _SELECTION,
     },
     "training": {
         "test_share": argument(
@@ -133,7 +157,7 @@ COMMANDS = (
                 name=name,
                 help=text,
                 description=f"Export {text}.",
-                example=f"export {name} stores/demo -o {name}{_SUFFIXES.get(name, '')}",
+                example=f"export {name} stores/demo {_EXAMPLES.get(name, '')}-o {name}{_SUFFIXES.get(name, '')}",
                 arguments=(
                     STORE,
                     OUTPUT if name in _SUFFIXES else _FOLDER,

@@ -7,6 +7,7 @@ from analytics.exports.database_file import database_file
 from analytics.exports.dataset_rows import dataset_folder, dataset_rows
 from analytics.exports.exported import ExportDocument, ExportFolder
 from analytics.exports.golden_trajectories import golden_trajectories
+from analytics.exports.harbor_tasks import harbor_folders, write_harbor_folders
 from analytics.exports.inspect_logs import inspect_logs
 from analytics.exports.training_rows import training_rows
 from analytics.exports.trial_records import trial_records
@@ -29,7 +30,9 @@ __all__ = [
     "dataset_folder",
     "dataset_rows",
     "golden_trajectories",
+    "harbor_folders",
     "inspect_logs",
     "training_rows",
     "trial_records",
+    "write_harbor_folders",
 ]

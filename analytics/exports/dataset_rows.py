@@ -102,6 +102,21 @@ def dataset_folder(store: Path, experiment: str | None = None, *, selection: str
     )
 
 
+def chosen_variants(store: Path, selection: str, benchmark: str) -> frozenset[str]:
+    """Return the digests of the variants that a selection chose of a benchmark.
+
+    Raises:
+        StoreError: There is no store.
+        UnknownName: The store has no such selection.
+    """
+    connection = open_store(store, only={"selections"})
+    try:
+        selections = rows_of(connection, _SELECTIONS)
+    finally:
+        connection.close()
+    return frozenset(_chosen([row for row in selections if row["benchmark"] == benchmark], selection))
+
+
 def _chosen(selections: Sequence[Mapping[str, Any]], name: str) -> dict[str, tuple[str, str]]:
     """Map the digest of each selected variant to its class and the classifier that assigned the class."""
     found = [row for row in selections if row["selection"] == name]

@@ -53,8 +53,9 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write a new folder given by ``--output``. It appears complete, or not at all.
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes the one given by ``--output``. It appears complete, or not at all.
 
     Raises:
         StoreError: The folder is there already, cannot be written, or is standard output.
@@ -69,11 +70,17 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
             made = Path(scratch) / path.name
             made.mkdir()
-            for name, content in files.items():
-                (made / name).write_bytes(content)
+            yield made
             made.rename(path)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}; name another folder") from error
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write a new folder with these files by name. See :func:`new_folder` for the errors."""
+    with new_folder(path) as made:
+        for name, content in files.items():
+            (made / name).write_bytes(content)
 
 
 def say(text: str) -> None:

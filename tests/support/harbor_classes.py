@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterable
 from typing import Any
 
 from tests.support.needs import HARBOR_PYTHON
@@ -27,6 +28,12 @@ def answer(results):
     trials = [TrialResult.model_validate(each) for each in results]
     return [compute_pass_at_k_by_evals(trials), [trial.reward_valid for trial in trials]]
 """
+_TASK = """
+from harbor.models.task.task import Task
+def answer(folder):
+    task = Task(folder)
+    return {"name": task.name, "instruction": task.instruction, "is_valid": Task.is_valid_dir(folder)}
+"""
 _MAIN = """
 import json, sys
 print(json.dumps([answer(each) for each in json.load(sys.stdin)]))
@@ -48,6 +55,11 @@ def pass_at_k(results: list[Any]) -> tuple[dict[str, dict[str, float]], list[boo
     """Pass@k by evaluation and k, and whether each reward is valid."""
     (found,) = _asked(_PASS_AT_K, [results])
     return found
+
+
+def loaded_tasks(folders: Iterable[str]) -> list[dict[str, Any]]:
+    """What Harbor reads from task folders: name, instruction, and whether the folder is a valid task."""
+    return _asked(_TASK, list(folders))
 
 
 def _asked(code: str, questions: list[Any]) -> Any:

@@ -1,0 +1,155 @@
+"""The export ``harbor``: variants as task folders in Harbor's format, which run without this program.
+
+A folder is a copy of its task's, with another ``instruction.md``. The format is that of harbor 0.25.
+"""
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from analytics.errors import UnknownName
+from analytics.exports.dataset_rows import chosen_variants
+from recorder.events.values import Variant
+from recorder.reading.reader import read_snapshot
+from recorder.reading.registrations import Registrations
+
+BENCHMARK = "harbor"
+INSTRUCTION, CONFIG, VARIANTS = "instruction.md", "task.toml", "variants.toml"
+LISTING = "variants.json"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME = re.compile(r"""(?m)^(\s*\[task\][^\[]*?^\s*name\s*=\s*)(["'])(.*?)\2""", re.DOTALL)
+
+
+class HarborFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """One folder to write: a copy of ``source``, as it is for a task, or with the prompt of ``variant``.
+
+    ``prefix`` is what stands before the prompt in the task's ``instruction.md``: canary lines.
+    """
+
+    name: str
+    source: Path
+    variant: Variant | None = None
+    prefix: str = ""
+
+
+class HarborFolders(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders of an export, and why variants were left out."""
+
+    folders: tuple[HarborFolder, ...]
+    left_out: tuple[str, ...]
+
+
+def harbor_folders(
+    store: Path, tasks: Path, experiment: str | None = None, *, selection: str | None = None
+) -> HarborFolders:
+    """Return the folders of all variants that a store has of the tasks of a dataset, each task before its variants.
+
+    Args:
+        store: The store's directory.
+        tasks: The folder with the task folders, or one task folder.
+        experiment: Export only variants that this experiment registered.
+        selection: Export only variants of the latest selection with this name.
+
+    Raises:
+        StoreError: There is no store.
+        UnknownName: The store has no such selection, or there is no task folder.
+    """
+    sources = {path.name: path for path in ([tasks] if _is_task(tasks) else sorted(filter(_is_task, _entries(tasks))))}
+    if not sources:
+        raise UnknownName(f"no folder in {tasks} has a {CONFIG}; name the dataset that the variants were made of")
+    chosen = None if selection is None else chosen_variants(store, selection, BENCHMARK)
+    registrations = Registrations.read(read_snapshot(store))
+    latest: dict[str, tuple[str, Variant]] = {}
+    for each in registrations.of_experiment(experiment):
+        if each.event.variant.benchmark == BENCHMARK and (chosen is None or each.event.variant_digest in chosen):
+            latest[each.event.variant.variant_id] = each.event.variant_digest, each.event.variant
+    made: dict[str, list[HarborFolder]] = {}
+    left_out: dict[str, int] = {}
+    for digest, variant in latest.values():
+        task, source = registrations.task_of(digest, experiment), sources.get(variant.task_id)
+        instruction = _text(source / INSTRUCTION) if source else ""
+        if source is None:
+            reason = "whose task is not in the dataset"
+        elif task is None or not task.prompt or not instruction.endswith(task.prompt):
+            reason = f"made of another {INSTRUCTION} than the dataset has"
+        else:
+            folders = made.setdefault(variant.task_id, [HarborFolder(name=source.name, source=source)])
+            prefix = instruction.removesuffix(task.prompt)
+            name = _name_of(variant, {folder.name for folder in folders} | sources.keys())
+            folders.append(HarborFolder(name=name, source=source, variant=variant, prefix=prefix))
+            continue
+        left_out[reason] = left_out.get(reason, 0) + 1
+    return HarborFolders(
+        folders=tuple(folder for _, folders in sorted(made.items()) for folder in folders),
+        left_out=tuple(f"{n} variants {reason}" for reason, n in left_out.items()),
+    )
+
+
+def write_harbor_folders(folders: tuple[HarborFolder, ...], target: Path) -> None:
+    """Write folders and ``variants.json``, which says what each lacks, into an empty folder.
+
+    A variant's folder has no ``variants.toml``, which would tell what is missing, and its own name in ``task.toml``,
+    because Harbor groups trials by that name.
+    """
+    for folder in folders:
+        copied = target / folder.name
+        ignored = shutil.ignore_patterns(VARIANTS) if folder.variant else None
+        shutil.copytree(folder.source, copied, symlinks=True, ignore=ignored)
+        if folder.variant is not None:
+            (copied / INSTRUCTION).write_text(folder.prefix + folder.variant.prompt, encoding="utf-8", newline="")
+            config = _text(copied / CONFIG)
+            suffix = folder.name.removeprefix(folder.source.name)
+            (copied / CONFIG).write_text(renamed(config, suffix), encoding="utf-8", newline="")
+    listing = [_described(folder.name, folder.variant) for folder in folders if folder.variant]
+    (target / LISTING).write_text(json.dumps(listing, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def renamed(config: str, suffix: str) -> str:
+    """Return the text of a ``task.toml`` with a suffix at ``[task].name``; unchanged if it has none."""
+    name = tomllib.loads(config).get("task", {}).get("name")
+    if not isinstance(name, str) or not name:
+        return config
+    text = _NAME.sub(lambda found: f"{found[1]}{found[2]}{found[3]}{suffix}{found[2]}", config, count=1)
+    if tomllib.loads(text)["task"]["name"] != name + suffix:
+        raise UnknownName(f"[task] name = {name!r} of a {CONFIG} is not written as one plain string; write it so")
+    return text
+
+
+def _described(name: str, variant: Variant) -> Mapping[str, object]:
+    return {
+        "folder": name,
+        "task_id": variant.task_id,
+        "variant_id": variant.variant_id,
+        "severity": variant.severity,
+        "ambiguity_class": variant.ambiguity_class,
+        "removed_segments": msgspec.to_builtins(variant.segments),
+        "expected_questions": msgspec.to_builtins(variant.expected_questions),
+    }
+
+
+def _name_of(variant: Variant, taken: set[str]) -> str:
+    """Return a folder name that Harbor takes and that no other has."""
+    own = _UNSAFE.sub("-", variant.variant_id.removeprefix(f"{variant.task_id}/")).strip(".-") or "variant"
+    name, number = f"{variant.task_id}--{own}", 1
+    while name in taken:
+        number += 1
+        name = f"{variant.task_id}--{own}-{number}"
+    return name
+
+
+def _is_task(path: Path) -> bool:
+    return (path / CONFIG).is_file()
+
+
+def _entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _text(path: Path) -> str:
+    """Return a file's text with its line ends as they are; empty if there is no such file."""
+    return path.read_bytes().decode(errors="replace") if path.is_file() else ""
