@@ -12,6 +12,7 @@
         │   └── RunBudgetSpent     the run's cost limit is reached, so its running trials stop
         ├── ToolBoundaryError      boundary "tool"
         ├── SandboxBoundaryError   boundary "sandbox"
+        │   └── LeaseReturned      whoever leased a trial did not finish it, so it is owed to the next
         ├── UserSimulatorError     boundary "user_simulator"
         └── GraderError            boundary "grader"
 
@@ -124,6 +125,21 @@ class SandboxBoundaryError(BoundaryError):
     def __init__(self, message: str, *, kind: str, is_retry_owed: bool = True, is_abuse: bool = False) -> None:
         super().__init__(message, kind=kind, is_retry_owed=is_retry_owed)
         self.is_abuse = is_abuse
+
+
+class LeaseReturned(SandboxBoundaryError):
+    """Whoever leased a trial did not finish it. No trial is blamed: it is owed to the next who asks.
+
+    Args:
+        message: What happened, and what to do.
+        kind: One of ``KINDS``.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("lease_expired", "lease_released", "lease_unused")
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        assert kind in self.KINDS
+        super().__init__(message, kind=kind)
 
 
 class UserSimulatorError(BoundaryError):

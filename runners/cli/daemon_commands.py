@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 MakeReport = Callable[[Path, str | None], bytes]
 _OVERVIEW = ("name", "state", "finished", "planned", "running", "given_up", "spent_usd", "max_cost_usd", "left_s")
+_DAEMON = (
+    store_option("the store of a daemon on this host", required=False),
+    argument("--url", help="the address of the daemon, instead of --store; LHAW_RECORD_TOKEN has its token"),
+)
 _CELLS = ("agent", "condition", "finished", "planned", "running")
 
 
@@ -34,7 +38,13 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
 
     token = os.environ.get(TOKEN_VARIABLE) or None
     settings = Settings(
-        host=options.host, port=options.port, max_trials=options.max_trials, token=token, otlp=options.otlp
+        host=options.host,
+        port=options.port,
+        max_trials=options.max_trials,
+        token=token,
+        otlp=options.otlp,
+        gateway=options.gateway,
+        gateway_url=options.gateway_url,
     )
     anyio.run(serve, options.store, settings, make_report, extend, say)
     return 0
@@ -95,6 +105,22 @@ def retune_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def attach_command(options: argparse.Namespace) -> int:
+    """Be the agent of one leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given back."""
+    from runners.daemon.attaching import AttachOptions, attach
+    from runners.daemon.client import client_of
+
+    wanted = AttachOptions(
+        experiment=options.experiment,
+        agent=options.agent,
+        folder=options.folder,
+        idle_s=options.idle,
+        by=_user(),
+        command=options.command,
+    )
+    return attach(client_of(options.url, options.store), wanted, say)
+
+
 def _row(each: "Overview") -> dict[str, Any]:
     return {name: getattr(each, name) for name in _OVERVIEW}
 
@@ -146,6 +172,16 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
                     type=int,
                     default=8,
                     help="trials at a time, of all experiments (default: %(default)s)",
+                ),
+                argument(
+                    "--gateway",
+                    metavar="HOST[:PORT]",
+                    default="127.0.0.1",
+                    help="where the agents of leased trials reach their models; others need this machine's address "
+                    "(default: %(default)s, at a free port)",
+                ),
+                argument(
+                    "--gateway-url", metavar="URL", help="the same as leases name it, if a proxy stands before it"
                 ),
                 argument(
                     "--otlp",
@@ -211,6 +247,38 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
             experiment,
             argument("concurrency", type=positive, help="trials at a time from now on"),
         ),
+        Command(
+            name="attach",
+            help="be the agent of the next trial of a leased agent",
+            description=(
+                "Be the agent of the next trial of a leased agent. The command runs in a folder with the task's files, "
+                "with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "
+                "LHAW_RECORD_PROMPT_FILE, _MODEL, _MCP_URL and _MCP_CONFIG. Then the files are sent back and graded."
+            ),
+            example="attach --store stores/team --agent mine -- claude -p {prompt}",
+            arguments=(
+                *_DAEMON,
+                argument("--experiment", metavar="NAME", help="of this experiment (default: any)"),
+                argument("--agent", metavar="NAME", help="of this agent (default: any leased one)"),
+                argument(
+                    "--folder", type=Path, help="put its files here and keep them (default: a folder that is removed)"
+                ),
+                argument(
+                    "--idle",
+                    type=positive,
+                    default=600,
+                    metavar="SECONDS",
+                    help="the lease expires after so long without a sign of life (default: %(default)s)",
+                ),
+                argument(
+                    "command",
+                    nargs="*",
+                    metavar="COMMAND",
+                    help="the agent and its arguments, after --, with placeholders as for wrap (default: your shell)",
+                ),
+            ),
+            function=attach_command,
+        ),
     )
 
 
@@ -229,8 +297,7 @@ def _client_command(
         description=f"{help_text[0].upper()}{help_text[1:]}{more and '; '}{more}.",
         example=f"{name} {example} --store stores/team",
         arguments=(
-            store_option("the store of a daemon on this host", required=False),
-            argument("--url", help="the address of the daemon, instead of --store; LHAW_RECORD_TOKEN has its token"),
+            *_DAEMON,
             *arguments,
         ),
         function=function,

@@ -12,7 +12,19 @@ import msgspec
 from recorder.files.disk import publish
 from recorder.storage.store import Store
 from runners.daemon.errors import DaemonRefusal
-from runners.daemon.messages import Detail, ErrorReply, Listing, Message, Order, RequeueReply, Retuning, Submission
+from runners.daemon.messages import (
+    Detail,
+    ErrorReply,
+    LeaseClosing,
+    LeaseReply,
+    LeaseRequest,
+    Listing,
+    Message,
+    Order,
+    RequeueReply,
+    Retuning,
+    Submission,
+)
 from runners.errors import ExperimentError, RunnerError
 
 TOKEN_VARIABLE = "LHAW_RECORD_TOKEN"  # noqa: S105 - the name of a variable
@@ -61,6 +73,22 @@ class Client:
         return self._ask(
             f"/api/experiments/{quote(name)}/concurrency", Detail, Retuning(concurrency=concurrency, by=by)
         )
+
+    def lease(self, wanted: LeaseRequest) -> LeaseReply:
+        """Take the next trial of a leased agent."""
+        return self._ask("/api/leases", LeaseReply, wanted)
+
+    def beat(self, lease_id: str) -> LeaseReply:
+        """Say that this client is alive, and return the state of its lease."""
+        return self._ask(f"/api/leases/{quote(lease_id)}", LeaseReply, Order())
+
+    def close_lease(self, lease_id: str, closing: LeaseClosing) -> LeaseReply:
+        """Let a leased trial be graded."""
+        return self._ask(f"/api/leases/{quote(lease_id)}/close", LeaseReply, closing)
+
+    def release_lease(self, lease_id: str, by: str) -> LeaseReply:
+        """Give a leased trial back."""
+        return self._ask(f"/api/leases/{quote(lease_id)}/release", LeaseReply, Order(by=by))
 
     def _ask(self, path: str, kind: type[M], body: Message | None = None) -> M:
         request = urllib.request.Request(self._url + path, method="POST" if body else "GET")  # noqa: S310 - checked below

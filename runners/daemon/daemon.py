@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -35,6 +36,9 @@ from runners.run.reporter import Reporter
 from runners.run.run import Control, run_controlled
 from runners.run.run_record import run_finished
 
+if TYPE_CHECKING:
+    from runners.external_agents.leases import Leases
+
 RETRY_S, LONGEST_RETRY_S = 30.0, 1800.0
 """Seconds until the first retry of an experiment, and the most until a later one."""
 _SECONDS_BETWEEN_OVERVIEWS = 0.25
@@ -48,9 +52,12 @@ class Daemon:
         stream: The stream in which the daemon records the orders that it receives.
         queue: The queue, rebuilt from the events of the store.
         facts: The identity of the daemon and its limit on running trials.
+        leases: The leases of its trials. Without them, no agent can be leased.
     """
 
-    def __init__(self, store: Store, stream: Stream, queue: Queue, facts: DaemonFacts) -> None:
+    def __init__(
+        self, store: Store, stream: Stream, queue: Queue, facts: DaemonFacts, leases: "Leases | None" = None
+    ) -> None:
         self.queue = queue
         self.slots = Slots(facts.max_trials)
         self.hub = Hub(facts.daemon_id, lambda name: msgspec.json.encode(self.snapshot(name)))
@@ -58,6 +65,7 @@ class Daemon:
         self.problems: dict[str, str] = {}
         self.ordering = anyio.Lock()
         self.store = store
+        self.leases = leases
         self._stream = stream
         self._last_events = LastEvents(store.root)
         self._facts = facts
@@ -179,7 +187,7 @@ class Daemon:
             watched=live.watched,
         )
         reporter = Reporter(change=on_change)
-        summary = await run_controlled(prepared, self.store.root, reporter, control, LocalExecutor())
+        summary = await run_controlled(prepared, self.store.root, reporter, control, LocalExecutor(self.leases))
         self.queue.apply(entry.name, run_finished("", summary))
         if summary.finished or summary.outcome != "paused":
             self._retry_s.pop(entry.name, None)

@@ -8,13 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from runners.daemon import orders
+from runners.daemon import leasing, orders
 from runners.daemon.daemon import Daemon
 from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import (
     DaemonFacts,
     Detail,
     ErrorReply,
+    LeaseClosing,
+    LeaseReply,
+    LeaseRequest,
     Listing,
     Message,
     Order,
@@ -36,7 +39,7 @@ _STATUSES = {
     415: "The request is not JSON.",
     421: "The Host is not this machine's loopback.",
     422: "The request is not valid; the message says why.",
-    503: "The daemon is stopping.",
+    503: "Not now; the message says why.",
     507: "What was asked for could not be recorded, so nothing was changed. After an order, the daemon stops.",
 }
 _EVENT_STREAM = (
@@ -105,6 +108,19 @@ def _order(verb: str, summary: str, handler: Handler, **changes: Any) -> Endpoin
     return Endpoint(method="POST", path=path, operation=verb, summary=summary, handler=handler, **settings)
 
 
+def _lease(verb: str, operation: str, summary: str, handler: Handler, request: type[Message] = Order) -> Endpoint:
+    return Endpoint(
+        method="POST",
+        path=f"/api/leases/{{name}}{verb}",
+        operation=f"lease-{operation}",
+        summary=summary,
+        request=request,
+        response=LeaseReply,
+        handler=handler,
+        errors=(404,) if operation == "heartbeat" else (404, 409),
+    )
+
+
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -151,6 +167,19 @@ ENDPOINTS = (
         orders.retune,
         request=Retuning,
     ),
+    Endpoint(
+        method="POST",
+        path="/api/leases",
+        operation="lease",
+        summary="Take the next trial of a leased agent: its prompt, its model, its files. Whoever asks is the agent.",
+        request=LeaseRequest,
+        response=LeaseReply,
+        handler=leasing.take,
+        errors=(404, 422, 503),
+    ),
+    _lease("", "heartbeat", "Say that the client is alive, and get the state of the lease.", leasing.beat),
+    _lease("/close", "close", "Let the trial be graded. Again, it gives the same.", leasing.close, LeaseClosing),
+    _lease("/release", "release", "Give the trial back, so that it is owed to the next who asks.", leasing.release),
 )
 
 

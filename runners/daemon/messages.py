@@ -140,6 +140,61 @@ class RequeueReply(Message, frozen=True):
     trial_ids: tuple[str, ...]
 
 
+class LeaseRequest(Message, frozen=True):
+    """A request for the next trial of a leased agent.
+
+    ``experiment`` and ``agent`` are names, or null for any. ``idle_s`` is after how many seconds without a sign of life
+    the lease expires.
+    """
+
+    experiment: str | None = None
+    agent: str | None = None
+    idle_s: float = 600.0
+
+
+class LeaseClosing(Message, frozen=True):
+    """How the agent of a leased trial ended.
+
+    An ``exit_code`` other than 0 means that it gave up. ``answer`` is its final answer; null takes the last text of its
+    main thread.
+    """
+
+    exit_code: int = 0
+    answer: str | None = None
+
+
+class LeaseReply(Message, frozen=True):
+    """The state of a lease.
+
+    From ``experiment`` to ``workspace_url`` it is given only when the lease is taken: ``gateway_url`` is the trial's
+    address at the gateway (OpenAI's clients add /v1), ``token`` the key for all three addresses, ``mcp_url`` null if
+    the agent may not ask. ``workspace_url`` gives the work directory as a tar archive (GET), and takes it back (PUT).
+    ``limit`` is the limit that the agent has reached; send the files, and close. ``state`` is opening, open, grading,
+    graded, returned (owed to the next who asks) or failed (missing data), and ``message`` says why. ``score`` of
+    ``total`` are the points of the checkpoints.
+    """
+
+    lease_id: str
+    state: str
+    experiment: str | None = None
+    agent: str | None = None
+    trial_id: str | None = None
+    attempt: int | None = None
+    idle_s: float | None = None
+    prompt: str | None = None
+    model: str | None = None
+    gateway_url: str | None = None
+    token: str | None = None
+    mcp_url: str | None = None
+    workspace_url: str | None = None
+    limit: str | None = None
+    message: str = ""
+    ended_by: str | None = None
+    is_success: bool | None = None
+    score: float | None = None
+    total: float | None = None
+
+
 class TrialChange(Message, frozen=True):
     """A live event that says that an attempt began or ended. ``boundary`` says where a failed attempt failed."""
 

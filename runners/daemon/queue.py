@@ -29,7 +29,7 @@ from recorder.events import (
 from recorder.events.run import EXPERIMENT
 from recorder.reading.reader import Snapshot
 from recorder.reading.typed_rows import events_of_types, in_recorded_order
-from runners.errors import EndpointDown
+from runners.errors import EndpointDown, LeaseReturned
 from runners.run.scheduler import PriorFailures
 from runners.trial.trial_record import TrialOutcome
 
@@ -220,6 +220,8 @@ def _forget(entry: Entry, trial_id: str) -> None:
 
 
 def _is_interruption(event: TrialFailed) -> bool:
-    """Return whether an attempt did not fail: somebody stopped the run, the process died, or an endpoint was down."""
+    """Return whether an attempt did not fail: the run was stopped, the process died, an endpoint was down, or a
+    lease was returned.
+    """
     is_stopped = event.boundary == "recorder" and event.error_kind == "interrupted"
-    return is_stopped or event.error_kind == EndpointDown.KIND
+    return is_stopped or event.error_kind in (EndpointDown.KIND, *LeaseReturned.KINDS)

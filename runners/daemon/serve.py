@@ -7,8 +7,16 @@ import re
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -33,6 +41,7 @@ from runners.daemon.pages import MakeReport, Reports, page_routes
 from runners.daemon.queue import stored_queue
 from runners.daemon.trace_sender import TraceSender
 from runners.errors import ExperimentError, RunnerError, ungrouped
+from runners.external_agents.leases import Leases, open_leases
 from runners.host.http_serving import QuietServer, without_delay
 from runners.host.interrupts import interruptibly
 from runners.models.litellm_library import close_clients
@@ -48,7 +57,8 @@ Extend = Callable[[Daemon], AbstractAsyncContextManager[Extension]]
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the daemon listens, the token that clients must send, and how many trials it runs at a time.
 
-    ``otlp`` is the URL of an OpenTelemetry collector that gets every attempt that ends.
+    ``otlp`` is the URL of an OpenTelemetry collector that gets every attempt that ends. Leased trials are reached at
+    ``gateway``, a host or HOST:PORT, and told to their clients as ``gateway_url``.
     """
 
     host: str = "127.0.0.1"
@@ -56,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_trials: int = 8
     token: str | None = None
     otlp: str | None = None
+    gateway: str = "127.0.0.1"
+    gateway_url: str | None = None
 
 
 async def serve(
@@ -81,8 +93,10 @@ async def serve(
     """
     check(settings)
     with bound(settings.host, settings.port) as listener:
-        store = await anyio.to_thread.run_sync(create_store, root)
-        async with opened_daemon(store, settings.max_trials) as daemon, extend(daemon) as extension:
+        async with _leases(settings) as leases, AsyncExitStack() as stack:
+            store = await anyio.to_thread.run_sync(create_store, root)
+            daemon = await stack.enter_async_context(opened_daemon(store, settings.max_trials, leases))
+            extension = await stack.enter_async_context(extend(daemon))
             url = url_of(settings.host, listener.getsockname()[1])
             daemon_id = daemon.facts().daemon_id
             pages = page_routes(daemon, Reports(store, make_report), has_token=settings.token is not None)
@@ -114,6 +128,28 @@ async def serve(
 
 
 @asynccontextmanager
+async def _leases(settings: Settings) -> AsyncIterator[Leases]:
+    host, port = _host_and_port(settings.gateway)
+    with bound(host, port, "--gateway") as tcp:
+        url = settings.gateway_url or url_of(host, tcp.getsockname()[1])
+        async with open_leases(tcp, url) as leases:
+            yield leases
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Return the parts of HOST:PORT, [HOST]:PORT or HOST. The port is 0 if there is none: any that is free.
+
+    Raises:
+        ExperimentError: The port is not a number.
+    """
+    parts = urlsplit(f"//{address}")
+    try:
+        return parts.hostname or "", parts.port or 0
+    except ValueError as error:
+        raise ExperimentError(f"--gateway {address}: write HOST or HOST:PORT; {error}") from error
+
+
+@asynccontextmanager
 async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], None]) -> AsyncIterator[None]:
     """Send every attempt that ends meanwhile to an OpenTelemetry collector, if there is one."""
     if endpoint is None:
@@ -133,7 +169,7 @@ async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], Non
 
 
 @asynccontextmanager
-async def opened_daemon(store: Store, max_trials: int) -> AsyncIterator[Daemon]:
+async def opened_daemon(store: Store, max_trials: int, leases: Leases | None = None) -> AsyncIterator[Daemon]:
     """Open the daemon of a store: lock and recover the store, rebuild the queue, and record the daemon's own stream.
 
     Raises:
@@ -163,7 +199,7 @@ async def opened_daemon(store: Store, max_trials: int) -> AsyncIterator[Daemon]:
                 running=0,
             )
             try:
-                yield Daemon(store, stream, queue, facts)
+                yield Daemon(store, stream, queue, facts, leases)
             finally:
                 await close_clients()
                 with suppress(RecordingFailed):  # closing the recorder raises it again
@@ -196,13 +232,26 @@ def check(settings: Settings) -> None:
         raise ExperimentError("--max-trials: at least 1")
     if settings.otlp is not None and not re.match(r"https?://[^/]", settings.otlp):
         raise ExperimentError(f"--otlp {settings.otlp} is no URL; give the collector's, such as http://localhost:4318")
+    gateway, _ = _host_and_port(settings.gateway)
+    if gateway in ("", "0.0.0.0", "::") and settings.gateway_url is None:  # noqa: S104 - compared, not bound
+        raise ExperimentError(
+            f"--gateway {settings.gateway} is no address that others can use: give theirs with --gateway-url, such as "
+            f"http://{socket.gethostname()}:PORT"
+        )
+    if settings.gateway_url is not None and not re.match(r"https?://[^/]", settings.gateway_url):
+        raise ExperimentError(f"--gateway-url {settings.gateway_url} is no URL; write http://HOST:PORT")
     if not settings.host:
         raise ExperimentError("--host is empty; give an address of this machine, or leave --host away for loopback")
 
 
 @contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
+def bound(host: str, port: int, option: str = "--host") -> Iterator[socket.socket]:
     """Yield a socket that listens on a host and port, and close it afterwards.
+
+    Args:
+        host: The host.
+        port: The port, or 0 for any that is free.
+        option: The option that names the host, for messages.
 
     Raises:
         RunnerError: The port is in use or reserved, or ``host`` is not an address of this machine.
@@ -211,7 +260,7 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     try:
         listener = socket.create_server((host, port), family=family, backlog=512)
     except (OSError, UnicodeError) as error:  # UnicodeError: not a possible host name
-        raise RunnerError(f"cannot listen on {host} port {port}: {_remedy(error, host, port)}") from error
+        raise RunnerError(f"cannot listen on {host} port {port}: {_remedy(error, host, port, option)}") from error
     with listener:
         yield without_delay(listener)
 
@@ -223,14 +272,16 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _remedy(error: OSError | UnicodeError, host: str, port: int) -> str:
+def _remedy(error: OSError | UnicodeError, host: str, port: int, option: str) -> str:
     """Return why the daemon cannot listen on an address, and what the user can change."""
     if isinstance(error, UnicodeError) or (error.errno or 0) < 0:  # getaddrinfo's codes, which are below 0
-        return f"no address of the name {host!r} is known here; give an address of this machine with --host"
+        return f"no address of the name {host!r} is known here; give an address of this machine with {option}"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine; give one of its own with --host"
+        return f"{host} is not an address of this machine; give one of its own with {option}"
     if error.errno == errno.EADDRINUSE:
+        if option != "--host":
+            return f"another program listens there; choose another port with {option} HOST:PORT"
         return "another program listens there; choose another with --port, or --port 0 for a free one"
     if error.errno == errno.EACCES:
         return f"ports below 1024 are for root here; choose a higher one than {port} with --port, or --port 0"
-    return f"{os.strerror(error.errno) if error.errno else error}; choose another address with --host or --port"
+    return f"{os.strerror(error.errno) if error.errno else error}; choose another address with {option}"

@@ -3,6 +3,7 @@
 An entry has the command, environment and files as templates, and says how the program calls models and asks the user.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Formatter
@@ -30,6 +31,14 @@ PLACEHOLDERS = (
 
 ASKING = "{asking}"
 """The argument of a command that is replaced by the arguments of ``[asking]``. Without it, they are appended."""
+
+GATEWAY_VARIABLES = {
+    "OPENAI_BASE_URL": "{base_url_v1}",
+    "OPENAI_API_KEY": "{token}",
+    "ANTHROPIC_BASE_URL": "{base_url}",
+    "ANTHROPIC_API_KEY": "{token}",
+}
+"""The variables by which most clients find the gateway, as templates."""
 
 FOUND = ("install_digest", "found_version", "found_content")
 """The keys of an entry that a file may not set, because planning an experiment fills them in."""
@@ -65,11 +74,12 @@ class ProgramSpec(_Table, frozen=True):
 
     ``answer`` says where the final answer is: ``last_message``, ``stdout`` or ``file:PATH`` below the work directory.
     ``threads`` declares which requests belong together. ``name`` is the entry's name, and the name of its package
-    folder begins with it. Planning an experiment fills in three keys: ``install_digest`` over what is installed,
+    folder begins with it. If ``leased`` is set, there is no command: whoever leases a trial from the daemon is the
+    agent. Planning an experiment fills in three keys: ``install_digest`` over what is installed,
     ``found_version``, and ``found_content`` with the digests of what will run.
     """
 
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     asking: AskingSpec = AskingSpec()
@@ -83,6 +93,7 @@ class ProgramSpec(_Table, frozen=True):
     version: tuple[str, ...] = ()
     about: str = ""
     name: str = ""
+    leased: bool = False
     install_digest: str | None = None
     found_version: str | None = None
     found_content: str | None = None
@@ -96,13 +107,17 @@ class ProgramSpec(_Table, frozen=True):
     def title(self) -> str:
         """The entry's name, or else the command's first word, followed by the version and content if they are known."""
         found = ", ".join(each for each in (self.found_version, self.found_content) if each)
-        return f"{self.name or Path(self.command[0]).name} {found}".strip()
+        return f"{self.name or Path(next(iter(self.command), 'leased')).name} {found}".strip()
 
     def identity(self) -> dict[str, Any]:
         """Return what must be equal for trials to be comparable: command, version and content, but no folders."""
         left_out = ["mounts", "install", "install_digest", "version", "about", "name"]
         if self.threads == ThreadRules():
             left_out.append("threads")  # an entry without the table is the same agent as before there was one
+        if self.leased:
+            left_out.remove("name")  # nothing else is known of what runs elsewhere
+        else:
+            left_out.append("leased")  # the key is younger than other entries
         identity = {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
         if not self.threads.side:
             identity.get("threads", {}).pop("side", None)  # it is younger than the table
@@ -135,6 +150,13 @@ def filled(spec: ProgramSpec, values: Mapping[str, str], *, has_ask_user: bool) 
         },
         files={name: text.format_map(values) for name, text in {**spec.files, **asking.files}.items()},
     )
+
+
+def mcp_config(url: str | None, token: str) -> str:
+    """Return the text of a file that names the ``ask_user`` server to an MCP client. Without a URL, it names none."""
+    headers = {"Authorization": f"Bearer {token}"}
+    servers = {"user": {"type": "http", "url": url, "headers": headers}} if url else {}
+    return json.dumps({"mcpServers": servers}, indent=1)
 
 
 def templates_of(spec: ProgramSpec) -> Iterator[tuple[str, str]]:

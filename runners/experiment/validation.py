@@ -25,6 +25,7 @@ from runners.experiment.program import (
 from runners.experiment.tables import AgentSpec, Experiment, SandboxSpec, StoreSpec
 
 _OF_ASKING = frozenset({"mcp_url", "mcp_bridge"})
+_OF_A_START = ("command", "environment", "files", "asking", "mounts", "install", "version")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PINNED = {"pip": re.compile(r"[^=<>~! ]+==[^=<>~! ]+"), "npm": re.compile(r"@?[^@ ]+@[0-9][^@ ]*")}
 
@@ -132,8 +133,7 @@ def program_problems(spec: ProgramSpec) -> Iterator[str]:
     for key in FOUND:
         if getattr(spec, key) is not None:
             yield f"key '{key}': planning an experiment fills it in; remove it"
-    if not spec.command:
-        yield "key 'command': name the program and its arguments"
+    yield from _start_problems(spec)
     yield from _template_problems(spec)
     yield from _name_problems(spec)
     kind, _, path = spec.answer.partition(":")
@@ -147,6 +147,18 @@ def program_problems(spec: ProgramSpec) -> Iterator[str]:
         for package in getattr(spec.install, kind):
             if not wanted.fullmatch(package):
                 yield f"key 'install.{kind}': {package!r} is not pinned; write its exact version"
+
+
+def _start_problems(spec: ProgramSpec) -> Iterator[str]:
+    if not spec.leased:
+        if not spec.command:
+            yield "key 'command': name the program and its arguments"
+        return
+    for key in _OF_A_START:
+        if getattr(spec, key) != getattr(ProgramSpec(), key):
+            yield f"key '{key}': the entry is leased, so nothing is started here; remove it"
+    if spec.answer == "stdout":
+        yield "key 'answer': the output of a leased agent is not seen here; take last_message or file:PATH"
 
 
 def _name_problems(spec: ProgramSpec) -> Iterator[str]:

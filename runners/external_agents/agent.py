@@ -1,6 +1,5 @@
 """Runs a program as the agent of one trial: in a sandbox, with its model behind the gateway."""
 
-import json
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -17,10 +16,18 @@ from runners.ask_user.recorded_user import RecordedUser
 from runners.ask_user.server import TOOL_NAME
 from runners.conversation.ending import Ending
 from runners.conversation.injection import PlannedInjection
-from runners.errors import BoundaryError, ExperimentError, SandboxBoundaryError, UserSimulatorError, ungrouped
-from runners.experiment.program import FilledProgram, ProgramSpec, filled
+from runners.errors import (
+    BoundaryError,
+    ExperimentError,
+    LeaseReturned,
+    SandboxBoundaryError,
+    UserSimulatorError,
+    ungrouped,
+)
+from runners.experiment.program import FilledProgram, ProgramSpec, filled, mcp_config
 from runners.external_agents.entries import found_content
 from runners.external_agents.installation import bin_folder
+from runners.external_agents.leases import Lease, Leases, Offer
 from runners.external_agents.listener import Listener
 from runners.external_agents.outcome import ProgramFacts, ending_of
 from runners.gateway.session import SessionLimits, TrialSession
@@ -55,6 +62,7 @@ class ExternalAgent:
         trial_clock: Says when the program's own time is used up, or a wait has lasted too long.
         last_resort_s: Seconds after which the program is ended, whatever the clock says.
         keep: Stores the program's output.
+        lease: The lease, and the leases that it is one of, if the program runs elsewhere.
         wire_record: Keeps the bodies of its model calls, if the run asks for that.
         route: Returns the model for the name that the program asks for. None if ``upstream`` answers every request.
     """
@@ -74,6 +82,7 @@ class ExternalAgent:
         trial_clock: TrialClock,
         last_resort_s: float,
         keep: Keep,
+        lease: tuple[Leases, Lease] | None = None,
         wire_record: WireRecord | None = None,
         route: RoutingTable | None = None,
     ) -> None:
@@ -88,6 +97,8 @@ class ExternalAgent:
         self._wait_failure: BoundaryError | None = None
         self._is_time_up = False
         self._keep = keep
+        self._lease = lease
+        self._given_answer: str | None = None
         self._over = anyio.Event()
         # Hexadecimal, because one in 64 base64 tokens begins with a hyphen, and a program would read it as an option.
         self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
@@ -136,7 +147,7 @@ class ExternalAgent:
                     pending = self._session.pending_calls
                     await self._listener.asking.open(self._key, self._token, self._asking, pending, name)
                     stack.push_async_exit(self._close_asking)
-                end = await self._run_program()
+                end = await (self._run_program() if self._lease is None else self._run_leased(*self._lease))
                 await self._keep_output(end)
                 ended_by = self._ended_by(end)
             self._raise_our_failure()
@@ -201,6 +212,42 @@ class ExternalAgent:
                 tasks.cancel_scope.cancel()
         return end
 
+    async def _run_leased(self, leases: Leases, lease: Lease) -> ProgramEnd:
+        """Offer the trial to whoever leased it, and return how their agent ended."""
+        offer = Offer(
+            prompt=self._prompt,
+            model=self._upstream.name,
+            key=self._key,
+            token=self._token,
+            has_ask_user=self._asking is not None,
+        )
+        with ungrouped(), leases.reachable(lease, self._key):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._tell_when_over, lease)
+                tasks.start_soon(self._keep_time)
+                if self._asking is not None:
+                    tasks.start_soon(_pass_on, self._asking.failed, self._over)
+                closing = await lease.held(offer, self._sandbox)
+                tasks.cancel_scope.cancel()
+        self._raise_our_failure()
+        assert closing is not None, "only a failure of ours breaks a lease off"
+        if self._session.reply_count == 0 and self._session.last_failure is None:
+            raise LeaseReturned(
+                "the lease was closed before its agent got a reply from its model; point it to the lease's gateway_url",
+                kind="lease_unused",
+            )
+        self._given_answer = closing.answer
+        return ProgramEnd(exit_code=None if self._is_time_up else closing.exit_code)
+
+    async def _tell_when_over(self, lease: Lease) -> None:
+        """Tell a lease that its agent has reached a limit, or break it off because the trial has failed."""
+        await self._over.wait()
+        if self._is_time_up:
+            self._session.limit_reached = self._session.limit_reached or "time_limit"
+        lease.limit = self._session.limit_reached
+        if lease.limit is None:
+            lease.break_off()
+
     async def _keep_time(self) -> None:
         """End the program when its own time is used up or a wait has lasted too long."""
         try:
@@ -219,13 +266,10 @@ class ExternalAgent:
 
     async def _write_files(self, start: FilledProgram) -> None:
         """Write the program's files and ours below HOME in the sandbox."""
-        servers = {}
-        if self._asking is not None:
-            headers = {"Authorization": f"Bearer {self._token}"}
-            servers["user"] = {"type": "http", "url": self._values()["mcp_url"], "headers": headers}
+        mcp_url = self._values()["mcp_url"] if self._asking is not None else None
         ours = {
             f"{OUR_FOLDER}/prompt.md": self._prompt,
-            f"{OUR_FOLDER}/mcp.json": json.dumps({"mcpServers": servers}, indent=1),
+            f"{OUR_FOLDER}/mcp.json": mcp_config(mcp_url, self._token),
             **({f"{OUR_FOLDER}/ask_user.py": _bridge()} if self._asking is not None else {}),
         }
         for name, text in {**ours, **start.files}.items():
@@ -288,6 +332,8 @@ class ExternalAgent:
 
     async def _answer(self, end: ProgramEnd) -> str:
         kind, _, path = self._program.answer.partition(":")
+        if self._given_answer is not None:
+            return self._given_answer
         if kind == "stdout":
             return end.stdout.strip()
         if kind == "last_message":

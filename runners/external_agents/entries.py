@@ -145,6 +145,8 @@ def _missing_part(spec: ProgramSpec, path: Path | None, *, is_ready_made: bool) 
 
     ``path`` is the file of the program's entry, if it has one.
     """
+    if spec.leased:
+        return None  # nothing of it runs here
     if not is_installed(spec):
         return _not_installed(spec, path, is_ready_made=is_ready_made)
     program = _with_bin(spec.command[0], spec)

@@ -90,6 +90,9 @@ def _with_program(index: int, agent: AgentSpec, base: Path) -> AgentSpec:
     if agent.program is None:
         return agent
     try:
-        return msgspec.structs.replace(agent, program=resolved(agent.program, base))
+        program = resolved(agent.program, base)
+        if program.leased:  # the agent's name is all that is known of what runs elsewhere
+            program = msgspec.structs.replace(program, name=agent.name)
+        return msgspec.structs.replace(agent, program=program)
     except ExperimentError as error:
         raise ExperimentError(f"key 'agents[{index}].program': {error}") from error

@@ -5,13 +5,15 @@ the host's loopback interface. The daemon's control API is a separate listener, 
 """
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from runners.errors import ExperimentError, ungrouped
 from runners.experiment.program import ProgramSpec
@@ -50,11 +52,20 @@ class Listener:
 
 
 @asynccontextmanager
-async def open_listener(*, has_port: bool) -> AsyncIterator[Listener]:
-    """Listen for the programs of a run.
+async def open_listener(
+    *,
+    has_port: bool = False,
+    tcp: socket.socket | None = None,
+    routes: Sequence[BaseRoute] = (),
+    wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+) -> AsyncIterator[Listener]:
+    """Listen for the programs of a run, or for those who lease trials.
 
     Args:
         has_port: Whether to listen on loopback as well as on the socket.
+        tcp: A listening TCP socket to use beside the unix socket, and to close at the end.
+        routes: What else is served.
+        wrapped: Puts middleware in front of everything.
 
     Raises:
         ExperimentError: The socket cannot be created.
@@ -64,10 +75,11 @@ async def open_listener(*, has_port: bool) -> AsyncIterator[Listener]:
         path = str(folder / "listener")
         listeners = [_unix_listener(path)]
         if has_port:
-            listeners.append(without_delay(socket.create_server((LOOPBACK, 0), backlog=_BACKLOG)))
-        port = listeners[1].getsockname()[1] if has_port else None
-        app = Starlette(routes=[*asking.routes, *gateway.routes])
-        server = QuietServer(app, **SERVER_OPTIONS)
+            tcp = without_delay(socket.create_server((LOOPBACK, 0), backlog=_BACKLOG))
+        listeners += [tcp] if tcp is not None else []
+        port = tcp.getsockname()[1] if tcp is not None else None
+        app = Starlette(routes=[*routes, *asking.routes, *gateway.routes])
+        server = QuietServer(wrapped(app), **SERVER_OPTIONS)
         try:
             with ungrouped():
                 async with asking, anyio.create_task_group() as tasks:

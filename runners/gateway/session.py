@@ -133,8 +133,8 @@ class TrialSession:
         """
         self.last_finish_reason: str | None = None
         """The finish reason of the reply to that call. It is None if the reply has tool calls, and can thus go on."""
-        self.limit_reached: Literal["turn_limit", "action_limit", "cost_limit"] | None = None
-        """The limit that a refused request would have exceeded."""
+        self.limit_reached: Literal["turn_limit", "action_limit", "cost_limit", "time_limit"] | None = None
+        """The limit that a refused request would have exceeded. ``time_limit`` is set from outside."""
         self.reply_count = 0
         """The number of replies that have arrived so far, for all threads."""
         self.flags: tuple[TrialFlagged, ...] = ()
@@ -347,7 +347,10 @@ class TrialSession:
         turn_count = len(main.replies) if main is not None else 0
         action_count = self.action_count + len(changes.started)
         is_turn = decision is not None or self.limit_reached is not None
-        if is_turn and limits.max_turns is not None and turn_count >= limits.max_turns:
+        what = ""
+        if self.limit_reached == "time_limit":
+            what = "its time"
+        elif is_turn and limits.max_turns is not None and turn_count >= limits.max_turns:
             self.limit_reached, what = "turn_limit", f"its {limits.max_turns} replies"
         elif is_turn and limits.max_actions is not None and action_count >= limits.max_actions:
             self.limit_reached, what = "action_limit", f"its {limits.max_actions} actions"

@@ -1,23 +1,25 @@
 """The scheduler: runs the unfinished trials of a plan, several at a time.
 
 An injected trial waits for the action budget of its unit, and the budget waits for the unit's ``full`` trials. A trial
-that failed because of infrastructure gets another attempt. No trial starts that could exceed the experiment's cost
-limit. While a model's endpoint is down, the trials that need it are held and none is blamed: the run ends as paused.
+that failed because of infrastructure gets another attempt. The trials of leased agents wait until somebody asks for
+one. No trial starts that could exceed the experiment's cost limit. While a model's endpoint is down, the trials that
+need it are held and none is blamed: the run ends as paused.
 """
 
 import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio
+import anyio.abc
 import msgspec
 
 from recorder.events import TrialFailed
 from recorder.reading.trial_index import FailedTrial, FinishedTrial, TrialIndex
 from recorder.writing.stream import Stream
-from runners.errors import EndpointDown, RunBudgetSpent
+from runners.errors import EndpointDown, LeaseReturned, RunBudgetSpent
 from runners.experiment.tables import Experiment
 from runners.models.retry import REFUSED_KINDS
 from runners.planning.plan import BudgetUnit, Plan, PlannedTrial, budgets_of, settle_budget
@@ -25,6 +27,8 @@ from runners.planning.spending import expected_per_trial_usd
 from runners.run.repeated_failures import RepeatedFailures
 from runners.run.run_cautions import run_cautions
 from runners.trial.trial_record import TrialOutcome, failed_outcome
+
+Lent = TypeVar("Lent")
 
 
 class AttemptRunner(Protocol):
@@ -111,6 +115,8 @@ class Scheduler:
         self._order = {trial.trial_id: place for place, trial in enumerate(plan.trials)}
         self._trials = {trial.trial_id: trial for trial in plan.trials}
         self._ready: list[int] = []
+        self._leasable: set[int] = set()
+        self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: dict[BudgetUnit, list[PlannedTrial]] = {}
         self._attempts_here: Counter[str] = Counter()
         self._tries = Counter(prior.attempts)
@@ -198,6 +204,37 @@ class Scheduler:
         """Whether the scheduler would start one more trial if ``may_take`` allowed it."""
         return bool(self._ready) and len(self.running) < self.concurrency and self._may_start()
 
+    def lease(self, agent: str | None, begin: Callable[[PlannedTrial, int], Lent]) -> Lent | None:
+        """Start the next trial that waits for a lease, or return None if none may start now.
+
+        Args:
+            agent: The name of an agent, or None for any.
+            begin: Begins the lease of a trial and the number of its attempt, and returns it.
+        """
+        places = [place for place in self._leasable if agent in (None, self.planned[place].agent.name)]
+        if not places or self._tasks is None or len(self.running) >= self.concurrency:
+            return None
+        if not self._may_start() or not self._may_take(self):
+            self._wake.set()
+            return None
+        self._leasable.remove(min(places))
+        trial = self.planned[min(places)]
+        self.running[trial.trial_id] = trial
+        lent = begin(trial, self._next_attempt(trial))
+        self._tasks.start_soon(self._run_one, trial)
+        self._on_change(self)
+        return lent
+
+    def owes_leases(self, agent: str | None) -> bool:
+        """Return whether a trial may still be leased in this run, now or later. ``agent`` is as in :meth:`lease`."""
+        return any(
+            _is_leased(trial)
+            and agent in (None, trial.agent.name)
+            and trial.trial_id not in self.finished
+            and trial.trial_id not in self._given_up
+            for trial in self.planned
+        )
+
     async def run(self) -> None:
         """Run until no more trials may start.
 
@@ -210,20 +247,20 @@ class Scheduler:
                 self._queue(trial)
         for unit in self._waiting.copy():
             await self._release(unit)
-        async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as self._tasks:
             while self._may_go_on():
                 self._wake = anyio.Event()
                 while self.wants_more and self._may_take(self):
                     place = heapq.heappop(self._ready)
                     trial = self.planned[place]
                     self.running[trial.trial_id] = trial
-                    tasks.start_soon(self._run_one, trial)
+                    self._tasks.start_soon(self._run_one, trial)
                 self._on_change(self)
                 if self._may_go_on():
                     await self._wake.wait()
 
     def _may_go_on(self) -> bool:
-        return bool(self.running) or (bool(self._ready) and self._may_start())
+        return bool(self.running) or (bool(self._ready or self._leasable) and self._may_start())
 
     def _may_start(self) -> bool:
         """Return whether one more trial may start: the run was not stopped, and the cost limit has room for it.
@@ -246,7 +283,7 @@ class Scheduler:
         return False
 
     async def _run_one(self, trial: PlannedTrial) -> None:
-        attempt = self._index.last_attempt.get(trial.trial_id, 0) + self._attempts_here[trial.trial_id] + 1
+        attempt = self._next_attempt(trial)
         self._attempts_here[trial.trial_id] += 1
         self._tries[trial.trial_id] += 1
         began = self._repeated.now()
@@ -262,6 +299,8 @@ class Scheduler:
         if is_broke:
             self._tries[trial.trial_id] -= 1
             self.stop("cost_limit")
+        is_returned = outcome.failure is not None and outcome.failure.error_kind in LeaseReturned.KINDS
+        self._tries[trial.trial_id] -= is_returned
         if outcome.is_valid:
             self.finished[trial.trial_id] = FinishedTrial(
                 trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
@@ -269,6 +308,7 @@ class Scheduler:
         elif (
             is_paused
             or is_broke
+            or is_returned
             or (self._tries[trial.trial_id] < self._experiment.retry.max_attempts and _is_retry_owed(outcome))
         ):
             is_repeated = True
@@ -285,6 +325,9 @@ class Scheduler:
         self._on_change(self)
         self._wake.set()
 
+    def _next_attempt(self, trial: PlannedTrial) -> int:
+        return self._index.last_attempt.get(trial.trial_id, 0) + self._attempts_here[trial.trial_id] + 1
+
     def _pause(self, trial: PlannedTrial, failure: TrialFailed) -> None:
         """Hold every trial that needs the endpoint that is down. The attempt that found it does not count.
 
@@ -298,8 +341,8 @@ class Scheduler:
 
     def _hold(self) -> None:
         """Take the trials of held agents out of those that may start."""
-        ready = [self.planned[place] for place in self._ready]
-        self._ready = []
+        ready = [self.planned[place] for place in (*self._ready, *self._leasable)]
+        self._ready, self._leasable = [], set()
         for each in sorted(ready, key=lambda each: self._order[each.trial_id]):
             self._queue(each)
 
@@ -327,6 +370,8 @@ class Scheduler:
             self._waiting.setdefault(trial.unit, []).append(trial)
         elif trial.agent.name in self._pauses or trial.agent.name in self._stuck:
             self._held.append(trial)
+        elif _is_leased(trial):
+            self._leasable.add(self._order[trial.trial_id])
         else:
             heapq.heappush(self._ready, self._order[trial.trial_id])
 
@@ -351,7 +396,7 @@ class Scheduler:
         return {
             "finished": len(self.finished),
             "running": len(self.running),
-            "ready": len(self._ready) + len(self._held),
+            "ready": len(self._ready) + len(self._leasable) + len(self._held),
             "blocked": sum(len(trials) for trials in self._waiting.values()),
             "failed": len(self._given_up),
         }
@@ -383,6 +428,10 @@ def _tasks_of_agents(plan: Plan, index: TrialIndex) -> Counter[str]:
     """Return on how many tasks each agent has trials that are not finished."""
     left = {(trial.agent.name, trial.task.task_id) for trial in plan.trials if trial.trial_id not in index.finished}
     return Counter(name for name, _ in left)
+
+
+def _is_leased(trial: PlannedTrial) -> bool:
+    return trial.agent.external is not None and trial.agent.external.leased
 
 
 def _is_retry_owed(outcome: TrialOutcome) -> bool:

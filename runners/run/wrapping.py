@@ -9,7 +9,7 @@ import msgspec
 
 from recorder.events.values import prompt_state_and_channel
 from runners.errors import ExperimentError
-from runners.experiment.program import AskingSpec, ProgramSpec, placeholders_in
+from runners.experiment.program import GATEWAY_VARIABLES, AskingSpec, ProgramSpec, placeholders_in
 from runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, SandboxSpec
 from runners.experiment.validation import program_problems
 from runners.gateway.declarations import ThreadRules
@@ -17,12 +17,6 @@ from runners.planning.plan import Plan
 from runners.run.preparation import PreparedExperiment, prepare_experiment, stored_index
 
 EXPERIMENT = "wrap"
-_ENVIRONMENT = {
-    "OPENAI_BASE_URL": "{base_url_v1}",
-    "OPENAI_API_KEY": "{token}",
-    "ANTHROPIC_BASE_URL": "{base_url}",
-    "ANTHROPIC_API_KEY": "{token}",
-}
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 _OF_THE_SANDBOX = ("python", "python3")
 _OF_EVERY_SANDBOX = (Path("/usr"), Path("/bin"), Path("/etc"))
@@ -111,7 +105,7 @@ def _experiment(options: WrapOptions) -> Experiment:
 def _program(options: WrapOptions, *, has_ask_user: bool) -> ProgramSpec:
     executable = _executable(options.command[0])
     own = dict(item.partition("=")[::2] for item in options.environment)
-    arguments, environment = tuple(options.command[1:]), {**_ENVIRONMENT, **own}
+    arguments, environment = tuple(options.command[1:]), {**GATEWAY_VARIABLES, **own}
     spec = ProgramSpec(
         name=Path(executable).name,
         command=(executable, *arguments),

@@ -87,6 +87,10 @@ class ProgramSandbox(Protocol):
     listener_url: str
     """``http://HOST:PORT`` where programs inside reach the listener; empty in a sandbox opened without a way."""
 
+    async def run_bash(self, command: str) -> CommandResult:
+        """Run a command in a shell."""
+        ...
+
     async def read_file(self, path: str) -> bytes:
         """Return a file's bytes, at most ``file_mb`` and ``READ_BYTES``.
 

@@ -40,6 +40,7 @@ from runners.trial_clock import TimedRecording, TrialClock
 
 if TYPE_CHECKING:
     from runners.external_agents.agent import ExternalAgent
+    from runners.external_agents.leases import Leases
     from runners.external_agents.listener import Listener
 
 GRADING_SECONDS = 600.0
@@ -49,6 +50,7 @@ _LONGEST_AT_DOORS_S = 86_400.0
 class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     """What all attempts of a run share. ``listener`` serves programs, and is None if all agents are native.
 
+    ``leases`` are those of the daemon, and None elsewhere.
     ``budget`` is the run's, where the trials run in the process of the scheduler; elsewhere it has no limit.
     """
 
@@ -60,6 +62,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     recorder: Recorder
     run_id: str
     listener: "Listener | None" = None
+    leases: "Leases | None" = None
     budget: RunBudget = msgspec.field(default_factory=lambda: RunBudget(None))
 
     async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
@@ -95,6 +98,10 @@ class Attempt:
         self._budget_actions = budget_actions
         self._spenders: list[_Spender] = []
         self._agent: NativeAgent | ExternalAgent | None = None
+        self._points: tuple[float, float] | None = None
+        is_leased = trial.agent.external is not None and trial.agent.external.leased
+        self._leases = runner.leases if is_leased else None
+        self._lease = self._leases.of_trial(trial.trial_id) if self._leases else None
         experiment = runner.experiment
         self._clock = TrialClock(experiment.limits.max_seconds, experiment.retry.patience_s)
         self._attempt_stream = runner.recorder.attempt(trial.trial_id, number)
@@ -116,6 +123,17 @@ class Attempt:
         Raises:
             RecorderError: An event could not be recorded, so the whole run must stop.
         """
+        try:
+            closing, outcome = await self._run()
+        except BaseException:
+            if self._lease is not None:
+                self._lease.end(None, None)
+            raise
+        if self._lease is not None:
+            self._lease.end(closing, self._points)
+        return outcome
+
+    async def _run(self) -> tuple[TrialFinished | TrialFailed, TrialOutcome]:
         runner, trial, stream = self._runner, self._trial, self._attempt_stream
         await stream.append(
             trial_started(
@@ -123,7 +141,7 @@ class Attempt:
                 run_id=runner.run_id,
                 ask_notice=runner.experiment.ask_notice,
                 parameters=runner.services.parameters_of(trial),
-                sandbox=runner.settings.sandbox.kind,
+                sandbox=runner.settings.sandbox.kind if self._lease is None else "leased",
                 budget_actions=self._budget_actions,
             )
         )
@@ -136,7 +154,7 @@ class Attempt:
         )
         await stream.append(closing)
         ended_by = closing.ended_by if isinstance(closing, TrialFinished) else None
-        return TrialOutcome(
+        outcome = TrialOutcome(
             trial=trial,
             attempt=self._number,
             is_valid=isinstance(closing, TrialFinished),
@@ -146,6 +164,7 @@ class Attempt:
             behaviour=self._observed.behaviour(ended_by),
             is_flagged=self._agent is not None and not isinstance(self._agent, NativeAgent) and bool(self._agent.flags),
         )
+        return closing, outcome
 
     async def _closing(self) -> TrialFinished | TrialFailed:
         """Do the work and return the attempt's last event. Failures on the way are attributed here."""
@@ -208,8 +227,13 @@ class Attempt:
             return settings
         from runners.external_agents.listener import way_of
 
-        assert runner.listener is not None, "a run with programs listens for them"
-        return msgspec.structs.replace(settings, way=way_of(program, runner.listener))
+        return msgspec.structs.replace(settings, way=way_of(program, self._listener))
+
+    @property
+    def _listener(self) -> "Listener":
+        listener = self._leases.listener if self._leases is not None else self._runner.listener
+        assert listener is not None, "a run with programs listens for them"
+        return listener
 
     async def _run_program(self, program: ProgramSpec, environment: Environment) -> Ending:
         from runners.external_agents.agent import ExternalAgent
@@ -222,14 +246,13 @@ class Attempt:
                 kind="no_sandbox_for_programs",
                 is_retry_owed=False,
             )
-        assert runner.listener is not None, "a run with programs listens for them"
         limits, retry = runner.experiment.limits, runner.experiment.retry
         asking = self._asking()
         upstream = runner.services.agent_upstream(trial)
         agent = self._agent = ExternalAgent(
             program=program,
             sandbox=environment.sandbox,
-            listener=runner.listener,
+            listener=self._listener,
             recording=self._stream,
             upstream=upstream,
             route=runner.services.agent_route(trial, upstream),
@@ -244,6 +267,7 @@ class Attempt:
             trial_clock=self._clock,
             last_resort_s=limits.max_seconds + retry.patience_s + retry.request_timeout_s + _LONGEST_AT_DOORS_S,
             keep=self._keep_output,
+            lease=(self._leases, self._lease) if self._leases is not None and self._lease is not None else None,
             wire_record=runner.services.wire_record,
         )
         self._spenders.append(agent)
@@ -320,6 +344,7 @@ class Attempt:
             grade = failed_grade(checkpoints, str(error), abuse=str(error))
         for artifact in grade.artifacts:
             await self._store(artifact)
+        self._points = sum(result.score for result in grade.results), sum(each.total for each in checkpoints)
         await self._stream.append(*scored(grade.results, checkpoints, self._runner.benchmark.grader))
         return grade
 

@@ -31,7 +31,7 @@
 --   limits_json varchar: limits of a trial; null if unknown
 --   parameters_json varchar: generation parameters; null if unknown
 --   prompts_digest varchar: wordings of its channel; null if unknown
---   sandbox varchar: kind of sandbox
+--   sandbox varchar: kind of sandbox, or leased if the agent worked elsewhere
 --   trials_per_cell bigint: planned trials per cell; null if unknown
 --   inject_percent, budget_actions
 --   inject_after_action bigint: target action as planned

@@ -49,12 +49,16 @@ program = "{name}"
 """
 
 
+def _started():
+    return [name for name in entry_paths() if not load_entry(name, Path()).leased]
+
+
 def _asked_for():
     wanted = os.environ.get(ASKED_FOR)
     if wanted is None:
-        installed = [name for name in entry_paths() if is_installed(load_entry(name, Path()))]
+        installed = [name for name in _started() if is_installed(load_entry(name, Path()))]
         return installed or [pytest.param("none", marks=needs("agents"))]
-    return list(entry_paths()) if wanted == "all" else wanted.split(",")
+    return _started() if wanted == "all" else wanted.split(",")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from runners.errors import SandboxBoundaryError, ungrouped
 from runners.sandboxes.docker.relay import relay_end
 from runners.sandboxes.docker.sidecar import LineChannel
 from runners.sandboxes.inside.forwarder import PORT
-from runners.sandboxes.protocol import ProgramCommand, ProgramEnd, SandboxLimits, Way
+from runners.sandboxes.protocol import CommandResult, ProgramCommand, ProgramEnd, SandboxLimits, Way
 
 _LOOK_S = 60.0
 # A user of an image may have no HOME, or one that only root may write to.
@@ -54,6 +54,12 @@ class HarborProgramSandbox:
             )
         self.work_dir, self.home, path = lines
         self._path = ":".join((path, *way.path))
+
+    async def run_bash(self, command: str) -> CommandResult:
+        """Run a command in a shell of its own, in the work directory; see the protocol."""
+        ran = await self._container.bash(command, self._phase(self._limits.command_seconds))
+        output = (ran.stdout + ran.stderr).decode("utf-8", "replace")
+        return CommandResult(output=output, exit_code=ran.exit_code, is_timeout=ran.is_timeout)
 
     async def read_file(self, path: str) -> bytes:
         """Return a file's bytes; see the protocol."""

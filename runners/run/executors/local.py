@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
@@ -21,11 +22,19 @@ from runners.sandboxes.shell_limits import check_shell_limits
 from runners.trial.attempt import TrialRunner
 from runners.trial.services import Services
 
+if TYPE_CHECKING:
+    from runners.external_agents.leases import Leases
+
 
 class LocalExecutor:
-    """Executes attempts in this process. Each worker on a cluster also has one."""
+    """Executes attempts in this process. Each worker on a cluster also has one.
 
-    def __init__(self) -> None:
+    Args:
+        leases: Those of the daemon. Without them, no agent can be leased.
+    """
+
+    def __init__(self, leases: "Leases | None" = None) -> None:
+        self._leases = leases
         self._sandbox: SandboxProvider | None = None
 
     @property
@@ -40,6 +49,12 @@ class LocalExecutor:
             ExperimentError: A key or a price is missing, the sandbox is not available, or a program has changed.
         """
         experiment = prepared.experiment
+        leased = next((each.name for each in experiment.agents if each.external and each.external.leased), None)
+        if leased is not None and self._leases is None:
+            raise ExperimentError(
+                f"agent {leased} is leased from the daemon: start 'lhaw-record serve', submit this file, and take its "
+                "trials with 'lhaw-record attach'"
+            )
         lacking = missing_keys(experiment)
         if lacking:
             raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
@@ -64,7 +79,7 @@ class LocalExecutor:
         experiment, sandbox = prepared.experiment, self._checked
         async with AsyncExitStack() as stack:
             listener = None
-            if any(agent.external for agent in experiment.agents):
+            if any(agent.external and not agent.external.leased for agent in experiment.agents):
                 from runners.external_agents.listener import open_listener
 
                 listener = await stack.enter_async_context(open_listener(has_port=sandbox.kind == "process"))
@@ -77,6 +92,7 @@ class LocalExecutor:
                 recorder=recorder,
                 run_id=run_id,
                 listener=listener,
+                leases=self._leases,
                 budget=budget,
             )
 

@@ -1,5 +1,6 @@
 """A daemon in this process, asked without a network; trials are pretended or really run on desk."""
 
+import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
@@ -9,6 +10,7 @@ from recorder.storage.creation import create_store
 from runners.daemon.app import application
 from runners.daemon.pages import Reports, page_routes
 from runners.daemon.serve import opened_daemon
+from runners.external_agents.leases import open_leases
 from tests.cli.experiments import write_experiment
 
 PATIENCE_S = 300.0
@@ -18,7 +20,8 @@ PATIENCE_S = 300.0
 async def daemon_at(root, *, token=None, max_trials=4, store=None, extend=None):
     """A daemon that supervises, and a client of its application; it is stopped in order afterwards."""
     async with AsyncExitStack() as stack:
-        daemon = await stack.enter_async_context(opened_daemon(store or create_store(root), max_trials))
+        leases = await stack.enter_async_context(open_leases(socket.create_server(("127.0.0.1", 0)), "http://gateway"))
+        daemon = await stack.enter_async_context(opened_daemon(store or create_store(root), max_trials, leases))
         extension = await stack.enter_async_context(extend(daemon)) if extend else None
         pages = page_routes(daemon, Reports(daemon.store, lambda *_: b"<p>report</p>"), has_token=token is not None)
         transport = httpx.ASGITransport(application(daemon, token, pages, extension))

@@ -13,7 +13,7 @@ from recorder.events import CONTROL
 from recorder.files.disk import Disk
 from recorder.reading.reader import read_envelopes
 from recorder.storage.creation import create_store
-from runners.daemon.client import Address, Client, read_address, write_address
+from runners.daemon.client import Address, read_address, write_address
 from runners.daemon.messages import Submission
 from runners.errors import ungrouped
 from runners.models.litellm_library import close_clients
@@ -30,37 +30,11 @@ from tests.cli.program import (
     is_alive,
     lhaw_record,
     query,
-    start,
     verify,
     wait_until,
 )
 from tests.runners.daemon.running import PATIENCE_S, daemon_at, submission
 from tests.support.chat_server import ChatServer
-
-
-@pytest.fixture
-def serving():
-    """Start daemons: gives the process and a client, once it answers; what is left of them is killed afterwards."""
-    begun = []
-
-    def begin(store, *arguments):
-        earlier = read_address(store)
-        process = start("serve", "--store", store, "--port", "0", *arguments)
-        begun.append(process)
-
-        def is_there():
-            found = read_address(store)
-            assert process.poll() is None, process.stderr.read()
-            return found is not None and found != earlier
-
-        wait_until(is_there, "the daemon said where it is")
-        return process, Client(read_address(store).url)
-
-    yield begin
-    for process in begun:
-        if process.poll() is None:
-            process.kill()
-            end(process)
 
 
 def stopped(process):

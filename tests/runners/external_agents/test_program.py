@@ -130,6 +130,8 @@ def test_a_ready_made_entry_can_be_used(name):
     """It is read without a complaint, says what it is, its wire and its version, and pins what it installs."""
     spec = read_program(entry_paths()[name])
     assert spec.about
+    if spec.leased:
+        return  # nothing is started here
     assert spec.wire
     assert spec.version
     assert spec.install.pip or spec.install.npm

@@ -1,0 +1,264 @@
+"""``lhaw-record attach``: leases a trial, runs a command or a shell as its agent on this machine, and closes it."""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from runners.ask_user import bridge
+from runners.daemon.client import TOKEN_VARIABLE, Client
+from runners.daemon.errors import DaemonRefusal
+from runners.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest
+from runners.errors import ExperimentError, RunnerError
+from runners.experiment.program import GATEWAY_VARIABLES, PLACEHOLDERS, ProgramSpec, filled, mcp_config, placeholders_in
+
+_INTERRUPTED = 128 + signal.SIGINT
+_SECONDS_BETWEEN_REQUESTS = 2.0
+_LONGEST_BEAT_S = 30.0
+_GRACE_S = 10.0
+_TRANSFER_S = 600.0
+_PLACEHOLDERS = tuple(name for name in PLACEHOLDERS if name != "bin")
+
+Say = Callable[[str], None]
+
+
+class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of ``lhaw-record attach``. Without a command, it is the user's shell."""
+
+    experiment: str | None
+    agent: str | None
+    folder: Path | None
+    idle_s: float
+    by: str
+    command: Sequence[str]
+
+
+def attach(client: Client, options: AttachOptions, say: Say) -> int:
+    """Be the agent of the next leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given back.
+
+    Raises:
+        ExperimentError: The command or the folder cannot be used. Nothing was leased.
+        RunnerError: No daemon answers, or no trial is left.
+    """
+    spec = _spec(options)
+    lease = _leased(client, options, say)
+    say(f"leased trial {lease.trial_id}, attempt {lease.attempt}, of {lease.agent} in {lease.experiment}")
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="lhaw-record-lease-"))
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _unpack(_transfer(lease, None), folder)
+        code = _run(client, lease, spec, folder, say)
+        if code == _INTERRUPTED:
+            client.release_lease(lease.lease_id, options.by)
+            say("interrupted, so the trial was given back; it is owed to the next who asks")
+        else:
+            _transfer(lease, _packed(folder))
+            code = _close(client, lease, code, say)
+    except BaseException:
+        with suppress(RunnerError):
+            client.release_lease(lease.lease_id, options.by)
+        say(f"the trial was not graded; its files are in {folder}")
+        raise
+    if options.folder is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def _stop(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _spec(options: AttachOptions) -> ProgramSpec:
+    """Return the command as an entry, whose templates are filled in.
+
+    Raises:
+        ExperimentError: It does not exist, or has an unknown placeholder; or the folder is not empty.
+    """
+    if options.folder is not None and options.folder.exists() and any(options.folder.iterdir()):
+        raise ExperimentError(f"--folder {options.folder} is not empty; name an empty or a new one")
+    command = tuple(options.command) or (os.environ.get("SHELL", "/bin/sh"),)
+    spec = ProgramSpec(command=command, environment=GATEWAY_VARIABLES, ask_user="mcp")
+    try:
+        unknown = set().union(*map(placeholders_in, command)) - set(_PLACEHOLDERS)
+    except ValueError as error:
+        raise ExperimentError(f"the command cannot be used: {error}; write a literal brace twice") from error
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
+        raise ExperimentError(f"unknown placeholder {{{min(unknown)}}} in the command; known: {known}")
+    if shutil.which(command[0]) is None:
+        raise ExperimentError(f"there is no program {command[0]!r}; give its path")
+    return spec
+
+
+def _leased(client: Client, options: AttachOptions, say: Say) -> LeaseReply:
+    """Return the next lease. While there is none, but may be later, ask again."""
+    wanted = LeaseRequest(experiment=options.experiment, agent=options.agent, idle_s=options.idle_s)
+    said = ""
+    while True:
+        try:
+            return client.lease(wanted)
+        except DaemonRefusal as refusal:
+            if refusal.kind != "nothing_now":
+                raise
+            if str(refusal) != said:
+                say(str(refusal))
+            said = str(refusal)
+            time.sleep(_SECONDS_BETWEEN_REQUESTS)
+
+
+def _run(client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, say: Say) -> int:
+    """Run the agent in a folder, and return its exit code as a shell would."""
+    is_shell = spec.command == (os.environ.get("SHELL", "/bin/sh"),)
+    prompt, token, url = lease.prompt or "", lease.token or "", lease.gateway_url or ""
+    with tempfile.TemporaryDirectory(prefix="lhaw-record-attach-") as private:
+        prompt_file, config_file = Path(private, "prompt.md"), Path(private, "mcp.json")
+        prompt_file.write_text(prompt, encoding="utf-8")
+        config_file.write_text(mcp_config(lease.mcp_url, token), encoding="utf-8")
+        values = {
+            "prompt": prompt,
+            "prompt_file": str(prompt_file),
+            "model": lease.model or "",
+            "base_url": url,
+            "base_url_v1": f"{url}/v1",
+            "token": token,
+            "mcp_url": lease.mcp_url or "",
+            "mcp_config": str(config_file),
+            "mcp_bridge": bridge.__file__,
+            "workdir": str(folder),
+            "home": str(Path.home()),
+        }
+        start = filled(spec, values, has_ask_user=lease.mcp_url is not None)
+        ours = {
+            "LHAW_RECORD_PROMPT_FILE": str(prompt_file),
+            "LHAW_RECORD_MODEL": lease.model or "",
+            "LHAW_RECORD_MCP_URL": lease.mcp_url or "",
+            "LHAW_RECORD_MCP_CONFIG": str(config_file),
+        }
+        given = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+        say(f"its files are in {folder}; its prompt:\n\n{prompt}\n")
+        if is_shell:
+            say("leave the shell with 'exit' to have the trial graded, with 'exit 130' to give it back")
+        feeds_prompt = spec.takes_prompt_on_stdin and not is_shell
+        earlier = signal.signal(signal.SIGINT, _ignore)  # it is the agent's; a handler does not outlive exec
+        try:
+            with prompt_file.open("rb") as text:
+                environment = {**given, **ours, **start.environment}
+                stdin: Any = text if feeds_prompt else None
+                with subprocess.Popen(start.argv, cwd=folder, env=environment, stdin=stdin) as agent:
+                    try:
+                        return _awaited(client, lease, agent, say, is_shell=is_shell)
+                    except BaseException:
+                        agent.kill()
+                        raise
+        finally:
+            signal.signal(signal.SIGINT, earlier)
+
+
+def _awaited(client: Client, lease: LeaseReply, agent: "subprocess.Popen[bytes]", say: Say, *, is_shell: bool) -> int:
+    """Wait for the agent with signs of life, and return its exit code. A command is ended when its trial is over."""
+    said = ""
+    while True:
+        try:
+            code = agent.wait(min(_LONGEST_BEAT_S, (lease.idle_s or _LONGEST_BEAT_S) / 3.0))
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            return code if code >= 0 else 128 - code
+        news = ""
+        try:
+            state = client.beat(lease.lease_id)
+            if state.limit is not None:
+                news = f"the trial has reached its {state.limit.replace('_', ' ')}"
+            elif state.state != "open":
+                news = f"the trial is over ({state.state}): {state.message}"
+        except DaemonRefusal as refusal:
+            news = str(refusal)
+        except RunnerError as error:  # the daemon may come back; the agent notices by itself whether it does
+            say(str(error))
+        if news and news != said:
+            say(f"{news}; {'leave the shell' if is_shell else 'its agent is ended'}")
+            said = news
+            if not is_shell:
+                agent.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    agent.wait(_GRACE_S)
+                agent.kill()
+
+
+def _ignore(_: int, __: FrameType | None) -> None:
+    pass
+
+
+def _close(client: Client, lease: LeaseReply, code: int, say: Say) -> int:
+    """Close the lease, wait for the grade, and say what it is.
+
+    Raises:
+        DaemonRefusal: It has expired.
+    """
+    result = client.close_lease(lease.lease_id, LeaseClosing(exit_code=code))
+    while result.state == "grading":
+        time.sleep(_SECONDS_BETWEEN_REQUESTS)
+        result = client.beat(lease.lease_id)
+    if result.state != "graded":
+        raise RunnerError(f"missing data: {result.message}")
+    success = "success" if result.is_success else "no success"
+    say(f"graded: {result.ended_by}, {success}, {result.score:g} of {result.total:g} points")
+    return 0
+
+
+def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
+    """Send the files of a trial, or fetch them if there are none to send.
+
+    Raises:
+        RunnerError: The gateway refuses, or is gone.
+    """
+    assert lease.workspace_url is not None
+    request = urllib.request.Request(  # noqa: S310 - the daemon names the address
+        lease.workspace_url, data=archive, method="GET" if archive is None else "PUT"
+    )
+    request.add_header("Authorization", f"Bearer {lease.token}")
+    request.add_header("Content-Type", "application/gzip")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=_TRANSFER_S) as reply:
+            content: bytes = reply.read()
+            return content
+    except urllib.error.HTTPError as error:
+        reason = error.read().decode("utf-8", "replace")
+        raise RunnerError(f"the files of the trial were refused: {reason}") from error
+    except OSError as error:
+        address = lease.workspace_url.partition("/t/")[0]
+        raise RunnerError(
+            f"the gateway does not answer at {address} ({error}); 'serve --gateway' says where it listens"
+        ) from error
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(folder, filter="data")
+
+
+def _packed(folder: Path) -> bytes:
+    def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return member
+
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz", compresslevel=3) as files:
+        files.add(folder, arcname=".", filter=anonymous)
+    return content.getvalue()

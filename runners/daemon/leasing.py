@@ -1,0 +1,173 @@
+"""The requests about leases: take the next trial of a leased agent, say that it is alive, close it, or give it back."""
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from runners.daemon.daemon import Daemon, experiment_of
+from runners.daemon.errors import DaemonRefusal
+from runners.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest, Order
+from runners.daemon.orders import known
+from runners.planning.plan import PlannedTrial
+from runners.run.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from runners.external_agents.leases import Lease, Leases
+
+GRADING_WAIT_S = 60.0
+"""How long the reply to a close waits for the grade."""
+_LONGEST_IDLE_S = 7 * 86_400.0
+_MAY_YET = ("waiting", "pausing", "paused", "problem")
+
+
+async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
+    """Begin the next trial of a leased agent and return what its agent needs.
+
+    Raises:
+        DaemonRefusal: There is no such trial (``nothing_left``), none now (``nothing_now``), or it cannot be opened.
+    """
+    if not 1 <= wanted.idle_s <= _LONGEST_IDLE_S:
+        message = f"idle_s: from 1 to {_LONGEST_IDLE_S:,.0f} seconds"
+        raise DaemonRefusal(message, kind="bad_request", status=422)
+    names = list(daemon.queue.entries) if wanted.experiment is None else [known(daemon, wanted.experiment).name]
+    leases = _leases(daemon)
+    for name in names:
+        scheduler = _scheduler(daemon, name)
+        if scheduler is not None and (taken := _taken(leases, scheduler, wanted)) is not None:
+            lease, trial, attempt = taken
+            await lease.settled.wait()
+            if lease.offer is None:
+                raise DaemonRefusal(f"the trial cannot be opened: {lease.message}", kind="not_opened", status=503)
+            offer, url = lease.offer, leases.url_of(lease.offer)
+            return LeaseReply(
+                lease_id=lease.lease_id,
+                state=lease.state,
+                experiment=name,
+                agent=trial.agent.name,
+                trial_id=trial.trial_id,
+                attempt=attempt,
+                idle_s=lease.idle_s,
+                prompt=offer.prompt,
+                model=offer.model,
+                gateway_url=url,
+                token=offer.token,
+                mcp_url=f"{url}/mcp" if offer.has_ask_user else None,
+                workspace_url=f"{url}/workspace",
+            )
+    raise _nothing(daemon, names, wanted.agent)
+
+
+async def beat(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
+    """Note that the client of a lease is alive, and return the state of the lease.
+
+    Raises:
+        DaemonRefusal: There is no such lease.
+    """
+    lease = _known(daemon, lease_id)
+    lease.touch()
+    return _reply(lease)
+
+
+async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseReply:
+    """Let a trial be graded, and return its result. Closing it again returns the same.
+
+    If grading takes long, the reply has the state ``grading``.
+
+    Raises:
+        DaemonRefusal: There is no such lease, or its trial was given back before.
+    """
+    from runners.external_agents.leases import Closing
+
+    lease = _known(daemon, lease_id)
+    lease.close(Closing(exit_code=closing.exit_code, answer=closing.answer))
+    with anyio.move_on_after(GRADING_WAIT_S):
+        await lease.ended.wait()
+    if lease.state == "returned":
+        message = f"nothing was graded, {lease.message}: the trial is owed to the next who asks; take another lease"
+        raise DaemonRefusal(message, kind="returned", status=409)
+    return _reply(lease)
+
+
+async def release(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
+    """Give a trial back. Its attempt is missing data, and the trial is owed to the next who asks.
+
+    Raises:
+        DaemonRefusal: There is no such lease, or it was closed before.
+    """
+    lease = _known(daemon, lease_id)
+    lease.release()
+    await lease.ended.wait()
+    if lease.state == "graded":
+        message = f"lease {lease_id} was closed before, and its trial is graded; there is nothing to release"
+        raise DaemonRefusal(message, kind="conflict", status=409)
+    return _reply(lease)
+
+
+def _taken(leases: "Leases", scheduler: Scheduler, wanted: LeaseRequest) -> "tuple[Lease, PlannedTrial, int] | None":
+    def begin(trial: PlannedTrial, attempt: int) -> "tuple[Lease, PlannedTrial, int]":
+        return leases.begin(trial.trial_id, wanted.idle_s), trial, attempt
+
+    return scheduler.lease(wanted.agent, begin)
+
+
+def _reply(lease: "Lease") -> LeaseReply:
+    score, total = lease.points or (None, None)
+    return LeaseReply(
+        lease_id=lease.lease_id,
+        state=lease.state,
+        limit=lease.limit,
+        message=lease.message,
+        ended_by=lease.finished.ended_by if lease.finished else None,
+        is_success=lease.finished.is_success if lease.finished else None,
+        score=score,
+        total=total,
+    )
+
+
+def _known(daemon: Daemon, lease_id: str) -> "Lease":
+    lease = _leases(daemon).find(lease_id)
+    if lease is None:
+        raise DaemonRefusal(
+            f"this daemon has no lease {lease_id}; if it was taken before the daemon was started again, its trial is "
+            "owed to the next who asks: take another lease",
+            kind="unknown",
+            status=404,
+        )
+    return lease
+
+
+def _nothing(daemon: Daemon, names: list[str], agent: str | None) -> DaemonRefusal:
+    whose = f"agent {agent}" if agent is not None else "a leased agent"
+    states = {name: daemon.overview(name) for name in names}
+    shown = "; ".join(
+        f"{name} is {each.state.replace('_', ' ')}{f' ({each.problem})' if each.problem else ''}"
+        for name, each in states.items()
+    )
+    for name, each in states.items():
+        scheduler = _scheduler(daemon, name)
+        if scheduler is not None and not scheduler.is_stopping:
+            is_later = scheduler.owes_leases(agent)
+        else:
+            is_starting = name in daemon.live and scheduler is None
+            is_later = (is_starting or each.state in _MAY_YET) and _has_program(daemon, name, agent)
+        if is_later:
+            message = f"no trial of {whose} is free now; ask again later ({shown})"
+            return DaemonRefusal(message, kind="nothing_now", status=503)
+    message = f"no trial of {whose} is left ({shown or 'nothing was submitted to this daemon'})"
+    return DaemonRefusal(message, kind="nothing_left", status=404)
+
+
+def _has_program(daemon: Daemon, name: str, agent: str | None) -> bool:
+    """Return whether an experiment may have a leased agent. Its entry is read only when the experiment is prepared."""
+    agents = experiment_of(daemon.queue.entries[name]).agents
+    return any(each.program is not None and agent in (None, each.name) for each in agents)
+
+
+def _scheduler(daemon: Daemon, name: str) -> Scheduler | None:
+    live = daemon.live.get(name)
+    return live.scheduler if live is not None else None
+
+
+def _leases(daemon: Daemon) -> "Leases":
+    assert daemon.leases is not None, "a daemon that serves has leases"
+    return daemon.leases

@@ -1,0 +1,467 @@
+"""Leased trials over HTTP, by clients that share no code with us: urllib, the openai SDK and a small program."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import anyio
+import openai
+import pytest
+
+from recorder.events import (
+    ActionStarted,
+    CheckpointScored,
+    ClarificationInjected,
+    QuestionAnswered,
+    QuestionAsked,
+    TrialFailed,
+    TrialFinished,
+    TrialStarted,
+)
+from recorder.reading.reader import read_envelopes
+from runners.daemon.client import read_address
+from runners.errors import LeaseReturned
+from runners.external_agents.leases import Closing, Lease, Offer
+from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS, write_experiment
+from tests.cli.program import PROGRAM, called, count_events, end, environment, lhaw_record, query, verify, wait_until
+from tests.support.tiny_agent import TOOLS, Hands, tool
+
+TINY = Path(__file__).parents[2] / "support" / "tiny_agent.py"
+LEASED = {"name": "mine", "model": "scripted/balanced", "program": "leased"}
+OFFER = Offer(prompt="Do it.", model="m", key="k", token="t", has_ask_user=False)
+
+
+class Api:
+    """A daemon, as urllib sees it."""
+
+    def __init__(self, store):
+        self.url = read_address(store).url
+
+    def post(self, path, **body):
+        """Send JSON; the status and what came back."""
+        return asked(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    def take(self, **wanted):
+        """Take the next trial, once there is one."""
+        found = []
+
+        def is_taken():
+            found[:] = self.post("/api/leases", **wanted)
+            assert found[0] == 200 or found[1]["error"]["kind"] == "nothing_now", found
+            return found[0] == 200
+
+        wait_until(is_taken, "a trial was leased")
+        return found[1]
+
+    def state(self, lease):
+        """How a lease stands, without a word about its end."""
+        return self.post(f"/api/leases/{lease['lease_id']}")[1]
+
+
+def asked(url, data=None, headers=None, method=None):
+    """One request; its status and its JSON, or its bytes."""
+    request = urllib.request.Request(url, data, headers or {}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=600) as reply:
+            content = reply.read()
+            return reply.status, json.loads(content) if "json" in reply.headers.get("content-type", "") else content
+    except urllib.error.HTTPError as error:
+        content = error.read()
+        return error.code, json.loads(content) if content.startswith(b"{") else content
+
+
+def files(lease, data=None, token=None):
+    """Fetch the files of a trial, or send them."""
+    headers = {"Authorization": f"Bearer {token or lease['token']}", "Content-Type": "application/gzip"}
+    return asked(lease["workspace_url"], data, headers, "GET" if data is None else "PUT")
+
+
+def unpacked(lease, folder):
+    """Fetch the files into a folder."""
+    status, content = files(lease)
+    assert status == 200, content
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        archive.extractall(folder, filter="data")
+
+
+def packed(folder):
+    """The files of a folder, as an archive."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        archive.add(folder, arcname=".")
+    return content.getvalue()
+
+
+def said(lease, *messages):
+    """One call of the model."""
+    body = {"model": "m", "messages": [{"role": "user", "content": lease["prompt"]}, *messages]}
+    body["tools"] = [{"type": "function", "function": tool(name, fields)} for name, fields in TOOLS.items()]
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {lease['token']}"}
+    return asked(f"{lease['gateway_url']}/v1/chat/completions", json.dumps(body).encode(), headers)
+
+
+def work(lease, folder):
+    """Be the agent of a lease: the tiny agent, in a folder of this machine, then its files go back."""
+    folder.mkdir()
+    unpacked(lease, folder)
+    command = [sys.executable, str(TINY), "--wire", "chat", "--base-url", lease["gateway_url"]]
+    command += ["--token", lease["token"]]
+    if lease.get("mcp_url"):
+        config = folder.parent / f"{folder.name}.json"
+        headers = {"Authorization": f"Bearer {lease['token']}"}
+        config.write_text(json.dumps({"mcpServers": {"user": {"url": lease["mcp_url"], "headers": headers}}}))
+        command += ["--mcp-config", str(config)]
+    done = subprocess.run(
+        command, cwd=folder, input=lease["prompt"], text=True, capture_output=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert files(lease, packed(folder)) == (204, b"")
+    return done.stdout.strip()
+
+
+def finish(api, lease, folder):
+    """Be the agent, and close; the result."""
+    answer = work(lease, folder)
+    status, result = api.post(f"/api/leases/{lease['lease_id']}/close", answer=answer)
+    assert (status, result["state"]) == (200, "graded"), result
+    return result
+
+
+def submitted(folder, store, **changes):
+    """Submit a small experiment with a leased agent."""
+    settings = {"agents": [LEASED], "conditions": ["full"], "sandbox": PLAIN_PROCESS, **changes}
+    path = write_experiment(folder / "leased.toml", **settings)
+    done = called("submit", path, "--store", store)
+    assert done.returncode == 0, done.stderr
+    return Api(store)
+
+
+def trials(store):
+    """The events of each attempt."""
+    streams = {}
+    for envelope in read_envelopes(store):
+        streams.setdefault(envelope.stream_id, []).append(envelope.event)
+    return [events for events in streams.values() if isinstance(events[0], TrialStarted)]
+
+
+def facts(events):
+    """What is compared of a trial: its actions, questions, injection, grades and end."""
+
+    def of(kind, *names):
+        return [tuple(getattr(event, name) for name in names) for event in events if isinstance(event, kind)]
+
+    return {
+        "actions": of(ActionStarted, "action_index", "name"),
+        "asked": of(QuestionAsked, "question", "action_index"),
+        "answered": of(QuestionAnswered, "answer"),
+        "injected": of(ClarificationInjected, "status", "after_action", "target_action", "message"),
+        "scores": of(CheckpointScored, "checkpoint_id", "score"),
+        "end": of(TrialFinished, "ended_by", "is_success", "final_answer", "action_count"),
+    }
+
+
+async def test_a_lease_ends_once_and_by_the_first_word():
+    """Closed, released or silent: what came first decides, what comes later changes nothing."""
+
+    class Nowhere:
+        pass
+
+    async def ended(act, idle_s=600.0):
+        lease = Lease("x", idle_s)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(act, lease)
+            return await lease.held(OFFER, Nowhere())
+
+    async def close_twice(lease):
+        await lease.settled.wait()
+        lease.close(Closing(exit_code=3))
+        lease.close(Closing(exit_code=4))
+        lease.release()
+
+    async def release(lease):
+        await lease.settled.wait()
+        lease.release()
+        lease.close(Closing())
+
+    async def nothing(lease):
+        await lease.settled.wait()
+
+    assert await ended(close_twice) == Closing(exit_code=3)
+    for act, idle_s, kind in ((release, 600.0, "lease_released"), (nothing, 0.01, "lease_expired")):
+        with pytest.raises(ExceptionGroup) as caught:
+            await ended(act, idle_s)
+        (error,) = caught.value.exceptions
+        assert isinstance(error, LeaseReturned)
+        assert error.kind == kind
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_leased_trials_are_those_of_the_same_program_in_the_sandbox(tmp_path, serving):
+    """Paired conditions, MCP and an injection at 50 %: the same actions, questions, injection, answer and grades."""
+    program = tmp_path / "tiny.toml"
+    program.write_text(
+        f'command = ["python3", "{TINY}", "--wire", "chat", "--base-url", "{{base_url}}", "--token", "{{token}}", '
+        f'"--mcp-config", "{{mcp_config}}"]\nmounts = ["{TINY}"]\nwire = "chat"\nanswer = "stdout"\nask_user = "mcp"\n'
+    )
+    agents = [{**LEASED, "program": str(program)}]
+    there = write_experiment(tmp_path / "there.toml", agents=agents, conditions=ALL_KINDS, sandbox=PLAIN_PROCESS)
+    done = called("run", there, "--store", tmp_path / "there")
+    assert done.returncode == 0, done.stderr
+
+    store = tmp_path / "store"
+    process, _ = serving(store)
+    api = submitted(tmp_path, store, conditions=ALL_KINDS)
+    results = [finish(api, api.take(agent="mine"), tmp_path / f"work-{number}") for number in range(4)]
+    assert api.post("/api/leases")[1]["error"]["kind"] == "nothing_left"
+    process.send_signal(signal.SIGTERM)
+    assert end(process).returncode == 0
+
+    expected, found = ({each[0].condition: facts(each) for each in trials(at)} for at in (tmp_path / "there", store))
+    assert set(found) == set(ALL_KINDS)
+    for condition in ALL_KINDS:
+        assert found[condition] == expected[condition], condition
+    assert found["ask_user"]["asked"]
+    assert [status for status, *_ in found["inject_50"]["injected"]] == ["injected"]
+    assert {each[0].sandbox for each in trials(store)} == {"leased"}
+    scored = sorted(sum(score for _, score in each["scores"]) for each in expected.values())
+    assert sorted(result["score"] for result in results) == scored
+    verify(store)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_killed_in_the_middle_the_trial_is_owed_again_and_its_cost_is_kept(tmp_path, serving):
+    """After SIGKILL the old lease is unknown, its calls stay paid, and the next is another attempt."""
+    store = tmp_path / "store"
+    process, _ = serving(store)
+    api = submitted(tmp_path, store)
+    first = api.take()
+    assert said(first)[0] == 200
+    process.kill()
+    end(process)
+    process, client = serving(store)
+    api = Api(store)
+    refusal = api.post(f"/api/leases/{first['lease_id']}/close")
+    assert (refusal[0], refusal[1]["error"]["kind"]) == (404, "unknown")
+    second = api.take()
+    assert (second["trial_id"], second["attempt"]) == (first["trial_id"], 2)
+    assert client.status("small").overview.unpriced == 1
+    assert finish(api, second, tmp_path / "work")["is_success"]
+    wait_until(lambda: client.status("small").overview.state == "finished", "it is finished")
+    process.send_signal(signal.SIGTERM)
+    assert end(process).returncode == 0
+    lost = next(each for each in trials(store) if isinstance(each[-1], TrialFailed))
+    assert (lost[-1].boundary, lost[-1].is_retry_owed) == ("recorder", True)
+    ((calls, cost_usd),) = query(store, "select count(*), sum(cost_usd) from model_calls where attempt = 1")
+    assert calls == 1
+    assert cost_usd > 0
+    verify(store)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_silent_released_and_unused_leases_are_owed_however_often(tmp_path, serving):
+    """None of them counts as an attempt that failed; a close that comes too late says so."""
+    store = tmp_path / "store"
+    process, client = serving(store)
+    api = submitted(tmp_path, store, more="\n[retry]\nmax_attempts = 1\n")
+    silent = api.take(idle_s=1)
+    wait_until(lambda: count_events(store, "trial_failed") == 1, "the silent lease expired")
+    status, late = api.post(f"/api/leases/{silent['lease_id']}/close")
+    assert (status, late["error"]["kind"]) == (409, "returned")
+    assert "no sign of life for 1 s" in late["error"]["message"]
+    assert said(silent)[0] == 404
+    released = api.take()
+    for _ in range(2):
+        assert api.post(f"/api/leases/{released['lease_id']}/release")[1]["state"] == "returned"
+    unused = api.take()
+    assert "before its agent got a reply" in api.post(f"/api/leases/{unused['lease_id']}/close")[1]["error"]["message"]
+    last = api.take()
+    assert (last["attempt"], last["trial_id"]) == (4, silent["trial_id"])
+    assert finish(api, last, tmp_path / "work")["is_success"]
+    wait_until(lambda: client.status("small").overview.state == "finished", "it is finished")
+    process.send_signal(signal.SIGTERM)
+    assert end(process).returncode == 0
+    kinds = [each[-1].error_kind for each in trials(store) if isinstance(each[-1], TrialFailed)]
+    assert sorted(kinds) == sorted(LeaseReturned.KINDS)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_two_closes_are_one(tmp_path, serving):
+    """At once or one after the other they get the same result, and a release afterwards is refused."""
+    store = tmp_path / "store"
+    serving(store)
+    api = submitted(tmp_path, store)
+    lease = api.take()
+    work(lease, tmp_path / "work")
+    path = f"/api/leases/{lease['lease_id']}"
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda code: api.post(f"{path}/close", exit_code=code), (0, 0)))
+    assert both[0] == both[1] == api.post(f"{path}/close", exit_code=5)
+    assert (both[0][0], both[0][1]["ended_by"]) == (200, "submitted")
+    assert api.post(f"{path}/release")[0] == 409
+    assert api.post("/api/leases/nothing/close")[0] == 404
+    assert count_events(store, "trial_finished") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_clients_at_once_never_get_the_same_trial(tmp_path, serving):
+    """Eight ask at once for one of six trials, of which three may run; the others are told to come again."""
+    store = tmp_path / "store"
+    serving(store)
+    api = submitted(tmp_path, store, trials=6, concurrency=3)
+    api.post(f"/api/leases/{api.take()['lease_id']}/release")
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda _: api.post("/api/leases"), range(8)))
+    taken = [reply["trial_id"] for status, reply in replies if status == 200]
+    assert (len(taken), len(set(taken))) == (3, 3)
+    assert {reply["error"]["kind"] for status, reply in replies if status != 200} == {"nothing_now"}
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_limits_of_a_trial_and_of_the_run_end_a_lease(tmp_path, serving):
+    """Turns used up: the gateway refuses, the files count, the ending is the limit. Money used up: none is left."""
+    store = tmp_path / "store"
+    _, client = serving(store)
+    api = submitted(tmp_path, store, name="turns", more="\n[limits]\nmax_turns = 1\n")
+    lease = api.take(experiment="turns")
+    status, reply = said(lease)
+    message = reply["choices"][0]["message"]
+    assert status == 200
+    refusal = said(lease, message, {"role": "user", "content": "go on"})
+    assert (refusal[0], "1 replies" in str(refusal[1])) == (403, True)
+    assert api.state(lease)["limit"] == "turn_limit"
+    folder = tmp_path / "last"
+    folder.mkdir()
+    unpacked(lease, folder)
+    assert files(lease, packed(folder))[0] == 204
+    assert api.post(f"/api/leases/{lease['lease_id']}/close")[1]["ended_by"] == "turn_limit"
+
+    submitted(tmp_path, store, name="money", trials=3, more="\n[budget]\nmax_cost_usd = 0.0000001\n")
+    lease = api.take(experiment="money")
+    said(lease)
+    said(lease, message, {"role": "user", "content": "go on"})
+    wait_until(lambda: client.status("money").overview.state == "cost_limit", "the money is spent")
+    status, none = api.post("/api/leases", experiment="money")
+    assert (status, none["error"]["kind"]) == (404, "nothing_left")
+    assert "money is cost limit" in none["error"]["message"]
+    assert api.post(f"/api/leases/{lease['lease_id']}/close")[1]["state"] == "failed"
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_bad_archive_loses_nothing_and_a_bad_key_finds_nothing(tmp_path, serving):
+    """Garbage, half an archive and one that leads out are refused, the files are as before; so are wrong tokens."""
+    store = tmp_path / "store"
+    serving(store)
+    api = submitted(tmp_path, store)
+    lease = api.take()
+    before, after = tmp_path / "before", tmp_path / "after"
+    unpacked(lease, before)
+    leads_out = io.BytesIO()
+    with tarfile.open(fileobj=leads_out, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("../../escaped"), io.BytesIO())
+    whole = packed(before)
+    for bad in (b"garbage", b"\x1f\x8bgarbage", whole[:-9], whole[: len(whole) // 2], leads_out.getvalue()):
+        status, refusal = files(lease, bad)
+        assert (status, refusal["error"]["kind"]) == (422, "bad_workspace")
+    unpacked(lease, after)
+    listed = [sorted(str(path.relative_to(at)) for path in at.rglob("*")) for at in (before, after)]
+    assert listed[0] == listed[1] != []
+    assert files(lease, token="wrong")[0] == 404
+    assert asked(lease["workspace_url"].replace("/t/", "/t/0"))[0] == 404
+    gateway = lease["gateway_url"].partition("/t/")[0]
+    assert asked(f"{gateway}/api/leases", b"{}", {"Content-Type": "application/json"})[0] == 404
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_the_openai_sdk_works_on_a_lease(tmp_path, serving, monkeypatch):
+    """Its client with the lease's address and token, its own loop, files in a folder of its own: success."""
+    store = tmp_path / "store"
+    serving(store)
+    api = submitted(tmp_path, store)
+    lease = api.take()
+    folder = tmp_path / "work"
+    unpacked(lease, folder)
+    monkeypatch.chdir(folder)
+    client, hands = openai.OpenAI(base_url=f"{lease['gateway_url']}/v1", api_key=lease["token"]), Hands(None)
+    tools = [{"type": "function", "function": tool(name, fields)} for name, fields in TOOLS.items()]
+    history, answer = [{"role": "user", "content": lease["prompt"]}], None
+    while answer is None:
+        message = client.chat.completions.create(model="any", messages=history, tools=tools).choices[0].message
+        history.append(message.model_dump(exclude_none=True))
+        answer = message.content if not message.tool_calls else None
+        for call in message.tool_calls or ():
+            arguments = json.loads(call.function.arguments)
+            if call.function.name == "submit":
+                answer = arguments["answer"]
+                break
+            text = hands.do(call.function.name, arguments)
+            history.append({"role": "tool", "tool_call_id": call.id, "content": text})
+    files(lease, packed(folder))
+    result = api.post(f"/api/leases/{lease['lease_id']}/close", answer=answer)[1]
+    assert (result["is_success"], result["score"]) == (True, result["total"])
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_attach_is_a_lease_from_the_shell(tmp_path, serving):
+    """A mistyped command leases nothing; 130 gives back; a command is graded; then none is left; a run refuses."""
+    store = tmp_path / "store"
+    serving(store)
+    submitted(tmp_path, store, conditions=["full", "ask_user"])
+    agent = (sys.executable, TINY, "--wire", "chat", "--base-url", "{base_url}", "--token", "{token}")
+    agent = (*agent, "--mcp-config", "{mcp_config}")
+
+    def attach(*command):
+        return lhaw_record("attach", "--store", store, "--agent", "mine", "--", *command)
+
+    assert "there is no program 'no-such-agent'" in attach("no-such-agent").stderr
+    assert "unknown placeholder {promt}" in attach("true", "{promt}").stderr
+    assert count_events(store, "trial_started") == 0
+    shell = subprocess.run(
+        [PROGRAM, "attach", "--store", store],
+        input='test -s "$LHAW_RECORD_PROMPT_FILE" && test -n "$OPENAI_BASE_URL" && test -d logs && exit 130\n',
+        env={**environment(), "SHELL": "/bin/sh"},
+        text=True,
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
+    assert (shell.returncode, "given back" in shell.stderr) == (130, True), shell.stderr
+    for _ in range(2):
+        done = attach(*agent)
+        assert (done.returncode, "graded: submitted, success" in done.stderr) == (0, True), done.stderr
+    none = attach(*agent)
+    assert (none.returncode, "is left" in none.stderr) == (1, True)
+    refused = called("run", tmp_path / "leased.toml", "--store", tmp_path / "other")
+    assert "agent mine is leased from the daemon" in refused.stderr
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--gateway", "0.0.0.0"), "no address that others can use"),
+        (("--gateway", "localhost:x"), "write HOST or HOST:PORT"),
+        (("--gateway-url", "here"), "is no URL"),
+        (("--gateway", "203.0.113.7"), "is not an address of this machine; give one of its own with --gateway"),
+    ],
+)
+def test_the_gateway_is_open_to_others_only_when_told_how(tmp_path, options, problem):
+    """An address that nobody can use, and one that is not this machine's, are refused before anything starts."""
+    done = called("serve", "--store", tmp_path / "store", "--port", "0", *options)
+    assert (done.returncode != 0, problem in done.stderr) == (True, True), done.stderr
+    assert not (tmp_path / "store").exists()
