@@ -48,6 +48,7 @@ _TESTED = re.compile(
     r"|this should (?:output|print|return|show))\b[^\n]*"
 )
 _KEY_LINE = re.compile(r"(?m)^[ \t]*[\"'][^\"'\n]+[\"'][ \t]*:[^\n]*$")
+_ROW = re.compile(r"(?m)^[^|\n]*(?:\|[^|\n]*){3,}$")
 _CODE_LINE = re.compile(
     r"[ \t]*(?:import [\w.]+(?: as \w+)?|from [\w.]+ import [\w*, ]+|(?:def|class) \w+.*:"
     r"|#include\b.*|@\w[\w.]*(?:\(.*\))?"
@@ -89,8 +90,8 @@ def _logs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _tests(text: str) -> Iterator[tuple[int, int]]:
-    """Yield what only says how the result will be checked, the lines of keys with their values, and comments."""
-    for pattern in (_TESTED, _KEY_LINE, _COMMENT):
+    """Yield what only says how the result will be checked, lines of keys with their values, table rows and comments."""
+    for pattern in (_TESTED, _KEY_LINE, _ROW, _COMMENT):
         for match in pattern.finditer(text):
             yield match.span()
 

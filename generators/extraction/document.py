@@ -20,11 +20,6 @@ _SENTENCE_END = re.compile(
     re.MULTILINE,
 )
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl|mr|mrs|ms|dr|prof|st|resp|w\.r\.t)|\b[a-z])\.$")
-_REPAIR = re.compile(r"\b(?:fix|modify|refactor|diagnose|debug|repair|optimi[sz]e)\b")
-_PROGRAM = re.compile(r"[\w-]\.(?:py|js|ts|go|rs|c|cc|cpp|h|java|rb|php|sh|scala|r|jl|sql|ipynb)\b")
-_INSTRUCTIVE_WORDS = re.compile(
-    r"(?:as follows|like this|follow(?:s|ing)|such as|this form|this format)[^\n]*:\s*$|:\s*$"
-)
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -36,10 +31,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class Document:
-    """One prompt, analysed once. Every ``place`` is a character offset into ``text``.
-
-    ``is_about_a_program`` tells whether the prompt asks to mend a program that is there: such prompts explain a lot.
-    """
+    """One prompt, analysed once. Every ``place`` is a character offset into ``text``."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -48,11 +40,9 @@ class Document:
         self._starts = [token.start for token in self.tokens]
         self.fences = [match.span("body") for match in _FENCE.finditer(text)]
         self._fence_starts = [start for start, _ in self.fences]
-        self.instructive_fences = [span for span in self.fences if self._is_instructive(span)]
         self._data = data_spans(text)
         self._data_starts = [start for start, _ in self._data]
         self._ends = self._sentence_ends()
-        self.is_about_a_program = bool(_REPAIR.search(self.lower) and _PROGRAM.search(self.lower))
         self.list_numbers = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
 
     def sentence(self, place: int) -> tuple[int, int]:
@@ -83,13 +73,6 @@ class Document:
         while start < end and self.text[start] in " \t\r\n,;:*":
             start += 1
         return start, end
-
-    def _is_instructive(self, span: tuple[int, int]) -> bool:
-        """Return whether a line that ends in a colon introduces a code block. Any other block counts as data."""
-        before = self.lower[max(0, span[0] - 200) : span[0]]
-        before = before[: before.rfind("\n", 0, len(before) - 1)] if "\n" in before[:-1] else before
-        line = before.rstrip().rpartition("\n")[2]
-        return bool(_INSTRUCTIVE_WORDS.search(before.rstrip() or " ")) and "example" not in line
 
     def _sentence_ends(self) -> list[int]:
         ends = []

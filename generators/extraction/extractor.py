@@ -16,7 +16,7 @@ from recorder.events.canonical_json import digest
 from recorder.events.values import Segment
 from runners.models.calls import ModelCaller
 
-VERSION = "5"
+VERSION = "6"
 
 
 @cache
@@ -26,16 +26,12 @@ def _code() -> tuple[str, ...]:
 
 
 class RuleExtractor:
-    """Finds the segments of a prompt without a model. The result is the same on every machine.
-
-    Args:
-        folder: A folder with edited copies of the data files. The bundled file is used for any that it lacks.
-    """
+    """Finds the segments of a prompt without a model. The result is the same on every machine."""
 
     name = f"rules/{VERSION}"
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._lexicon = lexicon(folder)
+    def __init__(self) -> None:
+        self._lexicon = lexicon()
         self.digest = digest([self.name, self._lexicon.digest, _code()])
 
     async def extract(self, source: SourceTask, grounding: Grounding, caller: ModelCaller | None = None) -> Extraction:

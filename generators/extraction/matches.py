@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from generators.extraction.candidate import Candidate
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
-from generators.extraction.names import names
 from generators.extraction.places import Places
 from generators.extraction.roles import role_of
 from generators.extraction.rules import Labels, Rule
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
-_ARGUMENT = re.compile(r"[(=,]\s*$")
-_BEFORE_CHARS = 4
 
 
 class Finder:
@@ -38,46 +35,27 @@ class Finder:
         return [each for each in found if not self._places.is_hidden(each) and not self._document.is_data(each.start)]
 
     def _by_rule(self, rule: Rule) -> Iterator[Candidate]:
-        document = self._document
-        for match in rule.pattern.finditer(document.text if rule.is_cased else document.lower):
-            if document.is_in_fence(match.start()) and not self._is_told(rule, match):
-                continue
-            span = names(document, self._lexicon, match.end()) if rule.take == "names" else _value(match)
-            if span is None:
-                continue
-            start, end = document.trimmed(*span)
-            if end > start and self._says_something(rule, start, end):
+        document, entry = self._document, rule.entry
+        for match in rule.pattern.finditer(document.text if entry.cased else document.lower):
+            group = next((name for name in match.re.groupindex if match[name]), 0)
+            start, end = document.trimmed(*match.span(group))
+            if end > start and not document.is_in_fence(start) and self._says_something(rule, start, end):
                 yield Candidate(
                     start=start,
                     end=end,
-                    kind=rule.kind,
+                    kind=entry.kind,
                     labels=self._labels(rule, start),
-                    rank=rule.rank,
-                    synonyms=rule.synonyms,
+                    rank=entry.rank,
+                    synonyms=entry.synonyms,
                 )
 
     def _labels(self, rule: Rule, place: int) -> Labels:
-        if rule.role is None:
+        if rule.entry.role is None:
             return rule.labels
-        return self._lexicon.roles[rule.role][role_of(self._document, self._lexicon, place)]
-
-    def _is_told(self, rule: Rule, match: re.Match[str]) -> bool:
-        """Return whether a match in a code block counts. Only numbers in code that the prompt says to use do."""
-        place = match.start()
-        is_instructive = any(start <= place < end for start, end in self._document.instructive_fences)
-        before = self._document.text[max(0, place - _BEFORE_CHARS) : place]
-        return is_instructive and rule.kind == "number" and bool(_ARGUMENT.search(before))
+        return self._lexicon.roles[rule.entry.role][role_of(self._document, self._lexicon, place)]
 
     def _says_something(self, rule: Rule, start: int, end: int) -> bool:
-        document, value = self._document, self._document.lower[start:end]
-        if _BLANK_LINE.search(value) or any(start <= number < end for number in document.list_numbers):
+        value = self._document.lower[start:end]
+        if _BLANK_LINE.search(value) or any(start <= number < end for number in self._document.list_numbers):
             return False
-        return not (rule.needs and not rule.needs.search(value)) and not (rule.never and rule.never.search(value))
-
-
-def _value(match: re.Match[str]) -> tuple[int, int]:
-    """Return the span of the first named group that matched, or of the whole match if there is none."""
-    for name in match.re.groupindex:
-        if match[name]:
-            return match.span(name)
-    return match.span()
+        return not (rule.never and rule.never.search(value))

@@ -11,10 +11,7 @@ from generators.extraction.roles import is_written
 from generators.extraction.spans import Spans
 
 _FIGURES = re.compile(r"[\d\s.,:/%$\u20ac-]+")
-_POINTING = (
-    "local|same|following|above|below|given|current|parent|other|right|correct|appropriate|relevant|respective|first|second"
-    "|last|whole|entire|new|old|shared|cloud|main|existing|target|source|corresponding|specified"
-)
+_FIELD = re.compile(r"\W*[A-Z][\w -]{0,30}: \W")
 _RANKS = {"url": 1, "path": 2, "file": 2, "folder": 3, "quoted": 9}
 _FIGURES_RANK = 27  # figures in quotes say more themselves than that they are quoted
 _KINDS = {"file": "file_name", "folder": "path", "quoted": "quoted_term"}
@@ -34,8 +31,6 @@ class Places:
         self._document = document
         self._lexicon = lexicon
         self._addresses = Addresses(document, lexicon, files)
-        nouns = "|".join(sorted(lexicon.words["folder_noun"]))
-        self._folder = re.compile(rf"\b(?:the|a|my|its?|local) (?P<value>(?!(?:{_POINTING})\b)[\w-]+ (?:{nouns}))\b")
         urls = [match.span() for match in URL.finditer(document.text)]
         self._urls = Spans(urls)
         self._visited = [span for span in urls if not is_of_environment(document.text[slice(*span)])]
@@ -61,7 +56,11 @@ class Places:
     def _candidate(self, start: int, end: int, name: str, earlier: list[Candidate]) -> Candidate:
         value = self._document.text[start:end]
         is_known = name in ("file", "path") and self._addresses.is_there(value)
-        is_output = not is_known and is_written(self._document, self._lexicon, (start, end), name, earlier)
+        line = self._document.text[self._document.text.rfind("\n", 0, start) + 1 : start]
+        is_field = name == "quoted" and (_FIELD.fullmatch(line) or value.startswith("#"))
+        is_output = not is_known and bool(
+            is_field or is_written(self._document, self._lexicon, (start, end), name, earlier)
+        )
         return Candidate(
             start=start,
             end=end,
@@ -88,8 +87,6 @@ class Places:
         for match in self._matches(FILE):
             if self._addresses.is_file(match.group(), match["ending"]):
                 yield *match.span(), "file"
-        for match in self._folder.finditer(self._document.lower):
-            yield *match.span("value"), "folder"
         for start, end in quoted:
             yield start, end, "quoted"
 

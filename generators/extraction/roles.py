@@ -9,7 +9,6 @@ from generators.extraction.lexicon import Lexicon
 from generators.extraction.rules import Role
 
 _WORDS = re.compile(r"[\w']+")
-_NEAR_CHARS = 24
 _NEAR_WORDS = 3
 _FAR_WORDS = 6
 _JOINED_WORDS = 5
@@ -32,9 +31,6 @@ def is_written(
     """
     start = span[0]
     begin = document.sentence(start)[0]
-    foreign = _last_foreign(document.lower[max(begin, start - _NEAR_CHARS) : start], lexicon)
-    if foreign is not None:
-        return foreign
     before = next(
         (each for each in reversed(earlier) if begin <= each.start < start and each.kind in ("file_name", "path")), None
     )
@@ -42,7 +38,7 @@ def is_written(
         words = _WORDS.findall(document.lower, before.end, start)
         if words[-1:] in _LEADING_THERE and _brings(_WORDS.findall(document.lower, begin, before.start), lexicon):
             return True
-        if not any(word in lexicon.output_verbs or word in lexicon.input_verbs for word in words):
+        if not any(word in lexicon.words["verb_write"] or word in lexicon.words["verb_read"] for word in words):
             has_comma = "," in document.text[before.end : start]
             return before.is_output and _goes_with(words, name, has_comma=has_comma)
         begin = before.end
@@ -55,17 +51,17 @@ def role_of(document: Document, lexicon: Lexicon, place: int) -> Role:
     if words[-1:] in _LEADING_THERE:
         return "output"
     for word in reversed(words):
-        if word in lexicon.input_verbs:
+        if word in lexicon.words["verb_read"]:
             return "input"
-        if word in lexicon.output_verbs:
+        if word in lexicon.words["verb_write"]:
             return "output"
     return "input"
 
 
 def _brings(words: Sequence[str], lexicon: Lexicon) -> bool:
     """Return whether the last verb in the words moves something, as in "copy a.csv into"."""
-    verbs = (word for word in reversed(words) if word in lexicon.task_verbs or word in lexicon.transfer_verbs)
-    return next(verbs, "") in lexicon.transfer_verbs
+    verbs = (word for word in reversed(words) if word in lexicon.task_verbs or word in lexicon.words["verb_transfer"])
+    return next(verbs, "") in lexicon.words["verb_transfer"]
 
 
 def _goes_with(words: Sequence[str], name: str, *, has_comma: bool) -> bool:
@@ -83,25 +79,10 @@ def _by_verbs(words: Sequence[str], lexicon: Lexicon, *, is_text: bool) -> bool:
         if (is_near and word in ("from", "per")) or (word == "to" and distance == 1 and words[-1] == "according"):
             return False
         leads_there = leads_there or (is_near and word in ("as", "into", "onto", "to"))
-        if word in lexicon.transfer_verbs:
+        if word in lexicon.words["verb_transfer"]:
             return leads_there
-        if word in lexicon.input_verbs and not (word in _WEAK_INPUT and distance > _FAR_WORDS):
+        if word in lexicon.words["verb_read"] and not (word in _WEAK_INPUT and distance > _FAR_WORDS):
             return False
-        if word in lexicon.output_verbs or (is_text and word in lexicon.words["content_cue"]):
+        if word in lexicon.words["verb_write"] or (is_text and word in lexicon.words["content_cue"]):
             return word not in _WEAK_OUTPUT
     return False
-
-
-def _last_foreign(text: str, lexicon: Lexicon) -> bool | None:
-    """Return whether the last non-English cue before a name means writing, or None if there is no such cue."""
-    written = max((_last_word(text, stem) for stem in lexicon.words["output_stem"]), default=-1)
-    read = max((_last_word(text, stem) for stem in lexicon.words["input_stem"]), default=-1)
-    return None if written == read else written > read
-
-
-def _last_word(text: str, stem: str) -> int:
-    """Return the offset of the last word that starts with a stem, or -1 if there is none.
-
-    In scripts without spaces, a word may start anywhere.
-    """
-    return text.rfind(stem) if stem > "\u3000" else (" " + text).rfind(" " + stem)

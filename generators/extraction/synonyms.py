@@ -22,8 +22,6 @@ _NAMED_BY_NOUN = {
     "quoted_term": ("{noun}",),
     "person": ("{noun}",),
     "url": ("{noun}",),
-    "condition": ("{noun}",),
-    "method": ("breakdown of the {noun}",),
 }
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*$")
 _MONTHS = (

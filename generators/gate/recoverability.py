@@ -51,6 +51,8 @@ _FEWEST_LETTERS = 2
 _AROUND_CHARS = 25
 _LONGEST_RANGE = 50
 _NEARBY_CHARS = 60
+_SHORTEST_PART_CHARS = 3
+_JOINT = re.compile(r"[_-]+")
 
 
 def values_left(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tuple[str, str]]:
@@ -71,13 +73,27 @@ def values_left(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tup
     more = quantities(after.text) - quantities(before.text)
     for segment in removal.segments:
         kept = parts_kept(segment.value, gone, new) or _said_otherwise(segment.value, put_in, around, new)
-        if not kept and quantities(segment.value).keys() & more.keys():
+        if not kept and (quantities(segment.value).keys() & more.keys() or _is_inside(segment.value, after.text)):
             kept = (segment.value,)
         if kept:
             yield (
                 "value_is_gone",
                 f"{', '.join(map(repr, kept))} still tells {segment.segment_id}; write what is left without it",
             )
+
+
+def _is_inside(value: str, text: str) -> bool:
+    """Return whether a value is part of a longer name, or its words stand there inflected."""
+    core = fold(value.strip("`\"' .,"))
+    if " " not in core:
+        return len(core) > _SHORTEST_PART_CHARS and bool(_NUMBER.search(core)) and core in fold(text)
+    return has_words(core, text)
+
+
+def has_words(words_of_value: str, text: str) -> bool:
+    """Return whether two or more words stand together in a text, in any form of them and however joined."""
+    said, whole = ([each.key for each in facts_of(_JOINT.sub(" ", fold(each)))] for each in (words_of_value, text))
+    return len(said) > 1 and any(whole[at : at + len(said)] == said for at in range(len(whole)))
 
 
 def parts_kept(value: str, gone: Sequence[Fact], new: Sequence[Fact]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ import re
 import tomllib
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
@@ -74,9 +73,9 @@ class English(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def english(folder: Path | None = None) -> English:
-    """Load the word lists from the ``english.toml`` in a folder, or from the bundled one."""
-    raw = tomllib.loads(file_of(folder, FILE_NAME).read_text(encoding="utf-8"))
+def english() -> English:
+    """Load the bundled word lists."""
+    raw = tomllib.loads(data_path("generation", FILE_NAME).read_text(encoding="utf-8"))
     words = {name: frozenset(value.split()) for name, value in raw.items()}
     function_words = frozenset({"to", "not", "how", "why", "what", "than", "as"}).union(
         *(words[name] for name in _CLOSED_CLASSES)
@@ -87,13 +86,6 @@ def english(folder: Path | None = None) -> English:
         verbs=words["verbs"],
         function_words=function_words,
     )
-
-
-def file_of(folder: Path | None, name: str) -> Path:
-    """Return the path of a data file: the one in the user's folder if it exists, else the bundled one."""
-    if folder and (folder / name).is_file():
-        return folder / name
-    return data_path("generation", name)
 
 
 def any_of(words: Iterable[str]) -> str:

@@ -1,140 +1,164 @@
 """Removes a value where that is grammatical by construction, and refuses everything else."""
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import msgspec
 
 from generators.errors import RewritingFailed
 from generators.protocol import Removal
-from generators.rewriting.context import OccurrenceContext, Surroundings
-from generators.rewriting.edits import Edit, applied, merged
 from generators.rewriting.english import english
 from generators.rewriting.occurrences import Prompt
-from generators.rewriting.wording import Wording
+from generators.rewriting.wording import wording
 from recorder.events.values import Segment, Severity
 
 NEEDS_A_REWRITER = "needs a rewriter"
 
-_FIELD = re.compile(r"[ \t]*(?:[-*+\u2022][ \t]+)?[A-Z][\w /-]{0,30}:[ \t]*")
-_NUMBERED = re.compile(r"(?m)^(?P<indent>[ \t]*)(?P<number>\d{1,3})(?P<mark>[.)])(?=[ \t])")
-_STEP = re.compile(r"[ \t]*\d{1,3}[.)][ \t]+")
-_NUMBER_SPOKEN_OF = re.compile(r"(?i)\b(?:steps?|items?|points?|no\.|number|rules?)\s+\d")
+_FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)")
+_BLOCK_EDGE = re.compile(
+    r"\n[ \t]*\r?\n|\n(?=[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S)|\n(?=[ \t]*(?:#{1,6} |\||```))|\\n"
+)
+_SENTENCE_END = re.compile(r"(?<![.\s][A-Za-z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]['\")\]\u201d]*(?=\s)")
+_MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)?")
+_WRAPPERS = (("`", "`"), ('"', '"'), ("'", "'"), ("\u201c", "\u201d"), ("\u2018", "\u2019"))
+_NAME = r"[`\"'\u201c]?[\w./-]*\w\.\w{1,5}\b[`\"'\u201d]?"
+_LISTED = re.compile(rf"[^\w.;]{{0,3}}(?:\.\.\.|\u2026|(?:and |or )?{_NAME})")
+_LISTED_BEFORE = re.compile(rf"{_NAME}(?:,| and| or|, and|, or) $")
+_FIELD = re.compile(r"[ \t]*(?:[-*+\u2022][ \t]+)(?P<label>[A-Z][\w-]*(?: [\w-]+){0,2}):[ \t]*")
+_MAKES = re.compile(r"(?i)\b(?:create|add|register|set up|write|make|open)\b[^\n]*:[ \t]*\r?$")
+_PARTICIPLE = re.compile(r"(?:sorted|ordered|ranked|arranged|grouped|rounded|separated|formatted|written)\b")
+_STATES_FORM = re.compile(r"(?:Sort|Order|Rank|Arrange|Group|Round)\b")
 _REFERS_BACK = re.compile(
-    r"(?i)\b(?:it|its|they|them|their|this|that|these|those|he|she|his|her|him|such|so|then|otherwise|instead|both|also|"
-    r"the (?:latter|former|same|other|rest)|for example|e\.g\.|in (?:this|that) case|if (?:not|so))(?!\w)"
+    r"(?i)\b(?:it|its|they|them|their|this|that|these|those|such|so|then|otherwise|instead|both|also|each|ties?|which|"
+    r"the (?:latter|former|same|other|rest|order)|for example|e\.g\.|if (?:not|so))(?!\w)"
 )
-_REQUEST = re.compile(
-    r"(?i)\W*(?:i (?:want|need|would like)|i'd like|we (?:want|need)|(?:can|could|would) you|please)\b"
-)
-_ADDITION = re.compile(
-    r"(?i)(?:\w+(?:ed|ing)|ideally|preferably|with|without|in|by|at|on|from|except|no|not|if possible)\b"
-)
-_OPENER = re.compile(r"(?i)\W*(?:if|when|because|since|unless|while|although|once|after|before|as|for|given|where)\b")
-_NEXT = re.compile(r"\s*[^.!?\n]*")
-_COUNTED = re.compile(r"(?i)\b(?:two|three|four|five|six|seven|eight|nine|ten|both|\d+) (?:\w+ )?\w+s\b[^.\n]*:")
-_ENUMERATES = re.compile(r",\s+(?:and|or|but)\b")
-_AFTER_CLAUSE = re.compile(r"[,.;:!?)]|$")
+_STEM = re.compile(r"^.*/|\.\w{1,5}$|[^\w]+|_+")
+_AFTER_CLAUSE = re.compile(r"[,.;:!?]|$")
 
 
-def without(prompt: str, removal: Removal, wording: Wording) -> str:
-    """Return the prompt without the removed values.
+class Change(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """What happens to one segment: the text at ``start:end`` becomes ``new``; an agent would ask ``question``."""
+
+    start: int
+    end: int
+    new: str
+    segment_id: str
+    question: str | None
+
+
+def without(prompt: str, removal: Removal) -> tuple[str, Mapping[str, str | None]]:
+    """Return the prompt without the removed values, and for each segment the question that fits the gap, if one does.
 
     Raises:
         RewritingFailed: For one of the values no removal is certain to be grammatical.
     """
-    original, surroundings = Prompt(prompt), Surroundings(prompt)
-    edits: list[Edit] = []
-    for segment in removal.segments:
-        for place in original.occurrences(segment):
-            edits += _edits(surroundings.scene(place), segment, removal.severity, wording)
-    return applied(prompt, merged(edits))
+    original = Prompt(prompt)
+    changes = sorted(_change(original, segment, removal.severity) for segment in removal.segments)
+    put_in = Counter(change.new.split(" ", 1)[-1] for change in changes if change.new)
+    for change, following in zip(changes, [*changes[1:], None], strict=True):
+        stand_in = change.new.split(" ", 1)[-1]
+        is_twice = put_in[stand_in] > 1 or (stand_in.startswith("the ") and stand_in in prompt)
+        if (following and following.start < change.end) or (change.new and is_twice):
+            raise RewritingFailed(f"two things would be called {change.new!r}; {NEEDS_A_REWRITER}")
+    for change in reversed(changes):
+        prompt = prompt[: change.start] + change.new + prompt[change.end :]
+    return prompt, {change.segment_id: change.question for change in changes}
 
 
-def _edits(scene: OccurrenceContext, segment: Segment, severity: Severity, wording: Wording) -> list[Edit]:
-    is_prose = not scene.is_code and _is_english(scene.text[scene.block_start : scene.block_end])
-    if is_prose and severity == "delete":
-        found = next(_deletions(scene), None)
-    elif is_prose:
-        found = _stand_in(scene, segment, severity, wording)
-    else:
-        found = None
-    if found is None:
+def _change(original: Prompt, segment: Segment, severity: Severity) -> Change:
+    places = original.occurrences(segment)
+    change, words = None, _STEM.sub(" ", segment.value.strip("`\"' ./")).lower().split()
+    said = re.findall(r"[^\W_]+", original.text.lower())
+    is_said = sum(said[at : at + len(words)] == words for at in range(len(said))) > 1
+    if len(places) == 1 and not is_said:  # what is said twice can be had back
+        change = next(_changes(original.text, places[0].start, places[0].end, segment, severity), None)
+    if change is None:
         raise RewritingFailed(f"no rule is sure how to {severity} {segment.value[:80]!r}; {NEEDS_A_REWRITER}")
-    return [found, *_renumbering(scene.text, found)]
+    return change
 
 
-@lru_cache(maxsize=16)
-def _is_english(block: str) -> bool:
-    """Return whether a block is English. A block that repeats a value is asked about for each of its places."""
-    return english().is_english(block)
-
-
-def _deletions(scene: OccurrenceContext) -> Iterator[Edit]:
-    """Yield the certain ways to delete a value, the smallest first."""
-    text, left, right = scene.text, scene.left, scene.right
-    if left.endswith("(") and right.startswith(")"):
-        yield Edit(start=scene.start - 1 - left[:-1].endswith(" "), end=scene.end + 1, new="")
-    is_bounded = re.search(r"\w,\s+$", left) and _AFTER_CLAUSE.match(right) and _ADDITION.match(text, scene.start)
-    if is_bounded and not _ENUMERATES.match(right) and not _ENUMERATES.search(left) and not _OPENER.match(left):
-        yield Edit(start=scene.start - len(left) + len(left.rstrip().rstrip(",")), end=scene.end, new="")
-    line_start, line_end = text.rfind("\n", 0, scene.sentence_start) + 1, text.find("\n", scene.end) % (len(text) + 1)
-    line_end = line_end if line_end >= scene.end else len(text)
-    after = text[scene.end : line_end]
-    if scene.is_item and _COUNTED.search("\n\n".join(text[:line_start].rstrip().split("\n\n")[-2:])):
-        return
-    field_start = text.rfind("\n", 0, scene.start) + 1
-    is_field = _FIELD.fullmatch(text, field_start, scene.start)
-    if (is_field or (scene.is_item and not left.strip())) and not after.strip(" \t\r.;"):
-        yield Edit(start=field_start if is_field else line_start, end=min(line_end + 1, len(text)), new="")
-    yield from _sentence(scene, line_start, line_end)
-
-
-def _sentence(scene: OccurrenceContext, line_start: int, line_end: int) -> Iterator[Edit]:
-    """Yield the removal of the sentence or list item around a value, if nothing before or after it depends on it."""
-    text, start, end = scene.text, scene.sentence_start, scene.sentence_end
-    sentence = text[start:end].rstrip()
-    following = _NEXT.match(text, end)
-    is_first = not text[:start].strip(" \t\r\n-*+#>")
-    depends = following and _REFERS_BACK.search(following.group())
-    has_end = scene.is_item or re.search(r"[.!]['\")]*$", sentence)
-    is_needed = _REQUEST.match(sentence) or sentence.endswith(("?", ":"))
-    if is_first or depends or is_needed or scene.is_cell or not has_end:
-        return
-    opening = re.match(r"\w+", sentence.lower())
-    is_step = _STEP.fullmatch(text, line_start, start)
-    if is_step and opening and opening.group() in english().verbs:
-        return  # the next steps build on it
-    is_whole_line = not text[line_start:start].strip(" \t-*+\u20220123456789.)") and not text[end:line_end].strip()
-    if is_whole_line and (scene.is_item or not text[line_start:start].strip()):
-        yield Edit(start=line_start, end=min(line_end + 1, len(text)), new="")
-    elif text[:start].endswith(" "):
-        yield Edit(start=len(text[:start].rstrip(" ")), end=end, new="")
-    elif text.startswith(" ", end):
-        yield Edit(start=start, end=end + 1, new="")
-
-
-def _stand_in(scene: OccurrenceContext, segment: Segment, severity: Severity, wording: Wording) -> Edit | None:
-    """Return the closed-class phrase that takes the value's place, or None where no phrase is certain to fit."""
-    value = scene.text[scene.start : scene.end]
-    for slot in wording.slots:
-        before, match = slot.before.search(scene.left), slot.value.fullmatch(value)
-        if before and match and slot.after.match(scene.right):
-            phrase = slot.phrases[severity].format_map({**before.groupdict(), **match.groupdict()})
-            return Edit(start=scene.sentence_start + before.start(), end=scene.end, new=phrase)
-    return None
-
-
-def _renumbering(text: str, edit: Edit) -> list[Edit]:
-    """Return the edits that close up the numbers of a list below an item that goes, unless they are spoken of."""
-    item = _NUMBERED.match(text, edit.start)
-    if not item or edit.new or edit.end < item.end() or _NUMBER_SPOKEN_OF.search(text):
-        return []
-    edits, number = [], int(item["number"])
-    for following in _NUMBERED.finditer(text, edit.end):
-        if following["indent"] != item["indent"]:
-            continue
-        if int(following["number"]) != number + 1 or following["mark"] != item["mark"]:
+def _changes(text: str, start: int, end: int, segment: Segment, severity: Severity) -> Iterator[Change]:
+    """Yield the certain ways to remove a value at its place, the smallest first."""
+    for opening, closing in _WRAPPERS:
+        if text[:start].endswith(opening) and text.startswith(closing, end):
+            start, end = start - 1, end + 1
             break
-        edits.append(Edit(start=following.start("number"), end=following.end("number"), new=str(number)))
-        number += 1
-    return edits
+    low, high = _block(text, start, end)
+    is_code = any(found.start() <= start < found.end() for found in _FENCE.finditer(text))
+    is_part = text.count("`", low, start) % 2 or text[start - 1 : start] in tuple("*_[/")
+    is_listed = _LISTED.match(text, end) or _LISTED_BEFORE.search(text, low, start)
+    if is_code or is_part or is_listed or text[low:start].lstrip()[:1] in ("|", "#", ">"):
+        return
+    if not english().is_english(text[low:high]):
+        return
+    first, last = _sentence(text, low, high, start, end)
+    left, right = text[first:start], text[end:last]
+
+    def change(begin: int, until: int, new: str = "", question: str | None = None) -> Change:
+        return Change(start=begin, end=until, new=new, segment_id=segment.segment_id, question=question)
+
+    for slot in wording().slots:
+        before, match = slot.before.search(left), slot.value.fullmatch(text[start:end])
+        is_kind = slot.dimension in (None, segment.dimension)
+        if before and match and is_kind and severity in slot.phrases and slot.after.match(right):
+            said = {**before.groupdict(), **match.groupdict()}
+            yield change(
+                first + before.start(), end, slot.phrases[severity].format_map(said), slot.question.format_map(said)
+            )
+    if severity == "delete":
+        for begin, until, label in _deletions(text, first, last, start, end):
+            asked = "Which address should I use?" if "@" in segment.value else None
+            yield change(begin, until, question=f"What should the {label} be?" if label else asked)
+
+
+def _deletions(text: str, first: int, last: int, start: int, end: int) -> Iterator[tuple[int, int, str | None]]:
+    """Yield the spans that may go with a value: an aside, a participle, a field, a sentence about order or rounding.
+
+    Of a field, the third item is its label in lower case.
+    """
+    left, right = text[first:start], text[end:last]
+    if re.search(r"[a-z] \($", left) and right.startswith(")") and re.search(r"[^\W\d_]{2}", text[start:end]):
+        yield start - 2, end + 1, None
+    is_said_of_it = re.search(r"\w, $", left) and _PARTICIPLE.match(text, start)
+    if is_said_of_it and _AFTER_CLAUSE.match(right) and not re.match(r", (?:and|or|but)\b", right):
+        yield start - 2, end, None
+    line, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end) % (len(text) + 1)
+    field = _FIELD.fullmatch(text, line, start)
+    if field and not text[end:line_end].strip(" \t\r.;"):
+        words = field["label"].lower().split()
+        above, below = text[:line].splitlines(), text[line_end + 1 :].split("\n", 1)[0]
+        parent = next((each for each in reversed(above) if not _FIELD.match(each)), "")
+        has_sibling = _FIELD.match(below) or (above and above[-1] is not parent)
+        is_noun = not any(word in english().function_words for word in words) and words[-1] not in ("note", "notes")
+        if is_noun and _MAKES.search(parent) and has_sibling:
+            yield line, min(line_end + 1, len(text)), field["label"].lower()
+    following = text[last : last + 200].lstrip(" ").split("\n", 1)[0]
+    is_end = text[last - 1] == "." and text[:first].endswith(" ") and text[:first].strip()
+    if _STATES_FORM.match(text, first) and is_end and not _REFERS_BACK.search(following):
+        yield len(text[:first].rstrip(" ")), last, None
+
+
+def _block(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span of the paragraph, list item or heading around a value."""
+    low, high = 0, len(text)
+    for edge in _BLOCK_EDGE.finditer(text):
+        if edge.end() <= start:
+            low = edge.end()
+        elif edge.start() >= end:
+            high = edge.start()
+            break
+    return low, high
+
+
+def _sentence(text: str, low: int, high: int, start: int, end: int) -> tuple[int, int]:
+    marker = _MARKER.match(text, low, start)
+    first, last = marker.end() if marker else low, high
+    for found in _SENTENCE_END.finditer(text, low, high):
+        if found.end() <= start:
+            first = found.end()
+        elif found.start() >= end:
+            last = found.end()
+            break
+    first += len(text[first:start]) - len(text[first:start].lstrip())
+    return first, len(text[:last].rstrip())

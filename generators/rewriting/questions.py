@@ -3,15 +3,14 @@
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from generators.protocol import Removal
-from generators.rewriting.english import file_of
 from generators.rewriting.occurrences import Prompt
-from generators.rewriting.wording import Wording, wording
+from generators.rewriting.wording import wording
 from recorder.events.values import ExpectedQuestions, Segment
+from recorder.resources import data_path
 from runners.simulated_user.matcher import matching_segments
 
 FILE_NAME = "questions.toml"
@@ -29,17 +28,17 @@ class Templates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 @cache
-def templates(folder: Path | None = None) -> Templates:
-    """Load the templates from the ``questions.toml`` in a folder, or from the bundled one."""
-    return msgspec.convert(tomllib.loads(file_of(folder, FILE_NAME).read_text(encoding="utf-8")), Templates)
+def templates() -> Templates:
+    """Load the bundled templates."""
+    return msgspec.convert(tomllib.loads(data_path("generation", FILE_NAME).read_text(encoding="utf-8")), Templates)
 
 
 class Questions:
     """Writes the expected questions and the failure mode for a removal."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._templates = templates(folder)
-        self._wording: Wording = wording(folder)
+    def __init__(self) -> None:
+        self._templates = templates()
+        self._wording = wording()
 
     def expected(self, prompt: Prompt, removal: Removal) -> tuple[ExpectedQuestions, ...]:
         """Return one or two questions for each segment. None of them contains a removed value.

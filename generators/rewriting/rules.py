@@ -1,37 +1,31 @@
 """``RuleRewriter``: removes values from a prompt where rules are sure, and refuses the rest."""
 
 from collections.abc import Sequence
-from pathlib import Path
+
+import msgspec
 
 from generators.errors import RewritingFailed
 from generators.protocol import Removal, Rewriting, SourceTask
 from generators.rewriting import english, questions, wording
-from generators.rewriting.english import file_of
 from generators.rewriting.narrow import without
 from generators.rewriting.occurrences import Prompt
 from generators.rewriting.questions import Questions
-from generators.rewriting.wording import wording as wording_of
 from recorder.events.canonical_json import digest
+from recorder.resources import data_path
 from runners.models.calls import ModelCaller
 
-NAME = "rules/3"
+NAME = "rules/4"
 
 
 class RuleRewriter:
-    """Removes segments by rules. Implements :class:`generators.protocol.Rewriter`.
-
-    Args:
-        folder: A folder with edited copies of ``english.toml``, ``rewriting.toml`` or ``questions.toml``. The bundled
-            file is used for any that it lacks.
-    """
+    """Removes segments by rules. Implements :class:`generators.protocol.Rewriter`."""
 
     name = NAME
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._wording = wording_of(folder)
-        self._questions = Questions(folder)
+    def __init__(self) -> None:
+        self._questions = Questions()
         files = (english.FILE_NAME, wording.FILE_NAME, questions.FILE_NAME)
-        self.digest = digest([NAME, *(file_of(folder, name).read_text(encoding="utf-8") for name in files)])
+        self.digest = digest([NAME, *(data_path("generation", name).read_text(encoding="utf-8") for name in files)])
 
     async def rewrite(
         self, source: SourceTask, removal: Removal, caller: ModelCaller | None, problems: Sequence[str] = ()
@@ -56,8 +50,13 @@ class RuleRewriter:
         for segment in removal.segments:
             if not segment.value.strip() or original.own_place(segment) is None:
                 raise RewritingFailed(f"the value {segment.value!r} of {segment.segment_id} is not in the prompt")
+        text, asked = without(prompt, removal)
+        expected = (
+            msgspec.structs.replace(each, questions=(question,)) if (question := asked[each.segment_id]) else each
+            for each in self._questions.expected(original, removal)
+        )
         return Rewriting(
-            prompt=without(prompt, removal, self._wording),
-            expected_questions=self._questions.expected(original, removal),
+            prompt=text,
+            expected_questions=tuple(expected),
             failure_mode=self._questions.failure_mode(removal),
         )

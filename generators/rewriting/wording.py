@@ -3,12 +3,11 @@
 import re
 import tomllib
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
-from generators.rewriting.english import file_of
-from recorder.events.values import Severity
+from recorder.events.values import Dimension, Severity
+from recorder.resources import data_path
 
 FILE_NAME = "rewriting.toml"
 
@@ -27,13 +26,17 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
         before: What ends the part of the sentence before the value. It is replaced, too; its groups are fields.
         value: The value.
         after: What the rest of the sentence begins with.
-        phrases: What takes the place of ``before`` and the value under each severity.
+        dimension: The only dimension of segments that it takes, or None for all.
+        phrases: What takes the place of ``before`` and the value, for each severity that it is for.
+        question: What an agent asks that meets the phrase.
     """
 
     before: re.Pattern[str]
     value: re.Pattern[str]
     after: re.Pattern[str]
+    dimension: Dimension | None
     phrases: dict[Severity, str]
+    question: str
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,17 +51,20 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def wording(folder: Path | None = None) -> Wording:
-    """Load the wording from the ``rewriting.toml`` in a folder, or from the bundled one."""
-    raw = tomllib.loads(file_of(folder, FILE_NAME).read_text(encoding="utf-8"))
+def wording() -> Wording:
+    """Load the bundled wording."""
+    raw = tomllib.loads(data_path("generation", FILE_NAME).read_text(encoding="utf-8"))
+    severities: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
     return Wording(
         kinds=tuple(Kind(name=each["name"], pattern=re.compile(each["pattern"])) for each in raw["kinds"]),
         slots=tuple(
             Slot(
                 before=re.compile(f"(?:{each['before']})$"),
                 value=re.compile(each["value"]),
-                after=re.compile(each.get("after", "")),
-                phrases={"vaguify": each["vaguify"], "genericize": each["genericize"]},
+                after=re.compile(each["after"]),
+                dimension=each.get("dimension"),
+                phrases={name: each[name] for name in severities if name in each},
+                question=each["question"],
             )
             for each in raw["slots"]
         ),

@@ -25,10 +25,10 @@ def source(prompt, *, labels=(), notes="", files=None, trajectory=None):
     return SourceTask(task=task, files=files or {}, checkpoint_notes=notes, trajectory=trajectory)
 
 
-def segments(given, grounding=PROMPT_ONLY, folder=None):
+def segments(given, grounding=PROMPT_ONLY):
     """The segments of a prompt or of a task."""
     task = source(given) if isinstance(given, str) else given
-    return asyncio.run(RuleExtractor(folder).extract(task, grounding)).segments
+    return asyncio.run(RuleExtractor().extract(task, grounding)).segments
 
 
 def found(given, grounding=PROMPT_ONLY):

@@ -43,19 +43,6 @@ def test_what_cannot_be_made_whole_is_left_out(prompt, half):
 
 
 @pytest.mark.parametrize(
-    ("prompt", "number"),
-    [
-        ("Answer with HTTP 404 if the page is missing.", "404"),
-        ("Keep each upload below MB 20 in size.", "20"),
-        ("Listen on TCP 8080 for requests.", "8080"),
-    ],
-)
-def test_a_number_after_a_unit_or_a_protocol_is_found(prompt, number):
-    """A word all in capitals is no product whose version follows."""
-    assert number in found(prompt)
-
-
-@pytest.mark.parametrize(
     "prompt",
     [
         "Build the tool.\n\nYou can test your build with `tool -b -r 50`.\n",

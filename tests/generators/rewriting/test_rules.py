@@ -5,7 +5,6 @@ import pytest
 from generators.errors import RewritingFailed
 from generators.gate import problems_of
 from generators.protocol import Removal
-from generators.rewriting import RuleRewriter
 from tests.generators.rewriting.rewriting_cases import REWRITER, rewritten, segment
 
 REFUSED = None
@@ -13,23 +12,16 @@ REFUSED = None
 # Each case: the prompt, the value, and the prompt deleted, vaguified and genericized.
 CASES = [
     (
-        "Plan the trip to the coast. Book rooms for all of us. The budget is 80 dollars. Tell me the total.",
-        "The budget is 80 dollars.",
-        "Plan the trip to the coast. Book rooms for all of us. Tell me the total.",
+        "Add up the sales of the town. Sort the rows by price, cheapest first. Leave nothing out.",
+        "price, cheapest first",
+        "Add up the sales of the town. Leave nothing out.",
         REFUSED,
         REFUSED,
     ),
     (
-        "Compare the shops of the town.\n\n1. Only shops with parking count.\n2. Skip Sundays.\n3. Name the best.\n",
-        "Skip Sundays",
-        "Compare the shops of the town.\n\n1. Only shops with parking count.\n2. Name the best.\n",
-        REFUSED,
-        REFUSED,
-    ),
-    (
-        "Close the old issues of this project.\n\nTracker: http://tracker.test/root\nOwner: Li Wen\n",
-        "Li Wen",
-        "Close the old issues of this project.\n\nTracker: http://tracker.test/root\n",
+        'Set it up for us. Create a new group:\n- Name: "Ten Days"\n- Motto: "Rise"\n- Size: "small"\n',
+        "Rise",
+        'Set it up for us. Create a new group:\n- Name: "Ten Days"\n- Size: "small"\n',
         REFUSED,
         REFUSED,
     ),
@@ -48,17 +40,24 @@ CASES = [
         REFUSED,
     ),
     (
+        'Go to my home and create a new page titled "Early Birds" in the wiki of the team.',
+        "Early Birds",
+        "Go to my home and create a new page in the wiki of the team.",
+        "Go to my home and create a new page with the usual name in the wiki of the team.",
+        "Go to my home and create a new page with a suitable name in the wiki of the team.",
+    ),
+    (
         "Close all of the issues in the milestone v2.4 and tell me how many there were.",
         "v2.4",
         REFUSED,
         "Close all of the issues in the right milestone and tell me how many there were.",
-        "Close all of the issues in a certain milestone and tell me how many there were.",
+        REFUSED,
     ),
     (
-        "Sum up the sales and save the result to `sums.csv` for the team.",
-        "sums.csv",
+        "Sum up the sales and save the result to `out_7.csv` for the team.",
+        "out_7.csv",
         REFUSED,
-        "Sum up the sales and save the result to the usual file for the team.",
+        "Sum up the sales and save the result to the right file for the team.",
         "Sum up the sales and save the result to a file for the team.",
     ),
     (
@@ -82,7 +81,7 @@ CASES = [
 def test_what_each_severity_makes_of_a_prompt(case):
     """The rules give these prompts, in which the gate finds nothing, and refuse the rest as work for a rewriter."""
     prompt, value, *expected = case
-    removed = segment(value, "constraint", "selection")
+    removed = segment(value, "goal", "target")
     for severity, text in zip(("delete", "vaguify", "genericize"), expected, strict=True):
         removal = Removal(segments=(removed,), severity=severity)
         if text is REFUSED:
@@ -99,6 +98,10 @@ def test_what_each_severity_makes_of_a_prompt(case):
     [
         ("Sum up the sales of the town. Then send it to us.", "Sum up the sales of the town"),
         ("Read all of the files. Use the one from May. It is the newest of them.", "Use the one from May."),
+        ("Plan the trip to the coast. The budget is 80 dollars. Tell me the total.", "The budget is 80 dollars."),
+        ("Write all of it to a_1.csv, a_2.csv, ... and the rest to me.", "a_1.csv"),
+        ("Find running shoes for me. The words running shoe must be in the name.", "running shoe"),
+        ('Look for this post of the forum:\n- Title: "Sea"\n- Author: "Bo"\n', "Sea"),
         ("If the order is late, tell the owner of it.", "tell the owner of it"),
         ("Use the columns of the list: name, size, and colour.", "size"),
         ("Find the three oldest pictures in the house for me.", "three"),
@@ -114,12 +117,17 @@ def test_what_is_not_certain_is_refused(prompt, value, severity):
         rewritten(prompt, severity, segment(value))
 
 
-def test_every_occurrence_goes_or_nothing():
-    """A value that stands twice goes twice; if a rule is unsure about one place, all is refused."""
-    prompt = "Save the rows to sums.csv and the sums to sums.csv for all of us."
-    assert "sums.csv" not in rewritten(prompt, "genericize", segment("sums.csv")).prompt
-    with pytest.raises(RewritingFailed, match="needs a rewriter"):
-        rewritten(prompt + " Has sums.csv been sent?", "genericize", segment("sums.csv"))
+def test_what_stands_twice_is_refused():
+    """A value in two sentences, one that other words of the prompt say, and two files that would be called alike."""
+    for prompt in (
+        "Save the rows to sums.csv and the sums to sums.csv for all of us.",
+        "Write the tea list to tea_list.md for all of us.",
+    ):
+        with pytest.raises(RewritingFailed, match="needs a rewriter"):
+            rewritten(prompt, "genericize", segment(prompt.split(" to ")[1].split()[0], "goal", "target"))
+    removed = (segment("x.csv", "goal", "target"), segment("y.csv", "goal", "target", segment_id="S2"))
+    with pytest.raises(RewritingFailed, match="two things would be called"):
+        rewritten("Write the rows to x.csv for me. Write the sums to y.csv for me.", "vaguify", *removed)
 
 
 def test_two_segments_go_together():
@@ -134,16 +142,3 @@ def test_a_value_that_is_not_there_is_refused():
     """The message names the value and the segment."""
     with pytest.raises(RewritingFailed, match=r"'x\.csv' of S1 is not in the prompt"):
         rewritten("Read the file for me.", "delete", segment("x.csv"))
-
-
-def test_own_wording_replaces_the_bundled_one(tmp_path):
-    """A folder with a changed copy changes phrases and digest."""
-    (tmp_path / "rewriting.toml").write_text(
-        "[[kinds]]\nname = 'file'\npattern = 'csv$'\n"
-        "[[slots]]\nbefore = 'to '\nvalue = '[a-z.]+'\nvaguify = 'somewhere'\ngenericize = 'to some file'\n",
-        encoding="utf-8",
-    )
-    own = RuleRewriter(tmp_path)
-    removal = Removal(segments=(segment("x.csv"),), severity="genericize")
-    assert own.rewriting("Write all of it to x.csv for us.", removal).prompt == "Write all of it to some file for us."
-    assert own.digest != REWRITER.digest

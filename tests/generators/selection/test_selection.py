@@ -212,7 +212,7 @@ def test_a_withdrawal_is_one_of_its_experiment(tmp_path):
         written.task("a", (1, 1))
     for variant_id, makers in (("a1", (here, there)), ("a2", (here,))):
         for written in (*makers, run):
-            fields = {"rewriter": "rules/3", "rewriter_digest": "0"} if written is not run else {}
+            fields = {"rewriter": "rules/4", "rewriter_digest": "0"} if written is not run else {}
             maker = written if written is not run else makers[-1]
             variant = written.variant("a", variant_id, prompt=f"{variant_id} {maker.experiment}")
             event = msgspec.structs.replace(written.envelopes[-1].event, variant=variant, **fields)
