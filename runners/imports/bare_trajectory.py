@@ -1,7 +1,8 @@
 """Turns a trajectory that has neither a task nor a result into a trial.
 
-The task is named by its prompt, and the result by the command line. A trajectory without a result is a failed trial:
-its events are kept, and it is missing data.
+The task is named by its prompt or by the command line, which also gives the result. If the store has that task, with
+one checkpoint and a prompt that the trajectory contains, the trial is one of the store's version of the task. A
+trajectory without a result is a failed trial: its events are kept, and it is missing data.
 """
 
 from collections.abc import Sequence
@@ -79,16 +80,23 @@ def parsed_trajectory(
         events = trajectory_events(found.turns, model=found.model, condition=condition)
     except ValueError as error:
         return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=str(error)),), remarks=tuple(remarks))
+    stored = known.tasks.get((benchmark, task_id))
+    difference = _difference(stored, variant.prompt if variant else None, found.prompt) if stored else None
+    task = Task(
+        benchmark=benchmark,
+        benchmark_version=UNKNOWN,
+        task_id=task_id,
+        prompt="" if variant else found.prompt,
+        checkpoints=(Checkpoint(checkpoint_id=REWARD, label=REWARD),),
+        environment_digest="",
+    )
+    if stored and difference is None:
+        task = stored
+    elif stored and stored.environment_digest:
+        remarks = (*remarks, f"{place} is of another version of {benchmark}/{task_id} than the store's: {difference}")
     trial = ForeignTrial(
         place=place,
-        task=Task(
-            benchmark=benchmark,
-            benchmark_version=UNKNOWN,
-            task_id=task_id,
-            prompt="" if variant else found.prompt,
-            checkpoints=(Checkpoint(checkpoint_id=REWARD, label=REWARD),),
-            environment_digest="",
-        ),
+        task=task,
         variant=variant,
         condition=condition,
         agent=options.agent or found.agent,
@@ -98,7 +106,7 @@ def parsed_trajectory(
         run_name=found.run_name,
         program=found.program,
         trajectory=events,
-        end=_end(place, found, options),
+        end=_end(place, found, options, task.checkpoints[0]),
         end_before=without_reward(found.duration_ms),
     )
     return ParsedFile(trials=(trial,), remarks=tuple(remarks))
@@ -149,13 +157,23 @@ def _variant(place: str, condition: str, options: Options, known: KnownRecords) 
     return known.variants[options.variant]
 
 
-def _end(place: str, found: BareTrajectory, options: Options) -> Finish | Failure:
+def _difference(task: Task, variant_prompt: str | None, prompt: str) -> str | None:
+    """Return why a trajectory is not a trial of the store's version of its task; None if it is one."""
+    if len(task.checkpoints) != 1:
+        return f"one reward does not say what the {len(task.checkpoints)} checkpoints are"
+    wanted = task.prompt if variant_prompt is None else variant_prompt
+    return None if wanted.strip() and wanted.strip() in prompt else "its prompt does not contain the store's"
+
+
+def _end(place: str, found: BareTrajectory, options: Options, checkpoint: Checkpoint) -> Finish | Failure:
     reward = (options.rewards or {}).get(place, options.reward)
     if reward is None:
         return without_reward(found.duration_ms)
     return Finish(
         is_success=reward >= 1,
-        results=(CheckpointResult(checkpoint_id=REWARD, score=reward, details=""),),
+        results=(
+            CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=reward * checkpoint.total, details=""),
+        ),
         ended_by=found.ended_by,
         final_answer=found.final_answer,
         duration_ms=found.duration_ms,

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
+from recorder.events.values import Checkpoint, Task
 from runners.conversation.deltas import rebuild_requests
 from runners.imports import ImportFailed
+from runners.imports.foreign_trial import KnownRecords
 from tests.runners.imports.files import REAL, broken_claims, imported, parsed, query, write
 from tests.runners.imports.formats.test_atif import events
 from tests.support.needs import needs
@@ -193,3 +195,28 @@ def test_real_runs_of_mini_swe_agent(path, names, tmp_path):
     rows = query(tmp_path / "s", "select agent_input_tokens, agent_output_tokens from trials")
     assert rows == [tuple(sum(each[key] for each in replies) for key in ("prompt_tokens", "completion_tokens"))]
     assert broken_claims(tmp_path / "s") == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("prompt", "totals", "is_same"), [("Do it.", (2.0,), True), ("Do more.", (2.0,), False), ("Do it.", (1, 1), False)]
+)
+def test_a_trajectory_is_a_trial_of_the_stored_task_if_nothing_speaks_against_it(prompt, totals, is_same):
+    """Same prompt and one checkpoint: the store's task, the reward as its share of the points. Else its own version."""
+    checkpoints = tuple(Checkpoint(checkpoint_id=f"c{n}", label="x", total=total) for n, total in enumerate(totals))
+    task = Task(
+        benchmark="harbor",
+        benchmark_version="1",
+        task_id="t",
+        prompt=prompt + "\n",
+        checkpoints=checkpoints,
+        environment_digest="e",
+    )
+    chat = [{"role": "user", "content": "Be kind. Do it."}, {"role": "assistant", "content": "done"}]
+    known = KnownRecords(tasks={("harbor", "t"): task})
+    found = parsed("openai-messages", chat, known, benchmark="harbor", task="t", reward=0.5, agent="a")
+    (trial,) = found.trials
+    assert (trial.task == task) is is_same
+    assert any("another version" in each for each in found.remarks) is not is_same
+    (result,) = trial.end.results
+    assert (result.checkpoint_id, result.score) == (("c0", 1.0) if is_same else ("reward", 0.5))
