@@ -5,16 +5,16 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import msgspec
 
@@ -122,6 +122,7 @@ def _leased(client: Client, options: AttachOptions, say: Say) -> LeaseReply:
 
 def _run(client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, say: Say) -> int:
     """Run the agent in a folder, and return its exit code as a shell would."""
+    has_terminal = sys.stdin.isatty()
     is_shell = spec.command == (os.environ.get("SHELL", "/bin/sh"),)
     prompt, token, url = lease.prompt or "", lease.token or "", lease.gateway_url or ""
     with tempfile.TemporaryDirectory(prefix="lhaw-record-attach-") as private:
@@ -152,24 +153,45 @@ def _run(client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, say
         say(f"its files are in {folder}; its prompt:\n\n{prompt}\n")
         if is_shell:
             say("leave the shell with 'exit' to have the trial graded, with 'exit 130' to give it back")
-        feeds_prompt = spec.takes_prompt_on_stdin and not is_shell
-        earlier = signal.signal(signal.SIGINT, _ignore)  # it is the agent's; a handler does not outlive exec
-        try:
-            with prompt_file.open("rb") as text:
-                environment = {**given, **ours, **start.environment}
-                stdin: Any = text if feeds_prompt else None
-                with subprocess.Popen(start.argv, cwd=folder, env=environment, stdin=stdin) as agent:
-                    try:
-                        return _awaited(client, lease, agent, say, is_shell=is_shell)
-                    except BaseException:
-                        agent.kill()
-                        raise
-        finally:
-            signal.signal(signal.SIGINT, earlier)
+        with prompt_file.open("rb") as text, ExitStack() as stack:
+            agent = stack.enter_context(
+                subprocess.Popen(
+                    start.argv,
+                    cwd=folder,
+                    env={**given, **ours, **start.environment},
+                    stdin=text if spec.takes_prompt_on_stdin and not is_shell else None,
+                    process_group=None if has_terminal else 0,
+                )
+            )
+
+            def tell(number: int) -> None:
+                """Send a signal to the agent, and without a terminal to all that it started."""
+                if has_terminal:
+                    agent.send_signal(number)
+                    return
+                with suppress(ProcessLookupError):
+                    os.killpg(agent.pid, number)
+
+            def interrupted(_: int, __: FrameType | None) -> None:
+                if not has_terminal:  # a terminal tells the agent by itself
+                    tell(signal.SIGINT)
+
+            stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, interrupted))
+            stack.callback(tell, signal.SIGKILL)
+            return _awaited(client, lease, agent, None if is_shell else tell, say)
 
 
-def _awaited(client: Client, lease: LeaseReply, agent: "subprocess.Popen[bytes]", say: Say, *, is_shell: bool) -> int:
-    """Wait for the agent with signs of life, and return its exit code. A command is ended when its trial is over."""
+def _awaited(
+    client: Client,
+    lease: LeaseReply,
+    agent: "subprocess.Popen[bytes]",
+    tell: Callable[[int], None] | None,
+    say: Say,
+) -> int:
+    """Wait for the agent with signs of life, and return its exit code. It is ended when its trial is over.
+
+    ``tell`` sends it a signal. None leaves it to a person to end it.
+    """
     said = ""
     while True:
         try:
@@ -190,17 +212,13 @@ def _awaited(client: Client, lease: LeaseReply, agent: "subprocess.Popen[bytes]"
         except RunnerError as error:  # the daemon may come back; the agent notices by itself whether it does
             say(str(error))
         if news and news != said:
-            say(f"{news}; {'leave the shell' if is_shell else 'its agent is ended'}")
             said = news
-            if not is_shell:
-                agent.terminate()
+            say(f"{news}; {'leave the shell' if tell is None else 'its agent is ended'}")
+            if tell is not None:
+                tell(signal.SIGTERM)
                 with suppress(subprocess.TimeoutExpired):
                     agent.wait(_GRACE_S)
-                agent.kill()
-
-
-def _ignore(_: int, __: FrameType | None) -> None:
-    pass
+                tell(signal.SIGKILL)
 
 
 def _close(client: Client, lease: LeaseReply, code: int, say: Say) -> int:
@@ -248,8 +266,11 @@ def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
 
 
 def _unpack(archive: bytes, folder: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="tar")  # links may lead anywhere, but nothing is written through them
+    except (tarfile.TarError, OSError) as error:
+        raise RunnerError(f"the files of the trial cannot be unpacked in {folder}: {error}") from error
 
 
 def _packed(folder: Path) -> bytes:
@@ -259,6 +280,9 @@ def _packed(folder: Path) -> bytes:
         return member
 
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz", compresslevel=3) as files:
-        files.add(folder, arcname=".", filter=anonymous)
+    try:
+        with tarfile.open(fileobj=content, mode="w:gz", compresslevel=3) as files:
+            files.add(folder, arcname=".", filter=anonymous)
+    except OSError as error:
+        raise RunnerError(f"{folder} cannot be packed: {error}") from error
     return content.getvalue()

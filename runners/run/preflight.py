@@ -107,6 +107,20 @@ def check_image(experiment: Experiment, benchmark: Benchmark) -> None:
         )
 
 
+def refuse_leased(experiment: Experiment) -> None:
+    """Refuse leased agents, where no daemon leases their trials.
+
+    Raises:
+        ExperimentError: An agent is leased.
+    """
+    leased = next((each.name for each in experiment.agents if each.external and each.external.leased), None)
+    if leased is not None:
+        raise ExperimentError(
+            f"agent {leased} is leased from the daemon: start 'lhaw-record serve', submit this file, and take its "
+            "trials with 'lhaw-record attach'"
+        )
+
+
 async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
     """Return the provider of an experiment's sandboxes.
 

@@ -247,17 +247,20 @@ class Scheduler:
                 self._queue(trial)
         for unit in self._waiting.copy():
             await self._release(unit)
-        async with anyio.create_task_group() as self._tasks:
-            while self._may_go_on():
-                self._wake = anyio.Event()
-                while self.wants_more and self._may_take(self):
-                    place = heapq.heappop(self._ready)
-                    trial = self.planned[place]
-                    self.running[trial.trial_id] = trial
-                    self._tasks.start_soon(self._run_one, trial)
-                self._on_change(self)
-                if self._may_go_on():
-                    await self._wake.wait()
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                while self._may_go_on():
+                    self._wake = anyio.Event()
+                    while self.wants_more and self._may_take(self):
+                        place = heapq.heappop(self._ready)
+                        trial = self.planned[place]
+                        self.running[trial.trial_id] = trial
+                        self._tasks.start_soon(self._run_one, trial)
+                    self._on_change(self)
+                    if self._may_go_on():
+                        await self._wake.wait()
+        finally:
+            self._tasks = None
 
     def _may_go_on(self) -> bool:
         return bool(self.running) or (bool(self._ready or self._leasable) and self._may_start())

@@ -13,7 +13,7 @@ from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import ExperimentError
 from runners.experiment.tables import Experiment
 from runners.external_agents.experiment_programs import check_versions
-from runners.run.preflight import check_prices, check_sandbox, choose_sandbox, missing_keys, room_notes
+from runners.run.preflight import check_prices, check_sandbox, choose_sandbox, missing_keys, refuse_leased, room_notes
 from runners.run.preparation import PreparedExperiment
 from runners.run.reporter import Reporter
 from runners.run_budget import RunBudget
@@ -49,12 +49,8 @@ class LocalExecutor:
             ExperimentError: A key or a price is missing, the sandbox is not available, or a program has changed.
         """
         experiment = prepared.experiment
-        leased = next((each.name for each in experiment.agents if each.external and each.external.leased), None)
-        if leased is not None and self._leases is None:
-            raise ExperimentError(
-                f"agent {leased} is leased from the daemon: start 'lhaw-record serve', submit this file, and take its "
-                "trials with 'lhaw-record attach'"
-            )
+        if self._leases is None:
+            refuse_leased(experiment)
         lacking = missing_keys(experiment)
         if lacking:
             raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")

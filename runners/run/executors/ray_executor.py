@@ -22,7 +22,7 @@ from recorder.writing.recorder import Recorder
 from runners.errors import ExecutorError, ExperimentError
 from runners.run.executors.ray_pool import WorkerPool
 from runners.run.executors.ray_worker import Assignment, installed_version, plan_digest
-from runners.run.preflight import check_prices
+from runners.run.preflight import check_prices, refuse_leased
 from runners.run.preparation import PreparedExperiment
 from runners.run.reporter import Reporter
 from runners.run_budget import RunBudget
@@ -57,6 +57,7 @@ class RayExecutor:
             ExperimentError: Ray is not installed, a price is missing, or only this host can reach the store.
         """
         ray_library()
+        refuse_leased(prepared.experiment)
         check_prices(prepared.experiment)
         if not (root / "store.json").exists() or Store(root).address is None:
             raise ExperimentError(

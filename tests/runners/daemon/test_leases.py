@@ -450,6 +450,27 @@ def test_attach_is_a_lease_from_the_shell(tmp_path, serving):
     assert "agent mine is leased from the daemon" in refused.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_attach_ends_a_command_whose_time_is_used_up(tmp_path, serving):
+    """After one call it sleeps with a child: both are ended, its files go back, and the ending is the time limit."""
+    store = tmp_path / "store"
+    serving(store)
+    submitted(tmp_path, store, more="\n[limits]\nmax_seconds = 15\n")
+    sleeper = (
+        "import os, subprocess, time, urllib.request as u\n"
+        "r = u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
+        'b\'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}\', '
+        "{'content-type': 'application/json', 'authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']})\n"
+        "u.urlopen(r)\n"
+        "subprocess.run(['sleep', '100000'])\n"
+    )
+    program = tmp_path / "sleeper.py"
+    program.write_text(sleeper)
+    done = lhaw_record("attach", "--store", store, "--idle", "9", "--", sys.executable, program)
+    assert (done.returncode, "graded: time_limit, no success" in done.stderr) == (0, True), done.stderr
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "problem"),
