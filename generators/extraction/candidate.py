@@ -15,7 +15,3 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     synonyms: tuple[str, ...] = ()
     is_output: bool = False
-
-    def overlaps(self, other: "Candidate") -> bool:
-        """Return whether the two spans share a character."""
-        return self.start < other.end and other.start < self.end

@@ -23,7 +23,10 @@ _NAMED_AFTER = re.compile(
 )
 _LISTED_BEFORE = re.compile(rf"{_QUOTE}(?:,\s*|,? (?:and|or) ){_QUOTE}$")
 _LISTED_AFTER = re.compile(rf"{_QUOTE}(?:,\s*|,? (?:and|or) ){_QUOTE}")
-_JOINED_AFTER, _JOINED_BEFORE = re.compile(r"(?:,| or| and) [#\w]*[\d]|,? or "), re.compile(r"\d,? (?:and )?$| or $")
+_JOINED_AFTER, _JOINED_BEFORE = (
+    re.compile(r"(?:,| or| and) [#\w]*[\d]|,? or |-[A-Za-z]"),
+    re.compile(r"\d,? (?:and )?$| or $|[A-Za-z]-$"),
+)
 _SEQUENCE = re.compile(rf"{_QUOTE}?,? (?:{_QUOTE}[^\"'`\n]+{_QUOTE}, )*(?:\.\.\.|\u2026|etc\b)")
 _PATTERN_AFTER, _PATTERN_BEFORE = re.compile(r"[-_.]?[{<\[(*]"), re.compile(r"[}>\])*$%-]$")
 _PRODUCT = re.compile(r"[A-Z]\w*\.(?:js|io|ai|py|rs|go)|tar\.gz")
@@ -63,6 +66,13 @@ def is_certain(document: Document, candidate: Candidate) -> bool:
     is_pattern = _PATTERN_AFTER.match(text, end) or _PATTERN_BEFORE.search(before) or _PRODUCT.fullmatch(value)
     if candidate.kind in _NAMES and is_pattern:
         return False
+    if (
+        candidate.kind in _FORMS
+        and candidate.kind != "quoted_term"
+        and said.count('"') % 2
+        and text[end : end + 1] != '"'
+    ):
+        return False  # part of a text that is to be written as it stands
     if candidate.kind == "number" and _LIST_FOLLOWS.match(text, end):
         return False
     if candidate.kind in _FORMS and (_EXPLAINS.search(text[first:last]) or document.is_in_fence(start)):

@@ -27,6 +27,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:\n|*#>\u201c\"(]|\s[-*\u2022]|\d[.)])\s
 _BEFORE_CHARS = 12
 _SHORTEST_STEM = 4
 _SHARE_OF_STEM = 0.6
+_MOST_DIGITS = 300
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -96,7 +97,7 @@ def fold(text: str) -> str:
 
 def _facts_of_part(text: str, part: str, start: int, known: Words, *, is_code: bool) -> list[Fact]:
     if part[0].isdigit():
-        return [Fact("code" if is_code else "number", str(number), part, start) for number in _numbers(part)]
+        return [Fact("code" if is_code else "number", number, part, start) for number in _numbers(part)]
     folded = fold(part)
     if folded in known.symbols:
         return [Fact("word", stem(known.symbols[folded]), part, start)]
@@ -124,12 +125,17 @@ def _begins_sentence(text: str, start: int) -> bool:
     return _SENTENCE_START.search(text[max(0, start - _BEFORE_CHARS) : start]) is not None
 
 
-def _numbers(part: str) -> list[Fraction]:
+def _numbers(part: str) -> list[str]:
     if _GROUPED.fullmatch(part):
-        return [Fraction(part.replace(",", ""))]
+        return [_in_one_notation(part.replace(",", ""))]
     if _DECIMAL.fullmatch(part):
-        return [Fraction(part.replace(",", "."))]
-    return [Fraction(each) for each in _PARTS.findall(part)]
+        return [_in_one_notation(part.replace(",", "."))]
+    return [_in_one_notation(each) for each in _PARTS.findall(part)]
+
+
+def _in_one_notation(number: str) -> str:
+    """Return a number as a fraction. Python converts no text of thousands of digits, and nobody means one."""
+    return str(Fraction(number)) if len(number) <= _MOST_DIGITS else number
 
 
 def _beyond(facts: tuple[Fact, ...], known: Counter[tuple[Kind, str]]) -> tuple[Fact, ...]:

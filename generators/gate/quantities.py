@@ -11,7 +11,8 @@ THINGS = "things"
 """The dimension of a number of anything that is no unit: 30 files."""
 
 _BINARY = 1024
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+# Python converts no text of thousands of digits.
+_NUMBER = r"\d{1,3}(?:,\d{3}){1,99}(?:\.\d{1,300})?|\d{1,300}(?:\.\d{1,300})?"
 
 
 def quantities(text: str) -> Counter[tuple[str, Fraction]]:

@@ -15,7 +15,7 @@ from recorder.events.values import Segment
 from runners.simulated_user.answers import reveals
 
 _FILE = re.compile(r"[\w./-]+\.(?P<ending>[a-z][a-z0-9]{1,4})$")
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,9}")
 _DATE = re.compile(
     r"(?:\d(?:st|nd|rd|th)?(?: of)? |day,? )[A-Z][a-z]{2,8}\b|\b\d{1,4}[-/.]\d{1,2}[-/.]\d{2,4}\b"
     r"|\b[A-Z][a-z]{2,8} \d{1,2}\b|\b[A-Z][a-z]+day\b"

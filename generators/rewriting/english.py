@@ -32,7 +32,6 @@ _FEW_WORDS = 5
 class English(msgspec.Struct, frozen=True, kw_only=True):
     """The English word lists, all in lower case. ``function_words`` has every word of a closed class."""
 
-    determiners: frozenset[str]
     kind_nouns: frozenset[str]
     verbs: frozenset[str]
     function_words: frozenset[str]
@@ -81,7 +80,6 @@ def english() -> English:
         *(words[name] for name in _CLOSED_CLASSES)
     )
     return English(
-        determiners=words["determiners"],
         kind_nouns=words["kind_nouns"],
         verbs=words["verbs"],
         function_words=function_words,

@@ -27,6 +27,7 @@ _LISTED = re.compile(rf"[^\w.;]{{0,3}}(?:\.\.\.|\u2026|(?:and |or )?{_NAME})")
 _LISTED_BEFORE = re.compile(rf"{_NAME}(?:,| and| or|, and|, or) $")
 _FIELD = re.compile(r"[ \t]*(?:[-*+\u2022][ \t]+)(?P<label>[A-Z][\w-]*(?: [\w-]+){0,2}):[ \t]*")
 _MAKES = re.compile(r"(?i)\b(?:create|add|register|set up|write|make|open)\b[^\n]*:[ \t]*\r?$")
+_OPEN_QUOTE = re.compile(r"\u201c[^\u201d]*$|(?:^|[\s(:])'[^']*$")
 _PARTICIPLE = re.compile(r"(?:sorted|ordered|ranked|arranged|grouped|rounded|separated|formatted|written)\b")
 _STATES_FORM = re.compile(r"(?:Sort|Order|Rank|Arrange|Group|Round)\b")
 _REFERS_BACK = re.compile(
@@ -85,31 +86,35 @@ def _changes(text: str, start: int, end: int, segment: Segment, severity: Severi
             start, end = start - 1, end + 1
             break
     low, high = _block(text, start, end)
-    is_code = any(found.start() <= start < found.end() for found in _FENCE.finditer(text))
-    is_part = text.count("`", low, start) % 2 or text[start - 1 : start] in tuple("*_[/")
-    is_listed = _LISTED.match(text, end) or _LISTED_BEFORE.search(text, low, start)
-    if is_code or is_part or is_listed or text[low:start].lstrip()[:1] in ("|", "#", ">"):
-        return
-    if not english().is_english(text[low:high]):
+    if _is_no_prose(text, low, high, start, end):
         return
     first, last = _sentence(text, low, high, start, end)
     left, right = text[first:start], text[end:last]
+    if left.count('"') % 2 or _OPEN_QUOTE.search(left):
+        return  # part of a text that is to be written as it stands
 
     def change(begin: int, until: int, new: str = "", question: str | None = None) -> Change:
         return Change(start=begin, end=until, new=new, segment_id=segment.segment_id, question=question)
 
     for slot in wording().slots:
-        before, match = slot.before.search(left), slot.value.fullmatch(text[start:end])
-        is_kind = slot.dimension in (None, segment.dimension)
-        if before and match and is_kind and severity in slot.phrases and slot.after.match(right):
-            said = {**before.groupdict(), **match.groupdict()}
-            yield change(
-                first + before.start(), end, slot.phrases[severity].format_map(said), slot.question.format_map(said)
-            )
+        said = slot.fields(left, text[start:end], right) if slot.dimension in (None, segment.dimension) else None
+        if said is not None and severity in slot.phrases:
+            begin, fields = said
+            phrase, question = slot.phrases[severity].format_map(fields), slot.question.format_map(fields)
+            yield change(first + begin, end, phrase, question)
     if severity == "delete":
         for begin, until, label in _deletions(text, first, last, start, end):
             asked = "Which address should I use?" if "@" in segment.value else None
             yield change(begin, until, question=f"What should the {label} be?" if label else asked)
+
+
+def _is_no_prose(text: str, low: int, high: int, start: int, end: int) -> bool:
+    """Return whether a value is in code, a table, a heading, a link, a list of names or another language."""
+    is_code = any(found.start() <= start < found.end() for found in _FENCE.finditer(text))
+    is_part = text.count("`", low, start) % 2 or text[start - 1 : start] in tuple("*_[/")
+    is_listed = _LISTED.match(text, end) or _LISTED_BEFORE.search(text, low, start)
+    is_marked = text[low:start].lstrip()[:1] in ("|", "#", ">")
+    return bool(is_code or is_part or is_listed or is_marked) or not english().is_english(text[low:high])
 
 
 def _deletions(text: str, first: int, last: int, start: int, end: int) -> Iterator[tuple[int, int, str | None]]:

@@ -26,6 +26,7 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
         before: What ends the part of the sentence before the value. It is replaced, too; its groups are fields.
         value: The value.
         after: What the rest of the sentence begins with.
+        unless: What must not stand before it in the sentence, or None.
         dimension: The only dimension of segments that it takes, or None for all.
         phrases: What takes the place of ``before`` and the value, for each severity that it is for.
         question: What an agent asks that meets the phrase.
@@ -34,9 +35,17 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     before: re.Pattern[str]
     value: re.Pattern[str]
     after: re.Pattern[str]
+    unless: re.Pattern[str] | None
     dimension: Dimension | None
     phrases: dict[Severity, str]
     question: str
+
+    def fields(self, left: str, value: str, right: str) -> tuple[int, dict[str, str]] | None:
+        """Return where ``before`` begins left of a value, and the fields; None if the place does not fit."""
+        before, match = self.before.search(left), self.value.fullmatch(value)
+        if not before or not match or not self.after.match(right) or (self.unless and self.unless.search(left)):
+            return None
+        return before.start(), {**before.groupdict(), **match.groupdict()}
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +71,7 @@ def wording() -> Wording:
                 before=re.compile(f"(?:{each['before']})$"),
                 value=re.compile(each["value"]),
                 after=re.compile(each["after"]),
+                unless=re.compile(each["unless"]) if "unless" in each else None,
                 dimension=each.get("dimension"),
                 phrases={name: each[name] for name in severities if name in each},
                 question=each["question"],

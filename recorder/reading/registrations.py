@@ -8,7 +8,8 @@ The prompt of that version is the full prompt of the variant. Only this module d
    last before the variant in the same experiment, or else in any experiment.
 3. If no version was registered before the variant, it is the last version that was registered at all.
 
-A variant that a judge refused after it was made is withdrawn: it is no longer one of its experiment's variants.
+A variant that a judge refused after it was made is withdrawn: it is no longer one of its experiment's variants, nor of
+a run that only uses it, unless another experiment made the same one and keeps it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -69,12 +70,17 @@ class Registrations:
 
     def of_experiment(self, experiment_id: str | None = None) -> Iterator[Registration]:
         """Yield the registrations of one experiment, or of all, in order of recording, without withdrawn variants."""
-        return (
-            each
+        refused = {variant_id for _, variant_id in self._withdrawn}
+        kept = {
+            each.event.variant.variant_id
             for each in self._all
-            if experiment_id in (None, each.experiment_id)
-            and (each.experiment_id, each.event.variant.variant_id) not in self._withdrawn
-        )
+            if each.event.rewriter is not None and not self._is_withdrawn_here(each)
+        }
+        for each in self._all:
+            variant_id = each.event.variant.variant_id
+            is_only_used = each.event.rewriter is None and variant_id in refused and variant_id not in kept
+            if experiment_id in (None, each.experiment_id) and not (self._is_withdrawn_here(each) or is_only_used):
+                yield each
 
     def task_of(self, variant_digest: str, experiment_id: str | None = None) -> Task | None:
         """Return the version of the task that a variant was made from, or None if the store does not have it.
@@ -93,6 +99,9 @@ class Registrations:
             variant = last.event.variant
             return last.current or self._latest.get((variant.benchmark, variant.task_id))
         return None
+
+    def _is_withdrawn_here(self, each: Registration) -> bool:
+        return (each.experiment_id, each.event.variant.variant_id) in self._withdrawn
 
     def _add(self, event: VariantGenerated, experiment_id: str) -> None:
         key = event.variant.benchmark, event.variant.task_id

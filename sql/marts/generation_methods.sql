@@ -16,11 +16,12 @@
 --   cost_usd double: price of its model calls, 0 without any; null if one is unknown
 -- equation: agreement = mean over tasks and other extractors of 2 * values that both
 --     find / values of both (Dice), 1 where neither finds any
--- source: docs/generating.md, comparing methods
+-- source: docs/generating.md
 -- notes: of repeated extractions of a task the last one counts. A value is compared
 --     without case and outer white space. A variant counts as given up after its last
---     attempt, or when a judge refused it after it was made. The cost of a rewriter has
---     its failed calls, by the rule of int_calls_ended; the gate's judge is not in it.
+--     attempt, or when a judge refused it after it was made; one that another
+--     experiment made and keeps is made. The cost of a rewriter has its failed calls,
+--     by the rule of int_calls_ended; the gate's judge is not in it.
 --     What reviewers wrote is left out. What a person wrote, each task by a method of
 --     its own, is one method.
 with extractions as (
@@ -93,6 +94,7 @@ extractors as (
 
 made as (
     select
+        experiment_id,
         variant_id,
         task_digest,
         rewriter as method,
@@ -106,6 +108,7 @@ made as (
 
 rejected as (
     select
+        experiment_id,
         variant_id,
         task_digest,
         rewriter as method,
@@ -118,8 +121,9 @@ rejected as (
     group by all
 ),
 
-decided as (
+decided_there as (
     select
+        experiment_id,
         variant_id,
         task_digest,
         method,
@@ -132,6 +136,19 @@ decided as (
         union all by name
         select * from rejected
     ) as attempted
+    group by all
+),
+
+decided as (
+    select
+        variant_id,
+        task_digest,
+        method,
+        method_digest,
+        bool_or(is_made) as is_made,
+        bool_or(is_final) as is_final,
+        sum(rejections + is_made::bigint)::bigint as attempts
+    from decided_there
     group by all
 ),
 
@@ -153,7 +170,7 @@ rewriters as (
         count(*) filter (
             where not decided.is_made and decided.is_final
         ) as n_refused,
-        sum(decided.rejections + decided.is_made::bigint)::bigint as attempts,
+        sum(decided.attempts)::bigint as attempts,
         known_sum(calls.cost_usd, calls.thread_id is not null) as cost_usd
     from decided
     left join calls

@@ -172,20 +172,25 @@ def generation_methods_of(envelopes, live):
             agreement,
             _sum(costs[method]),
         )
-    tried = defaultdict(lambda: defaultdict(lambda: [False, False, 0]))
-    for each in (found.event for found in _recorded(envelopes, "VariantGenerated")):
+    there = defaultdict(lambda: [False, False, 0, False])
+    for found in _recorded(envelopes, "VariantGenerated"):
+        each = found.event
         if each.rewriter is not None and each.variant.origin != "hand_written":
             method = named("rewriting", each.rewriter, each.rewriter_digest)
-            tried[method][each.variant.variant_id, each.task_digest][0] = True
-    for each in (found.event for found in _recorded(envelopes, "VariantRejected")):
+            there[method, each.variant.variant_id, each.task_digest, found.experiment_id][0] = True
+    for found in _recorded(envelopes, "VariantRejected"):
+        each = found.event
         method = named("rewriting", each.rewriter, each.rewriter_digest)
-        counts = tried[method][each.variant_id, each.task_digest]
-        counts[1] |= each.is_final
-        counts[2] += 1
+        counts = there[method, each.variant_id, each.task_digest, found.experiment_id]
+        counts[1:] = [counts[1] or each.is_final, counts[2] + 1, counts[3] or each.attempt == 0]
+    tried = defaultdict(lambda: defaultdict(lambda: [False, False, 0]))
+    for (method, variant_id, task, _), (is_made, is_final, rejections, is_withdrawn) in there.items():
+        counts, is_kept = tried[method][variant_id, task], is_made and not is_withdrawn
+        counts[:] = [counts[0] or is_kept, counts[1] or is_final, counts[2] + rejections + is_kept]
     for method, variants in tried.items():
         made = sum(is_made for is_made, *_ in variants.values())
         given_up = sum(is_final and not is_made for is_made, is_final, _ in variants.values())
-        tries = sum(is_made + rejections for is_made, _, rejections in variants.values())
+        tries = sum(count for *_, count in variants.values())
         tasks = {task for _, task in variants if task is not None}
         spent = _sum([usd for variant, _ in variants for usd in paid[variant]])
         rows[method] = (len(tasks), made, given_up, _rate(made, given_up), tries, None, spent)

@@ -92,6 +92,16 @@ async def test_what_only_the_files_tell_is_named_so():
     assert [each.check for each in said.findings] == ["recoverable_from_files"]
 
 
+@pytest.mark.thorough
+def test_a_number_that_python_cannot_convert_is_a_wrong_guess():
+    """Python converts no text of more than 4,300 digits; a model that runs on stops no judge."""
+    nines = "9" * 5000
+    value = Segment(segment_id="S1", value="30 days", dimension="constraint", subdimension="numeric_bound")
+    for guess in (nines, f"{nines} days", f"{nines}%", f"more than {nines}", ",".join(["999"] * 3000)):
+        assert not is_told(value, guess, Prompt("Wait 30 days for it."))
+    assert is_told(value, "30 days", Prompt("Wait 30 days for it."))
+
+
 @pytest.mark.parametrize(
     ("fault", "check"),
     [

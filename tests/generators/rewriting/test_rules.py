@@ -99,6 +99,8 @@ def test_what_each_severity_makes_of_a_prompt(case):
         ("Sum up the sales of the town. Then send it to us.", "Sum up the sales of the town"),
         ("Read all of the files. Use the one from May. It is the newest of them.", "Use the one from May."),
         ("Plan the trip to the coast. The budget is 80 dollars. Tell me the total.", "The budget is 80 dollars."),
+        ("Save the word file of the team to out_9.docx for me.", "out_9.docx"),
+        ('Write the text "the code of it is K-17 (see there)" to the end for me.', "see there"),
         ("Write all of it to a_1.csv, a_2.csv, ... and the rest to me.", "a_1.csv"),
         ("Find running shoes for me. The words running shoe must be in the name.", "running shoe"),
         ('Look for this post of the forum:\n- Title: "Sea"\n- Author: "Bo"\n', "Sea"),
