@@ -136,7 +136,7 @@ def chosen_tasks(
     if options.environment and not any(source.changed_workspaces for source in chosen):
         raise GeneratorError(
             f"--environment: {benchmark} has no changed workspaces for these tasks; leave the option out, or see "
-            "docs/own-benchmarks.md for how to add some"
+            "docs/own-tasks.md for how to add some"
         )
     return chosen
 

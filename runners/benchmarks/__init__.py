@@ -19,7 +19,7 @@ _OURS = {
 BENCHMARKS = tuple(_OURS)
 _WITH_GRADERS = ("mcp_atlas", "tac")
 ENTRY_POINTS = "lhaw_record.benchmarks"
-"""Installed packages register their own benchmarks in this entry point group. See docs/own-benchmarks.md."""
+"""Installed packages register their own benchmarks in this entry point group. See docs/own-tasks.md."""
 
 
 def known_benchmarks() -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def _installed(name: str, options: dict[str, Any], base: Path, grader: GraderSpe
         known = ", ".join(known_benchmarks())
         raise ExperimentError(
             f"key 'benchmark.name': unknown benchmark {name!r}; known: {known}; "
-            "one of your own is found once its package is installed (docs/own-benchmarks.md)"
+            "one of your own is found once its package is installed (docs/own-tasks.md)"
         )
     if len({point.value for point in points}) > 1:
         raise ExperimentError(f"key 'benchmark.name': several packages offer {name!r}: {', '.join(map(str, points))}")

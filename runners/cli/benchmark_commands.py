@@ -142,7 +142,7 @@ COMMANDS = (
         name="new-benchmark",
         help="write a small working benchmark as a starting point for your own",
         description="Write a package with two tasks, their variants, a grader, tests that pass, and an experiment "
-        "file. docs/own-benchmarks.md describes the protocol.",
+        "file. docs/own-tasks.md describes the protocol.",
         example="new-benchmark web_shop",
         arguments=(
             argument("name", help="lower-case letters, digits and single underscores; also the name of the package"),

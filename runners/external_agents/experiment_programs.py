@@ -43,7 +43,7 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
             raise ExperimentError(
                 f"{key}: {benchmark.name} has no place for a program yet (takes_programs); remove 'program' from "
                 f"{agent.name}, or take another benchmark. One of your own whose tasks are done in a sandbox can take "
-                "programs: docs/own-benchmarks.md says how"
+                "programs: docs/own-tasks.md says how"
             )
         conditions = agent.conditions or experiment.conditions
         asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]

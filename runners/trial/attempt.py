@@ -242,7 +242,7 @@ class Attempt:
         if environment.sandbox is None or not environment.sandbox.listener_url:
             raise SandboxBoundaryError(
                 f"{runner.benchmark.name} says takes_programs, but its environment has no 'sandbox' that was opened "
-                "with settings.way; docs/own-benchmarks.md shows both",
+                "with settings.way; docs/own-tasks.md shows both",
                 kind="no_sandbox_for_programs",
                 is_retry_owed=False,
             )

@@ -1,4 +1,4 @@
-"""The tutorial does what it says, word for word."""
+"""The tutorial and the page about one's own tasks do what they say, word for word."""
 
 import os
 import re
@@ -10,15 +10,15 @@ import pytest
 
 from tests.support.needs import needs
 
-TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 STEP = re.compile(r"(?:^`([^`\n]+)`:\n\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-@needs("namespaces")
-@pytest.mark.thorough
-@pytest.mark.slow
-def test_the_tutorial_leads_from_nothing_to_its_table(tmp_path):
-    """Its files are written, its commands run in order, and what they print is what it shows."""
+def walked(page, tmp_path):
+    """Write the files of a page, run its commands in order, and compare what they print with what it shows.
+
+    Return the folder, and how many outputs it shows.
+    """
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -27,7 +27,7 @@ def test_the_tutorial_leads_from_nothing_to_its_table(tmp_path):
     }
     folder, printed, shown = tmp_path / "walk", "", 0
     folder.mkdir()
-    for name, kind, text in STEP.findall(TUTORIAL.read_text(encoding="utf-8")):
+    for name, kind, text in STEP.findall((DOCS / page).read_text(encoding="utf-8")):
         if name:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
@@ -39,6 +39,24 @@ def test_the_tutorial_leads_from_nothing_to_its_table(tmp_path):
         elif kind == "text":
             assert text in printed
             shown += 1
+    return folder, shown
+
+
+@needs("namespaces")
+@pytest.mark.thorough
+@pytest.mark.slow
+def test_the_tutorial_leads_from_nothing_to_its_table(tmp_path):
+    """Its files are written, its commands run in order, and what they print is what it shows."""
+    folder, shown = walked("tutorial.md", tmp_path)
     assert shown == 2
     assert (folder / "report.html").read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert (folder / "paper" / "paper.tex").is_file()
+
+
+@needs("namespaces")
+@pytest.mark.thorough
+@pytest.mark.slow
+def test_a_task_an_agent_and_an_old_run_stand_in_one_table(tmp_path):
+    """The page from a Harbor task, an agent in a file and a run of OpenHands to a table with all three."""
+    _, shown = walked("own-tasks.md", tmp_path)
+    assert shown == 1

@@ -13,7 +13,7 @@ RATES = "select condition, avg(is_success::int) as success from trials group by 
 
 
 async def test_the_contract() -> None:
-    """Tasks, variants, tools and grades are as docs/own-benchmarks.md of lhaw-record describes them."""
+    """Tasks, variants, tools and grades are as docs/own-tasks.md of lhaw-record describes them."""
     assert await problems_of(MyBenchmark()) == []
 
 

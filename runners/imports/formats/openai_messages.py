@@ -42,6 +42,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     return ParsedFile(
         trials=tuple(trial for each in found for trial in each.trials),
         skipped=tuple(skipped for each in found for skipped in each.skipped),
+        remarks=tuple(remark for each in found for remark in each.remarks),
     )
 
 

@@ -14,9 +14,9 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "own-tasks.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-def block(kind: str) -> str:
-    """The one fenced block of a kind."""
-    (found,) = re.findall(rf"^```{kind}\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+def block(name: str) -> str:
+    """The fenced block that is a file of this name."""
+    (found,) = re.findall(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     return found
 
 
@@ -25,12 +25,12 @@ def test_the_examples_are_tasks(tmp_path):
     folder = tmp_path / "tasks" / "sort-guests"
     folder.mkdir(parents=True)
     (folder / "prompt.md").write_text("Sort guests.csv by name.")
-    (folder / "checkpoints.toml").write_text(block("toml"), encoding="utf-8")
-    (folder / "trajectory.json").write_text(block("json"), encoding="utf-8")
+    (folder / "checkpoints.toml").write_text(block("checkpoints.toml"), encoding="utf-8")
+    (folder / "trajectory.json").write_text(block("trajectory.json"), encoding="utf-8")
     (placed,) = read_folder(tmp_path / "tasks", "mine")
     assert [each.total for each in placed.source.task.checkpoints] == [1.0, 2.0]
     assert len(placed.source.trajectory) == 3
-    (tmp_path / "tasks.jsonl").write_text(block("jsonl"), encoding="utf-8")
+    (tmp_path / "tasks.jsonl").write_text(block("tasks.jsonl"), encoding="utf-8")
     tasks = OwnSource(tmp_path / "tasks.jsonl", "mine").tasks()
     assert [each.task.task_id for each in tasks] == ["sort-guests", "next-task"]
 

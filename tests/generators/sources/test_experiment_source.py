@@ -108,11 +108,11 @@ def test_what_would_stop_a_later_phase_is_said_before_the_first(design, tmp_path
 
 @pytest.mark.thorough
 def test_a_benchmark_brings_changed_workspaces_of_its_own(design, tmp_path, capsys):
-    """What docs/own-benchmarks.md shows is enough: --environment registers it, a pipeline classifies it and runs it.
+    """What docs/own-tasks.md shows is enough: --environment registers it, a pipeline classifies it and runs it.
 
     With --controls their table is printed too.
     """
-    folder, blocks = tmp_path / "corner_shop" / "corner_shop", fenced("own-benchmarks.md", "python")
+    folder, blocks = tmp_path / "corner_shop" / "corner_shop", fenced("own-tasks.md", "python")
     variant, opened = (next(block for block in blocks if mark in block) for mark in ("def two_files", "is_changed ="))
     tasks, benchmark = folder / "tasks.py", folder / "benchmark.py"
     tasks.write_text(tasks.read_text().replace("import Checkpoint,", "import Checkpoint, EnvironmentChange,") + variant)
@@ -149,5 +149,5 @@ def test_a_benchmark_without_changed_workspaces_is_refused_at_once(design, tmp_p
     for command in ("pipeline", "generate"):
         done = main([command, "experiment", "--from", str(design()), "--store", str(tmp_path / "s"), "--environment"])
         assert done != 0
-        assert "docs/own-benchmarks.md" in capsys.readouterr().err
+        assert "docs/own-tasks.md" in capsys.readouterr().err
         assert not (tmp_path / "s").exists()

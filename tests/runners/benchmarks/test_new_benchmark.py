@@ -124,7 +124,7 @@ def test_a_package_may_need_pandas(offering):
 
 def test_an_unknown_benchmark_says_what_there_is(tmp_path):
     """The message lists the known names and where to read on."""
-    with pytest.raises(ExperimentError, match=r"known: desk, mcp_atlas.*docs/own-benchmarks\.md"):
+    with pytest.raises(ExperimentError, match=r"known: desk, mcp_atlas.*docs/own-tasks\.md"):
         open_benchmark("web_shop", {}, tmp_path, GraderSpec())
 
 

@@ -163,7 +163,7 @@ def test_an_entry_of_ones_own_is_found_beside_the_experiment_file(tmp_path):
 def test_a_benchmark_with_tools_of_its_own_takes_no_programs(tmp_path):
     """A program cannot have tools that are not in a sandbox."""
     experiment = prepared(tmp_path, tiny("chat")).experiment
-    with pytest.raises(ExperimentError, match=r"remove 'program' from program, .* docs/own-benchmarks\.md says how"):
+    with pytest.raises(ExperimentError, match=r"remove 'program' from program, .* docs/own-tasks\.md says how"):
         check_programs(experiment, ListedBenchmark())
 
 
