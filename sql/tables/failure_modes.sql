@@ -19,9 +19,7 @@ with estimated as (
         agent,
         category,
         measure,
-        level_estimate(unit_value, reason, cluster_id) as estimate,
-        count(unit_value) as n_trials,
-        any_value(n_missing_of_agent) as n_missing
+        flag_estimate(unit_value, reason, cluster_id, n_missing_of_agent) as estimate
     from int_flag_values
     group by benchmark, agent, category, measure
 )
@@ -31,14 +29,5 @@ select
     agent,
     category,
     measure,
-    estimate.value,
-    estimate.low,
-    estimate.high,
-    estimate.n_units,
-    estimate.n_dropped,
-    estimate.n_clusters,
-    n_trials,
-    n_missing,
-    estimate.method,
-    estimate.reason
+    estimate.*
 from estimated
