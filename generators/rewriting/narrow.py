@@ -35,6 +35,7 @@ _REFERS_BACK = re.compile(
     r"the (?:latter|former|same|other|rest|order)|for example|e\.g\.|if (?:not|so))(?!\w)"
 )
 _STEM = re.compile(r"^.*/|\.\w{1,5}$|[^\w]+|_+")
+_SIBLINGS = 2  # file_1.txt and file_20.txt give each other back
 _AFTER_CLAUSE = re.compile(r"[,.;:!?]|$")
 
 
@@ -72,7 +73,9 @@ def _change(original: Prompt, segment: Segment, severity: Severity) -> Change:
     change, words = None, _STEM.sub(" ", segment.value.strip("`\"' ./")).lower().split()
     said = re.findall(r"[^\W_]+", original.text.lower())
     is_said = sum(said[at : at + len(words)] == words for at in range(len(said))) > 1
-    if len(places) == 1 and not is_said:  # what is said twice can be had back
+    name = re.sub(r"\d+", r"\\d+", re.escape(segment.value.strip("`\"' ").rsplit("/", 1)[-1].lower()))
+    siblings = set(re.findall(name, original.text.lower())) if re.search(r"[a-z_-]\\d", name) else set()
+    if len(places) == 1 and not is_said and len(siblings) < _SIBLINGS:  # what is said twice can be had back
         change = next(_changes(original.text, places[0].start, places[0].end, segment, severity), None)
     if change is None:
         raise RewritingFailed(f"no rule is sure how to {severity} {segment.value[:80]!r}; {NEEDS_A_REWRITER}")

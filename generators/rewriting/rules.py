@@ -52,7 +52,7 @@ class RuleRewriter:
                 raise RewritingFailed(f"the value {segment.value!r} of {segment.segment_id} is not in the prompt")
         text, asked = without(prompt, removal)
         expected = (
-            msgspec.structs.replace(each, questions=(question,)) if (question := asked[each.segment_id]) else each
+            msgspec.structs.replace(each, questions=(asked[each.segment_id] or each.questions[0],))
             for each in self._questions.expected(original, removal)
         )
         return Rewriting(

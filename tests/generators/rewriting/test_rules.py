@@ -99,6 +99,7 @@ def test_what_each_severity_makes_of_a_prompt(case):
         ("Sum up the sales of the town. Then send it to us.", "Sum up the sales of the town"),
         ("Read all of the files. Use the one from May. It is the newest of them.", "Use the one from May."),
         ("Plan the trip to the coast. The budget is 80 dollars. Tell me the total.", "The budget is 80 dollars."),
+        ("Look at each of the files from file_01.txt to the last of them, file_20.txt.", "file_01.txt"),
         ("Save the word file of the team to out_9.docx for me.", "out_9.docx"),
         ('Write the text "the code of it is K-17 (see there)" to the end for me.', "see there"),
         ("Write all of it to a_1.csv, a_2.csv, ... and the rest to me.", "a_1.csv"),
