@@ -1,7 +1,8 @@
 """The ``ask_user`` tool as an MCP server: in memory for the native agent, over stdio and HTTP for other clients.
 
-The server offers only this tool. If a server announces prompts or resources, some clients give their models tools for
-them, and then the arms of a comparison differ in more than the ability to ask.
+The server offers this tool, and for programs a benchmark's own tools beside it or alone. If a server announces prompts
+or resources, some clients give their models tools for them, and then the arms of a comparison differ in more than the
+ability to ask.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from runners.ask_user.question import DELIVERY_KEY, Handler, Question
+from runners.ask_user.question import DELIVERY_KEY, Handler, Question, ToolCall, ToolOffer
 from runners.errors import UserSimulatorError
 
 if TYPE_CHECKING:
@@ -27,36 +28,57 @@ DESCRIPTION = (
 )
 
 
-def build_server(handler: Handler, tool_name: str = TOOL_NAME, progress_every_s: float = 10.0) -> "Server[Any]":
-    """Return an MCP server with the single tool ``ask_user(question, context="")``, which answers in plain text.
+def build_server(
+    handler: Handler | None,
+    tool_name: str = TOOL_NAME,
+    progress_every_s: float = 10.0,
+    offer: ToolOffer | None = None,
+) -> "Server[Any]":
+    """Return an MCP server with the tool ``ask_user(question, context="")``, which answers in plain text.
 
     Args:
-        handler: Returns the answer. If it raises UserSimulatorError, the client gets a readable error result.
+        handler: Returns the answer. If it raises UserSimulatorError, the client gets a readable error result. None
+            leaves ``ask_user`` out.
         tool_name: The name under which the tool is listed, for clients that reserve ``ask_user`` for themselves. Calls
             to ``ask_user`` are answered in any case.
         progress_every_s: Seconds between progress notifications while an answer is awaited. Some clients hang up after
             60 seconds of silence.
+        offer: Further tools.
     """
     from mcp.server import Server
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-    tool = Tool(name=tool_name, description=DESCRIPTION, input_schema=_schema(tool_name))
+    tools = [Tool(name=tool_name, description=DESCRIPTION, input_schema=_schema(tool_name))] if handler else []
+    offered = offer.tools if offer is not None else ()
+    tools += [Tool(name=t.name, description=t.description, input_schema=t.input_schema) for t in offered]
+    others = frozenset(each.name for each in offered)
 
     async def list_tools(
         context: "ServerRequestContext[Any]", params: "PaginatedRequestParams | None"
     ) -> "ListToolsResult":
-        return ListToolsResult(tools=[tool])
+        return ListToolsResult(tools=tools)
 
     async def call_tool(context: "ServerRequestContext[Any]", params: "CallToolRequestParams") -> "CallToolResult":
         arguments = params.arguments or {}
-        problem = _problem_with(params.name, arguments, tool_name)
-        if problem is None:
+        problem, answer = None, None
+        if offer is not None and params.name in others:
+            answer = _called(offer, ToolCall(name=params.name, arguments=arguments, **_origin(context)))
+        elif handler is None or params.name not in (tool_name, TOOL_NAME):
+            problem = f"There is no tool {params.name!r}. Tools: {', '.join(each.name for each in tools)}."
+        else:
+            problem = _problem_with(params.name, arguments)
+            if problem is None:
+                asked = Question(
+                    question=arguments["question"], context=arguments.get("context") or "", **_origin(context)
+                )
+                answer = _answered(handler, asked)
+        if answer is None:
+            text, is_error = problem or "", True
+        else:
             async with anyio.create_task_group() as group:
                 group.start_soon(_report_progress, context, progress_every_s)
-                text, is_error = await _answered(handler, _question(context, arguments))
+                text, is_error = await answer
                 group.cancel_scope.cancel()
-        else:
-            text, is_error = problem, True
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
 
     return Server("lhaw-record-ask-user", on_list_tools=list_tools, on_call_tool=call_tool)
@@ -86,10 +108,8 @@ def _schema(tool_name: str) -> dict[str, Any]:
     }
 
 
-def _problem_with(name: str, arguments: Mapping[str, Any], tool_name: str) -> str | None:
-    """Return what is wrong with a call, worded for the model, or None if the call is valid."""
-    if name not in (tool_name, TOOL_NAME):
-        return f"There is no tool {name!r}. The only tool is {tool_name}."
+def _problem_with(name: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with a question, worded for the model, or None if it can be asked."""
     question, context = arguments.get("question"), arguments.get("context") or ""
     if not isinstance(question, str) or not isinstance(context, str):
         return f"{name} takes 'question', a text, and optionally 'context', a text. Call {name} again with these."
@@ -104,17 +124,24 @@ def _problem_with(name: str, arguments: Mapping[str, Any], tool_name: str) -> st
     return None
 
 
-def _question(context: "ServerRequestContext[Any]", arguments: Mapping[str, Any]) -> Question:
-    """Convert a call to a question. Over HTTP the question also has a session id and a delivery."""
+def _origin(context: "ServerRequestContext[Any]") -> dict[str, Any]:
+    """Return where a call comes from. Over HTTP it also has a session id and a delivery."""
     request = context.request
-    return Question(
-        question=arguments["question"],
-        context=arguments.get("context") or "",
-        call_id=call_id_of(context.meta or {}),
-        request_id=context.request_id,
-        session_id=request.headers.get("mcp-session-id") if request is not None else None,
-        delivery=request.scope.get(DELIVERY_KEY) if request is not None else None,
-    )
+    return {
+        "call_id": call_id_of(context.meta or {}),
+        "request_id": context.request_id,
+        "session_id": request.headers.get("mcp-session-id") if request is not None else None,
+        "delivery": request.scope.get(DELIVERY_KEY) if request is not None else None,
+    }
+
+
+async def _called(offer: ToolOffer, call: ToolCall) -> tuple[str, bool]:
+    """Return the text of the tool result, and whether the result is an error."""
+    try:
+        result = await offer.call(call)
+    except Exception:  # noqa: BLE001 - the offer keeps the error for the trial; the agent is told no details
+        return f"The tool {call.name} cannot be reached.", True
+    return result.text, result.is_error
 
 
 async def _answered(handler: Handler, question: Question) -> tuple[str, bool]:

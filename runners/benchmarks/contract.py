@@ -26,7 +26,7 @@ from runners.sandboxes.protocol import ProgramCommand, SandboxLimits, Way
 NO_TOOL = "lhaw_record_no_such_tool"
 _UNUSED_PORT = 9  # nothing listens there, and the tried program makes no request
 _PROGRAM_SECONDS = 60.0
-_ALIKE = 0.85  # of difflib: "take_programs" is .96 like "takes_programs", "has_images" .83 like "has_own_images"
+_ALIKE = 0.85  # of difflib: "why_no_program" is .97 like "why_no_programs", "has_images" .83 like "has_own_images"
 
 
 async def problems_of(benchmark: Benchmark, settings: EnvironmentSettings | None = None) -> list[str]:
@@ -48,7 +48,7 @@ async def problems_of(benchmark: Benchmark, settings: EnvironmentSettings | None
         problems.append("tasks() gives other tasks when it is called again")
     for task in benchmark.tasks():
         problems += [f"task {task.task_id}: {each}" async for each in _environment(benchmark, task, settings)]
-    if benchmark.tasks() and benchmark.takes_programs:
+    if benchmark.tasks() and not benchmark.why_no_programs:
         problems += [each async for each in _programs(benchmark, benchmark.tasks()[0], settings)]
     return problems
 
@@ -168,13 +168,20 @@ async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSetti
         way = Way(socket=str(folder / "listener"), port=_UNUSED_PORT)
         async with benchmark.open(task, msgspec.structs.replace(settings, way=way)) as opened:
             environment = with_defaults(opened, Environment)
-            if environment.sandbox is None or not environment.sandbox.listener_url:
-                yield "takes_programs is true, but the environment has no 'sandbox' that was opened with settings.way"
+            tools, sandbox = environment.program_tools, environment.sandbox
+            if sandbox is None:  # a program works in a sandbox of the experiment, with all tools over MCP
+                return
+            if (benchmark.tools_over_mcp == "none") == bool(tools):
+                yield f"tools_over_mcp is {benchmark.tools_over_mcp!r}, and programs get {len(tools)} tools over MCP"
+            if not {tool.name for tool in tools} <= {tool.name for tool in environment.tools}:
+                yield "program_tools must be some of tools"
+            if not sandbox.listener_url:
+                yield "the environment has a 'sandbox' that was not opened with settings.way"
                 return
             launch = ProgramCommand(argv=("sh", "-c", "pwd"), environment={}, stdin=b"", max_seconds=_PROGRAM_SECONDS)
-            end = await environment.sandbox.run_program(launch, anyio.Event())
-            if end.stdout.strip() != environment.sandbox.work_dir:
-                yield f"takes_programs is true, but a program does not run in the work directory: {end}"
+            end = await sandbox.run_program(launch, anyio.Event())
+            if end.stdout.strip() != sandbox.work_dir:
+                yield f"a program does not run in the work directory: {end}"
             for each in _grade(await environment.grade("", None), task):
                 yield f"after a program, {each}"
 

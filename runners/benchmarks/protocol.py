@@ -7,12 +7,13 @@ inherit must define the members without a default, and gets the others from :fun
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from recorder.events.values import Task, Variant
 from recorder.resources import data_path
+from runners.benchmarks.defaults import WithDefaults, with_defaults
 from runners.conversation.messages import ToolDefinition, ToolResult
 from runners.grading.grade import Artifact, CheckpointResult, Grade
 from runners.models.replay import Reference
@@ -33,7 +34,7 @@ __all__ = [
     "WithDefaults",
     "with_defaults",
 ]
-"""Everything that the author of a benchmark imports. Some of it is defined in lower layers and re-exported here."""
+"""Everything that the author of a benchmark imports. Some of it is defined elsewhere and re-exported here."""
 
 
 class AskJudge(Protocol):
@@ -50,7 +51,6 @@ class AskJudge(Protocol):
         ...
 
 
-T = TypeVar("T")
 Keep = Callable[[Artifact], Awaitable[None]]
 """Stores an artifact of a trial."""
 
@@ -76,7 +76,13 @@ class Environment(ABC):
     tools: tuple[ToolDefinition, ...]
 
     sandbox: ProgramSandbox | None = None
-    """The sandbox in which a program can work instead of the native agent. It is opened with ``settings.way``."""
+    """The sandbox in which a program works instead of the native agent, opened with ``settings.way``.
+
+    If None, a program works in an empty sandbox of the experiment, and gets all ``tools`` over MCP.
+    """
+
+    program_tools: tuple[ToolDefinition, ...] = ()
+    """Of ``tools``, those that a program gets over MCP besides its own, where there is a ``sandbox``."""
 
     facts: tuple[Artifact, ...] = ()
     """Artifacts that describe the environment. They are recorded before the agent begins."""
@@ -97,6 +103,13 @@ class Environment(ABC):
         Raises:
             BoundaryError: The infrastructure behind the tool, or the sandbox, broke.
         """
+
+    def program_did(self, name: str, arguments: dict[str, Any], result: str) -> None:
+        """Learn of a tool call that a program made, its own tools included, in the order of the results.
+
+        For graders that read what an agent did. By default nothing is kept.
+        """
+        del name, arguments, result
 
     @abstractmethod
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
@@ -126,8 +139,14 @@ class Benchmark(ABC):
     ends_on_text: bool
     """Whether a reply without tool calls is the final answer. Otherwise the agent must call ``submit``."""
 
-    takes_programs: bool = False
-    """Whether a program can be the agent. If so, every environment has a ``sandbox``."""
+    why_no_programs: str = ""
+    """Why a program cannot be the agent, in one sentence. Empty if it can."""
+
+    tools_over_mcp: Literal["none", "some", "all"] = "none"
+    """Which of its tools programs get over MCP: some beside a sandbox of the task's own, or all, beside an empty one.
+
+    A program that calls no tools over MCP is refused, unless it is ``none``.
+    """
 
     needs_sandbox: str | None = None
     """The only ``sandbox.kind`` in which the tasks can run, or None if any kind will do."""
@@ -201,34 +220,3 @@ class Benchmark(ABC):
     def secrets(self) -> frozenset[str]:
         """Return the secret values that the benchmark was given. They must never be recorded."""
         return frozenset()
-
-
-class WithDefaults:
-    """Wraps a benchmark or environment that does not inherit from ours, and adds our defaults for missing members.
-
-    Args:
-        given: The benchmark or environment.
-        kind: ``Benchmark`` or ``Environment``.
-    """
-
-    def __init__(self, given: object, kind: type) -> None:
-        self.given = given
-        self._kind = kind
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or "given" not in self.__dict__:
-            raise AttributeError(name)
-        if hasattr(self.given, name):
-            return getattr(self.given, name)
-        default = getattr(self._kind, name)
-        return default.__get__(self) if callable(default) else default
-
-
-def with_defaults(given: T, kind: type[Any]) -> T:
-    """Return a benchmark or an environment that has every optional member.
-
-    Args:
-        given: An object that has at least the required members. If it inherits from ``kind``, it is returned unchanged.
-        kind: ``Benchmark`` or ``Environment``.
-    """
-    return given if isinstance(given, kind) else cast("T", WithDefaults(given, kind))

@@ -142,7 +142,7 @@ def _run(client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, say
             "workdir": str(folder),
             "home": str(Path.home()),
         }
-        start = filled(spec, values, has_ask_user=lease.mcp_url is not None)
+        start = filled(spec, values, has_tools=lease.mcp_url is not None)
         ours = {
             "LHAW_RECORD_PROMPT_FILE": str(prompt_file),
             "LHAW_RECORD_MODEL": lease.model or "",

@@ -51,7 +51,7 @@ async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
                 model=offer.model,
                 gateway_url=url,
                 token=offer.token,
-                mcp_url=f"{url}/mcp" if offer.has_ask_user else None,
+                mcp_url=f"{url}/mcp" if offer.has_tools else None,
                 workspace_url=f"{url}/workspace",
             )
     raise _nothing(daemon, names, wanted.agent)

@@ -62,7 +62,10 @@ class InstallSpec(_Table, frozen=True):
 
 
 class AskingSpec(_Table, frozen=True):
-    """What is added to a program's command, environment and files only in conditions with ``ask_user``."""
+    """What is added to a program's command, environment and files only where it gets tools over MCP.
+
+    That is in conditions with ``ask_user``, and where the benchmark offers its own tools.
+    """
 
     command: tuple[str, ...] = ()
     environment: dict[str, str] = msgspec.field(default_factory=dict)
@@ -132,15 +135,15 @@ class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str]
 
 
-def filled(spec: ProgramSpec, values: Mapping[str, str], *, has_ask_user: bool) -> FilledProgram:
+def filled(spec: ProgramSpec, values: Mapping[str, str], *, has_tools: bool) -> FilledProgram:
     """Fill the values of one trial into a program's templates.
 
     Args:
         spec: A valid program entry.
         values: A value for each of ``PLACEHOLDERS``.
-        has_ask_user: Whether the condition has ``ask_user``.
+        has_tools: Whether the program gets tools over MCP.
     """
-    asking = spec.asking if has_ask_user else AskingSpec()
+    asking = spec.asking if has_tools else AskingSpec()
     at = spec.command.index(ASKING) if ASKING in spec.command else len(spec.command)
     command = (*spec.command[:at], *asking.command, *spec.command[at + 1 :])
     return FilledProgram(

@@ -30,6 +30,7 @@ from runners.external_agents.installation import bin_folder
 from runners.external_agents.leases import Lease, Leases, Offer
 from runners.external_agents.listener import Listener
 from runners.external_agents.outcome import ProgramFacts, ending_of
+from runners.external_agents.tool_calls import OfferedTools, Toolbox
 from runners.gateway.session import SessionLimits, TrialSession
 from runners.gateway.upstream import RoutingTable, Upstream
 from runners.models.wire import WireRecord
@@ -57,6 +58,7 @@ class ExternalAgent:
         upstream: The model.
         prompt: The prompt given to the program.
         asking: The simulated user, if the condition has one.
+        toolbox: The tools of the benchmark's own that the program gets over MCP; none if it offers none.
         injection: The message to inject, if the condition has one.
         limits: Limits on turns, actions and cost.
         trial_clock: Says when the program's own time is used up, or a wait has lasted too long.
@@ -77,6 +79,7 @@ class ExternalAgent:
         upstream: Upstream,
         prompt: str,
         asking: RecordedUser | None,
+        toolbox: Toolbox,
         injection: PlannedInjection | None,
         limits: SessionLimits,
         trial_clock: TrialClock,
@@ -114,6 +117,12 @@ class ExternalAgent:
             wire_record=wire_record,
             route=route,
         )
+        self._tools = OfferedTools(toolbox, self._session.executed) if toolbox.tools else None
+
+    @property
+    def _has_tools(self) -> bool:
+        """Whether the program gets tools over MCP."""
+        return self._asking is not None or self._tools is not None
 
     @property
     def action_count(self) -> int:
@@ -142,10 +151,10 @@ class ExternalAgent:
             async with AsyncExitStack() as stack:
                 self._listener.gateway.open(self._key, self._session, self._token)
                 stack.callback(self._listener.gateway.close, self._key)
-                if self._asking is not None:
+                if self._has_tools:
                     name = self._program.ask_user_tool or TOOL_NAME
                     pending = self._session.pending_calls
-                    await self._listener.asking.open(self._key, self._token, self._asking, pending, name)
+                    await self._listener.asking.open(self._key, self._token, self._asking, pending, name, self._tools)
                     stack.push_async_exit(self._close_asking)
                 end = await (self._run_program() if self._lease is None else self._run_leased(*self._lease))
                 await self._keep_output(end)
@@ -195,7 +204,7 @@ class ExternalAgent:
 
     async def _run_program(self) -> ProgramEnd:
         await self._check_content()
-        start = filled(self._program, self._values(), has_ask_user=self._asking is not None)
+        start = filled(self._program, self._values(), has_tools=self._has_tools)
         await self._write_files(start)
         stdin = self._prompt.encode() if self._program.takes_prompt_on_stdin else b""
         launch = ProgramCommand(
@@ -206,8 +215,7 @@ class ExternalAgent:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._stop_when_over, stop)
                 tasks.start_soon(self._keep_time)
-                if self._asking is not None:
-                    tasks.start_soon(_pass_on, self._asking.failed, self._over)
+                self._watch_servers(tasks)
                 end = await self._sandbox.run_program(launch, stop)
                 tasks.cancel_scope.cancel()
         return end
@@ -219,14 +227,13 @@ class ExternalAgent:
             model=self._upstream.name,
             key=self._key,
             token=self._token,
-            has_ask_user=self._asking is not None,
+            has_tools=self._has_tools,
         )
         with ungrouped(), leases.reachable(lease, self._key):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._tell_when_over, lease)
                 tasks.start_soon(self._keep_time)
-                if self._asking is not None:
-                    tasks.start_soon(_pass_on, self._asking.failed, self._over)
+                self._watch_servers(tasks)
                 closing = await lease.held(offer, self._sandbox)
                 tasks.cancel_scope.cancel()
         self._raise_our_failure()
@@ -248,6 +255,12 @@ class ExternalAgent:
         if lease.limit is None:
             lease.break_off()
 
+    def _watch_servers(self, tasks: anyio.abc.TaskGroup) -> None:
+        """End the program when the simulated user or a tool has failed."""
+        for served in (self._asking, self._tools):
+            if served is not None:
+                tasks.start_soon(_pass_on, served.failed, self._over)
+
     async def _keep_time(self) -> None:
         """End the program when its own time is used up or a wait has lasted too long."""
         try:
@@ -266,11 +279,11 @@ class ExternalAgent:
 
     async def _write_files(self, start: FilledProgram) -> None:
         """Write the program's files and ours below HOME in the sandbox."""
-        mcp_url = self._values()["mcp_url"] if self._asking is not None else None
+        mcp_url = self._values()["mcp_url"] if self._has_tools else None
         ours = {
             f"{OUR_FOLDER}/prompt.md": self._prompt,
             f"{OUR_FOLDER}/mcp.json": mcp_config(mcp_url, self._token),
-            **({f"{OUR_FOLDER}/ask_user.py": _bridge()} if self._asking is not None else {}),
+            **({f"{OUR_FOLDER}/ask_user.py": _bridge()} if self._has_tools else {}),
         }
         for name, text in {**ours, **start.files}.items():
             try:
@@ -303,8 +316,9 @@ class ExternalAgent:
                 await self._keep(name, text)
 
     def _raise_our_failure(self) -> None:
-        """Raise the failure on our side, if any: the gateway, the recorder, the simulated user, or too long a wait."""
-        failure = self._session.failure or (self._asking.failure if self._asking else None) or self._wait_failure
+        """Raise the failure on our side, if any: gateway, recorder, simulated user, a tool's server, a long wait."""
+        served = [each.failure for each in (self._asking, self._tools) if each is not None]
+        failure = next(filter(None, (self._session.failure, *served, self._wait_failure)), None)
         if failure is not None:
             raise failure
 

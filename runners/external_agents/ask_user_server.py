@@ -1,4 +1,4 @@
-"""``ask_user`` for external agents: one MCP server for each trial, beside the trial's gateway.
+"""``ask_user`` and a benchmark's own tools for external agents: one MCP server for each trial, beside its gateway.
 
 server = AskUserServer()
 async with server:
@@ -20,11 +20,13 @@ import anyio.abc
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from runners.ask_user.question import Question
+from runners.ask_user.question import Question, ToolCall, ToolOffer
 from runners.ask_user.recorded_user import RecordedUser
 from runners.ask_user.server import TOOL_NAME, build_server
 from runners.ask_user.streamable_http import Receive, Scope, Send, StreamableHttp, has_token
+from runners.conversation.messages import ToolResult
 from runners.external_agents.questions import Questions
+from runners.external_agents.tool_calls import OfferedTools, ToolCalls
 from runners.gateway.session import PendingCall
 
 PendingCalls = Callable[[], Sequence[PendingCall]]
@@ -61,16 +63,23 @@ class AskUserServer:
         return [Route(path, endpoint) for path in ("/t/{trial}/mcp", "/t/{trial}/mcp/")]
 
     async def open(
-        self, key: str, token: str | None, handler: RecordedUser, pending: PendingCalls, tool_name: str = TOOL_NAME
+        self,
+        key: str,
+        token: str | None,
+        handler: RecordedUser | None,
+        pending: PendingCalls,
+        tool_name: str = TOOL_NAME,
+        tools: OfferedTools | None = None,
     ) -> None:
-        """Answer the questions of a trial.
+        """Answer the questions of a trial, and execute the calls of its benchmark's own tools.
 
         Args:
             key: The trial's key at the gateway. It must be long, random and valid in a URL path.
             token: A bearer token that clients must send as well, or None if they need none.
-            handler: Answers and records the questions.
-            pending: Returns the actions that are being executed, to find the one that a question belongs to.
-            tool_name: The name under which the tool is listed.
+            handler: Answers and records the questions. None if the condition has none.
+            pending: Returns the actions that are being executed, to find the one that a call belongs to.
+            tool_name: The name under which ``ask_user`` is listed.
+            tools: The benchmark's own tools, if it offers some.
 
         Raises:
             ValueError: Another open trial has this key.
@@ -78,13 +87,14 @@ class AskUserServer:
         if _digest(key) in self._trials:
             raise ValueError("a trial with this key is open; use a new random key")
         trial = _Trial(token)
-        await self._group.start(trial.run, handler, pending, tool_name, self._progress_every_s)
+        await self._group.start(trial.run, handler, tools, pending, tool_name, self._progress_every_s)
         self._trials[_digest(key)] = trial
 
     async def close(self, key: str) -> None:
-        """Stop taking questions for a trial, and return once the open ones are answered and recorded.
+        """Stop taking calls for a trial, and return once the open questions are answered and recorded.
 
-        If the call is cancelled, the answers are abandoned. In that case, too, nothing is recorded after the return.
+        Open calls of other tools are cancelled: nobody waits for their results any more. If this call is cancelled, the
+        answers are abandoned. In that case, too, nothing is recorded after the return.
         """
         trial = self._trials.pop(_digest(key), None)
         if trial is not None:
@@ -102,17 +112,19 @@ class _Trial:
     """The server of one open trial."""
 
     endpoint: StreamableHttp
-    _questions: Questions
 
     def __init__(self, token: str | None) -> None:
         self.token = token
+        self._questions: Questions | None = None
+        self._calls: ToolCalls | None = None
         self._scope = anyio.CancelScope()
         self._is_closing = anyio.Event()
         self._is_closed = anyio.Event()
 
     async def run(
         self,
-        handler: RecordedUser,
+        handler: RecordedUser | None,
+        tools: OfferedTools | None,
         pending: PendingCalls,
         tool_name: str,
         progress_every_s: float,
@@ -121,13 +133,21 @@ class _Trial:
     ) -> None:
         """Serve until the trial is closed and every question has its answer."""
         try:
-            self.endpoint = StreamableHttp(build_server(self._answer, tool_name, progress_every_s))
+            ask = self._answer if handler is not None else None
+            offer = ToolOffer(tools=tools.tools, call=self._call) if tools is not None else None
+            self.endpoint = StreamableHttp(build_server(ask, tool_name, progress_every_s, offer))
             with self._scope:
-                async with self.endpoint, anyio.create_task_group() as group:
-                    self._questions = Questions(handler, pending, (tool_name, TOOL_NAME), group)
+                async with self.endpoint, anyio.create_task_group() as asking, anyio.create_task_group() as calling:
+                    if handler is not None:
+                        self._questions = Questions(handler, pending, (tool_name, TOOL_NAME), asking)
+                    if tools is not None:
+                        self._calls = ToolCalls(tools, pending, calling)
                     task_status.started()
                     await self._is_closing.wait()
-                    self._questions.close()
+                    for exchanges in (self._questions, self._calls):
+                        if exchanges is not None:
+                            exchanges.close()
+                    calling.cancel_scope.cancel()
         finally:
             self._is_closed.set()
 
@@ -142,7 +162,12 @@ class _Trial:
             raise
 
     async def _answer(self, asked: Question) -> str:
+        assert self._questions is not None, "the server offers ask_user"
         return await self._questions.answer(asked)
+
+    async def _call(self, call: ToolCall) -> ToolResult:
+        assert self._calls is not None, "the server offers tools"
+        return await self._calls.answer(call)
 
 
 class _Endpoint:

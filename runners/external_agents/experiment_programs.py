@@ -39,11 +39,15 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
         if agent.external is None:
             continue
         key = f"key 'agents[{index}].program'"
-        if not benchmark.takes_programs:
+        if benchmark.why_no_programs:
             raise ExperimentError(
-                f"{key}: {benchmark.name} has no place for a program yet (takes_programs); remove 'program' from "
-                f"{agent.name}, or take another benchmark. One of your own whose tasks are done in a sandbox can take "
-                "programs: docs/own-tasks.md says how"
+                f"{key}: {benchmark.name} takes no programs: {benchmark.why_no_programs}; remove 'program' from "
+                f"{agent.name}, or take another benchmark"
+            )
+        if benchmark.tools_over_mcp != "none" and agent.external.ask_user == "none":
+            raise ExperimentError(
+                f"{key}: {benchmark.name} offers its tools over MCP, and {agent.name} calls none "
+                '(its entry says ask_user = "none"); take a program that does'
             )
         conditions = agent.conditions or experiment.conditions
         asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]

@@ -46,7 +46,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     key: str
     token: str
-    has_ask_user: bool
+    has_tools: bool
 
 
 class Closing(msgspec.Struct, frozen=True, kw_only=True):

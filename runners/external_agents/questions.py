@@ -1,19 +1,14 @@
-"""Matches the questions of one trial to tool calls, and answers each question only once, however often it arrives.
+"""Asks the simulated user of one trial for its program, and matches the questions to tool calls of the model."""
 
-A client sends a question again when its connection breaks, and often does not say which of the model's tool calls the
-question carries out. This module decides both from the question and from the calls that the gateway knows to be in
-progress.
-"""
+from collections.abc import Callable, Collection, Hashable, Sequence
 
-from collections.abc import Callable, Collection, Sequence
-
-import anyio
 import anyio.abc
 
 from runners.ask_user.question import Question
 from runners.ask_user.recorded_user import RecordedUser
 from runners.conversation.actions import decoded_arguments
 from runners.errors import UserSimulatorError
+from runners.external_agents.exchanges import Exchanges
 from runners.gateway.session import PendingCall
 
 
@@ -49,43 +44,14 @@ def enclosing_action(pending: Sequence[PendingCall], names: Collection[str], tak
     return None
 
 
-class _Exchange:
-    """One question, every request that carried it, and its answer or error."""
-
-    def __init__(self, first: Question, call_id: str | None) -> None:
-        self.call_id = call_id
-        self.arrivals = [first]
-        self.is_done = anyio.Event()
-        self.answer = ""
-        self.error: Exception | None = None
-
-    def has_words_of(self, question: Question) -> bool:
-        first = self.arrivals[0]
-        return (first.question, first.context) == (question.question, question.context)
-
-    @property
-    def is_delivered(self) -> bool:
-        return any(each.delivery is not None and each.delivery.state == "done" for each in self.arrivals)
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether every connection that waited for the answer is lost."""
-        return all(each.delivery is not None and each.delivery.state == "lost" for each in self.arrivals)
-
-
-class Questions:
-    """Asks the simulated user of one trial for a client that may repeat questions.
-
-    A question repeats an earlier one if it has the same words and the same id of the model's tool call. If that id is
-    unknown, the question must have the same JSON-RPC id in the same session, or in another session after its connection
-    was lost, and no client may have received the answer yet. A repeated question gets the earlier answer, or waits for
-    it.
+class Questions(Exchanges[Question, str]):
+    """Asks the simulated user of one trial.
 
     Args:
         handler: Answers and records the questions.
         pending: Returns the main thread's actions that are being executed, as far as the gateway knows.
         names: The names of the tool on our side.
-        group: The task group that runs the questions, so that they outlive their connections.
+        group: The task group that runs the questions.
     """
 
     def __init__(
@@ -95,80 +61,35 @@ class Questions:
         names: Collection[str],
         group: anyio.abc.TaskGroup,
     ) -> None:
+        super().__init__(pending, group)
         self._handler = handler
-        self._pending = pending
         self._names = names
-        self._group = group
-        self._exchanges: list[_Exchange] = []
-        self._is_closed = False
 
-    async def answer(self, question: Question) -> str:
-        """Return the answer to a question.
+    def words(self, asked: Question) -> Hashable:
+        """Return the question with its context."""
+        return asked.question, asked.context
+
+    def matching(self, asked: Question, pending: Sequence[PendingCall]) -> list[PendingCall]:
+        """Return the pending calls that a question may carry out."""
+        return matching_calls(asked, pending, self._names)
+
+    def enclosing(self, asked: Question, pending: Sequence[PendingCall], taken: Collection[str]) -> int | None:
+        """Return the number of the action during which a question was asked."""
+        del asked
+        return enclosing_action(pending, self._names, taken)
+
+    async def carry_out(self, asked: Question, call_id: str | None, action_index: int | None) -> str:
+        """Return the user's answer.
 
         Raises:
             UserSimulatorError: The user could not answer.
             RecorderError: The question or its answer could not be recorded.
         """
-        exchange = self._repeated(question)
-        if exchange is None:
-            exchange = self._new(question)
-        else:
-            exchange.arrivals.append(question)
-        await exchange.is_done.wait()
-        if exchange.error is not None:
-            raise exchange.error
-        return exchange.answer
+        return await self._handler(asked.question, asked.context, call_id, action_index)
 
-    def close(self) -> None:
-        """Refuse new questions. Those already asked still get their answers."""
-        self._is_closed = True
-
-    def _repeated(self, question: Question) -> _Exchange | None:
-        """Return the exchange that a question repeats, or None if the question is new."""
-        alike = [exchange for exchange in reversed(self._exchanges) if exchange.has_words_of(question)]
-        if question.call_id is not None:
-            return next((exchange for exchange in alike if exchange.call_id == question.call_id), None)
-        waiting = {call.call_id for call in matching_calls(question, self._pending(), self._names)}
-        for exchange in alike:
-            is_sent_again = exchange.call_id in waiting and exchange.is_lost
-            if is_sent_again or (exchange.call_id in (None, *waiting) and _is_same_request(question, exchange)):
-                return exchange
-        return None
-
-    def _new(self, question: Question) -> _Exchange:
-        if self._is_closed:
-            raise UserSimulatorError("the trial is over", kind="trial_over", is_retry_owed=False)
-        pending = self._pending()
-        taken = {exchange.call_id for exchange in self._exchanges if exchange.call_id is not None}
-        candidates = matching_calls(question, pending, self._names)
-        call = next((call for call in candidates if call.call_id not in taken), None)
-        action_index = call.action_index if call else enclosing_action(pending, self._names, taken)
-        exchange = _Exchange(question, call.call_id if call else question.call_id)
-        self._exchanges.append(exchange)
-        self._group.start_soon(self._ask, exchange, action_index)
-        return exchange
-
-    async def _ask(self, exchange: _Exchange, action_index: int | None) -> None:
-        first = exchange.arrivals[0]
-        try:
-            exchange.answer = await self._handler(first.question, first.context, exchange.call_id, action_index)
-        except Exception as error:  # noqa: BLE001 - every request of this exchange raises it
-            exchange.error = error
-        except anyio.get_cancelled_exc_class():
-            exchange.error = UserSimulatorError("the trial was ended", kind="trial_over", is_retry_owed=True)
-            raise
-        finally:
-            exchange.is_done.set()
-
-
-def _is_same_request(question: Question, exchange: _Exchange) -> bool:
-    if question.request_id is None or exchange.is_delivered:
-        return False
-    return any(
-        question.request_id == earlier.request_id
-        and ((question.session_id is not None and question.session_id == earlier.session_id) or exchange.is_lost)
-        for earlier in exchange.arrivals
-    )
+    def over(self) -> Exception:
+        """Return that the trial is over."""
+        return UserSimulatorError("the trial is over", kind="trial_over", is_retry_owed=False)
 
 
 def _named(pending: Sequence[PendingCall], names: Collection[str]) -> list[PendingCall]:

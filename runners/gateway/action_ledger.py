@@ -11,7 +11,7 @@ import msgspec
 
 from recorder.events import ActionFinished, ActionStarted
 from runners.conversation.actions import action_count_of, actions_of, finished_text
-from runners.conversation.messages import Message
+from runners.conversation.messages import Message, ToolResult
 from runners.gateway.served_replies import Occurrence, ServedReply
 from runners.gateway.wires.protocol import Turn
 
@@ -41,6 +41,7 @@ class ActionLedger:
         self._index: dict[_Key, int] = {}
         self._unfinished: dict[_Key, ServedReply] = {}
         self._results: dict[int, str] = {}
+        self._executed: dict[int, tuple[ToolResult, float]] = {}
 
     def changes_in(
         self,
@@ -83,7 +84,7 @@ class ActionLedger:
                 elif has_finished:
                     is_last = position == len(place.results) - 1
                     result = turns[turn] if turn is not None else _told(place) if is_last else None
-                    finished.append((key, _finished(index, reply, position, result, _share_ms(reply, now_ns))))
+                    finished.append((key, self._finished(index, reply, position, result, now_ns)))
         return ActionChanges(started=tuple(started), finished=tuple(finished))
 
     def changes_at_end(self, replies: Sequence[ServedReply]) -> ActionChanges:
@@ -109,10 +110,20 @@ class ActionLedger:
     def unfinished(self, now_ns: int) -> ActionChanges:
         """Return a finish for every action whose result was never seen. Its duration is an upper limit."""
         ends = [
-            (key, _finished(self._index[key], reply, key[1], None, _share_ms(reply, now_ns)))
+            (key, self._finished(self._index[key], reply, key[1], None, now_ns))
             for key, reply in self._unfinished.items()
         ]
         return ActionChanges(finished=tuple(ends))
+
+    def executed(self, action_index: int, result: ToolResult, took_ms: float) -> None:
+        """Keep what is known of an action that was executed through us, until its result is shown.
+
+        Args:
+            action_index: The number of the action.
+            result: What the tool returned.
+            took_ms: How long it took, in milliseconds.
+        """
+        self._executed.setdefault(action_index, (result, took_ms))
 
     def commit(self, changes: ActionChanges) -> None:
         """Apply changes that have been recorded."""
@@ -145,6 +156,30 @@ class ActionLedger:
             return message
         return msgspec.structs.replace(message, result_of_action=action_index)
 
+    def _finished(
+        self, index: int, reply: ServedReply, position: int, shown: Turn | None, now_ns: int
+    ) -> ActionFinished:
+        """Return the finish of an action: its result as the agent shows it, the rest as it was executed, if by us."""
+        is_malformed = actions_of(reply.message)[position].kind == "malformed"
+        finished = ActionFinished(
+            action_index=index,
+            is_error=True if is_malformed else shown.is_error if shown else None,
+            result=shown.message.content if shown else None,
+            duration_ms=round(_share_ms(reply, now_ns), 3),
+        )
+        if index not in self._executed:
+            return finished
+        result, took_ms = self._executed[index]
+        return msgspec.structs.replace(
+            finished,
+            is_error=result.is_error,
+            duration_ms=took_ms,
+            server=result.server,
+            server_pid=result.server_pid,
+            reference_result_sha256=result.reference_result_sha256,
+            is_same_as_reference=result.is_same_as_reference,
+        )
+
 
 def _told(place: Occurrence) -> Turn | None:
     """Return the result that a folded history tells of, as a turn."""
@@ -153,16 +188,6 @@ def _told(place: Occurrence) -> Turn | None:
 
 def _started(index: int, reply: ServedReply, position: int) -> ActionStarted:
     return actions_of(reply.message)[position].started(index, reply.call_id)
-
-
-def _finished(index: int, reply: ServedReply, position: int, result: Turn | None, took_ms: float) -> ActionFinished:
-    is_malformed = actions_of(reply.message)[position].kind == "malformed"
-    return ActionFinished(
-        action_index=index,
-        is_error=True if is_malformed else result.is_error if result else None,
-        result=result.message.content if result else None,
-        duration_ms=round(took_ms, 3),
-    )
 
 
 def _share_ms(reply: ServedReply, now_ns: int) -> float:

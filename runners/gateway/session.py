@@ -18,7 +18,7 @@ import msgspec
 
 from recorder.events import ModelFailed, TrialFlagged
 from runners.conversation.injection import PlannedInjection, injected
-from runners.conversation.messages import ToolDefinition
+from runners.conversation.messages import ToolDefinition, ToolResult
 from runners.errors import EndpointDown, RunBudgetSpent
 from runners.gateway import embeddings
 from runners.gateway.action_ledger import ActionChanges
@@ -166,6 +166,10 @@ class TrialSession:
         """The text of the main thread's last reply, or an empty string before the first."""
         main = self._state.threads.main
         return main.last_reply.message.content if main and main.last_reply else ""
+
+    def executed(self, action_index: int, result: ToolResult, took_ms: float) -> None:
+        """Take note of what an action that was executed through us gave, and how long it took in milliseconds."""
+        self._state.actions.executed(action_index, result, took_ms)
 
     def pending_calls(self) -> tuple[PendingCall, ...]:
         """Return the main thread's actions that the agent is executing, as far as the gateway knows."""

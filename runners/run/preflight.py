@@ -100,8 +100,10 @@ def check_image(experiment: Experiment, benchmark: Benchmark) -> None:
     Raises:
         ExperimentError: The file names no image, and the benchmark's tasks have none of their own.
     """
-    sandbox = experiment.sandbox
-    if sandbox.kind == "docker" and not sandbox.image and not benchmark.has_own_images:
+    sandbox, has_own = experiment.sandbox, benchmark.has_own_images
+    if benchmark.tools_over_mcp == "all" and any(agent.external for agent in experiment.agents):
+        has_own = False  # a program works beside what the task's image serves
+    if sandbox.kind == "docker" and not sandbox.image and not has_own:
         raise ExperimentError(
             "key 'sandbox.image': docker needs an image with python3 and bash; docs/sandboxes.md says how to make one"
         )

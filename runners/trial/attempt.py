@@ -17,6 +17,7 @@ from recorder.events import ArtifactStored, TrialFailed, TrialFinished
 from recorder.events.values import Usage
 from recorder.writing.recorder import Recorder
 from runners.ask_user.recorded_user import RecordedUser
+from runners.ask_user.server import TOOL_NAME
 from runners.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings, with_defaults
 from runners.conversation.ending import Ending
 from runners.conversation.injection import PlannedInjection, injection_action
@@ -33,6 +34,7 @@ from runners.sandboxes.docker.labels import labelled
 from runners.simulated_user.protocol import UserKnowledge, UserSimulator
 from runners.trial.agent_loop import NativeAgent
 from runners.trial.behaviour import ObservedRecording
+from runners.trial.program_place import ToldRecording, open_place
 from runners.trial.services import Services
 from runners.trial.toolbox import TrialToolbox, open_toolbox
 from runners.trial.trial_record import TrialOutcome, trial_failed, trial_started
@@ -211,7 +213,8 @@ class Attempt:
             with ungrouped():
                 if program is None:
                     return await self._run_native(environment)
-                return await self._run_program(program, environment)
+                async with AsyncExitStack() as stack:
+                    return await self._run_program(program, environment, stack)
         except SandboxBoundaryError as error:
             if not error.is_abuse:
                 raise
@@ -235,29 +238,26 @@ class Attempt:
         assert listener is not None, "a run with programs listens for them"
         return listener
 
-    async def _run_program(self, program: ProgramSpec, environment: Environment) -> Ending:
+    async def _run_program(self, program: ProgramSpec, environment: Environment, stack: AsyncExitStack) -> Ending:
+        """Run the program in the environment's sandbox, or in one of its own, which the stack closes."""
         from runners.external_agents.agent import ExternalAgent
 
         runner, trial = self._runner, self._trial
-        if environment.sandbox is None or not environment.sandbox.listener_url:
-            raise SandboxBoundaryError(
-                f"{runner.benchmark.name} says takes_programs, but its environment has no 'sandbox' that was opened "
-                "with settings.way; docs/own-tasks.md shows both",
-                kind="no_sandbox_for_programs",
-                is_retry_owed=False,
-            )
+        opened = open_place(runner.benchmark.name, environment, self._settings(), program)
+        sandbox, tools = await stack.enter_async_context(opened)
         limits, retry = runner.experiment.limits, runner.experiment.retry
         asking = self._asking()
         upstream = runner.services.agent_upstream(trial)
         agent = self._agent = ExternalAgent(
             program=program,
-            sandbox=environment.sandbox,
+            sandbox=sandbox,
             listener=self._listener,
-            recording=self._stream,
+            recording=ToldRecording(self._stream, environment, program.ask_user_tool or TOOL_NAME),
             upstream=upstream,
             route=runner.services.agent_route(trial, upstream),
             prompt=runner.prompts.program_prompt(trial.agent, self._task_prompt, has_ask_user=asking is not None),
             asking=RecordedUser(*asking, self._stream, self._clock) if asking else None,
+            toolbox=TrialToolbox(environment, None, self._clock, own_tools=tools),
             injection=self._injection(),
             limits=SessionLimits(
                 max_turns=limits.max_turns,

@@ -1,6 +1,6 @@
 """The tools of one trial: those of its environment and, if the condition includes it, ``ask_user`` over MCP."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
@@ -24,6 +24,7 @@ class TrialToolbox:
         user: The client of the simulated user. None if the condition has none.
         trial_clock: Measures the waiting time.
         recorded_user: The simulated user behind the client.
+        own_tools: The tools of the environment, if not all.
     """
 
     def __init__(
@@ -32,12 +33,16 @@ class TrialToolbox:
         user: AskUserClient | None,
         trial_clock: TrialClock | None = None,
         recorded_user: RecordedUser | None = None,
+        own_tools: Sequence[ToolDefinition] | None = None,
     ) -> None:
         self._environment = environment
         self._user = user
         self._recorded_user = recorded_user
         self._trial_clock = trial_clock or TrialClock()
-        self.tools: tuple[ToolDefinition, ...] = (*environment.tools, *((user.tool,) if user else ()))
+        self.tools: tuple[ToolDefinition, ...] = (
+            *(environment.tools if own_tools is None else own_tools),
+            *((user.tool,) if user else ()),
+        )
         self._names = {tool.name for tool in self.tools}
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:

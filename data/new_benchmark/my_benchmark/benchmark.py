@@ -31,7 +31,6 @@ class MyBenchmark(Benchmark):
     version = VERSION
     grader = "count-1"
     ends_on_text = True  # a reply without tool calls ends the trial; with False the agent must call `submit`
-    takes_programs = True  # every environment is a sandbox, so any program can work there (`program` in [[agents]])
 
     def __init__(self) -> None:
         self._tasks = {task.task_id: task for task in TASKS}

@@ -51,7 +51,6 @@ class DeskBenchmark(Benchmark):
     version = _VERSION
     grader = _GRADER
     ends_on_text = False
-    takes_programs = True
 
     def __init__(self, tasks: Sequence[DeskTask] | None = None) -> None:
         self._tasks = {task.task_id: task for task in (desk_tasks() if tasks is None else tasks)}

@@ -17,7 +17,6 @@ from runners.benchmarks.harbor.environment import NO_NETWORK, HarborEnvironment,
 from runners.benchmarks.harbor.host import host_of, refusal_of_host, system_name
 from runners.benchmarks.harbor.images import TaskImages, ensure_images
 from runners.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
-from runners.benchmarks.harbor.program_sandbox import HarborProgramSandbox
 from runners.benchmarks.harbor.task_folder import (
     BENCHMARK,
     CONFIG,
@@ -37,7 +36,7 @@ from runners.benchmarks.refusals import decoded, docker_of, refuse_changed_envir
 from runners.errors import ExperimentError
 from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
-from runners.sandboxes.docker import relay
+from runners.sandboxes.docker.program_sandbox import open_program_sandbox, room_of_trial
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 
@@ -100,7 +99,6 @@ class HarborBenchmark(Benchmark):
     grader = "harbor/tests-1"
     ends_on_text = False
     has_own_images = True
-    takes_programs = True
 
     def __init__(self, folder: Path, options: HarborOptions) -> None:
         self._options = options
@@ -264,21 +262,17 @@ class HarborBenchmark(Benchmark):
         )
         way, environment = settings.way, task.config.environment
         async with AsyncExitStack() as closing:
-            if way is not None:  # all memory at once: trials that each hold a part would deadlock
-                total_mb = (environment.total_memory_mb or settings.limits.memory_mb) + relay.LIMITS.memory_mb
-                await closing.enter_async_context(provider.room.hold(total_mb))
-                provider = provider.within(total_mb)
+            memory_mb = environment.total_memory_mb or settings.limits.memory_mb
+            provider = await closing.enter_async_context(room_of_trial(provider, memory_mb, way))
             mounts = way.mounts if way else ()
             opened = open_container(provider, setup.image, environment, settings.limits, setup.network, mounts)
             container = await closing.enter_async_context(opened)
             sandbox = None
             if way is not None:
-                channel = relay.open_relay(way.socket, setup.image, provider.room, container.machine)
-                user = agent_phase(task).user
-                sandbox = HarborProgramSandbox(
-                    container, user, settings.limits, await closing.enter_async_context(channel)
+                own, user = provider.with_image(name=setup.image), agent_phase(task).user
+                sandbox = await closing.enter_async_context(
+                    open_program_sandbox(own, container, settings.limits, way, user=user)
                 )
-                await sandbox.prepare(way)
             yield HarborEnvironment(setup, container, closing, (artifact,), sandbox, check_solution)
 
     @asynccontextmanager

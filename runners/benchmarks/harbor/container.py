@@ -4,7 +4,6 @@ Harbor starts every command with ``bash -c`` in the work directory, as the phase
 task's image needs bash and the usual tools of a Linux system, but no Python.
 """
 
-import secrets
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,35 +15,20 @@ import msgspec
 from runners.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
 from runners.benchmarks.harbor.task_folder import EnvironmentTable, HarborTask, Healthcheck, resolved
 from runners.errors import GraderError, SandboxBoundaryError
-from runners.sandboxes.command_output import cut_text, decode_output
 from runners.sandboxes.docker.execution import ExecResult
 from runners.sandboxes.docker.files import FileLimits, folder_archive
 from runners.sandboxes.docker.machine import DockerMachine, MachineUsage, open_machine
 from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.docker.shell import MachineShell, Phase, last_line
 from runners.sandboxes.protocol import SandboxLimits
 
 _LOGS = "/logs"
 _VERIFIER = f"{_LOGS}/verifier"
 _STDOUT = f"{_VERIFIER}/test-stdout.txt"
-_ROOT = "0"
 _PREPARE_S = 60.0
 _SOLUTION_S = 3600.0  # of a task that sets no limit; all its trials wait for its solution
 _ARTIFACTS = FileLimits(total_bytes=256 << 20)
 _STDOUT_BYTES = 200_000
-_MARGIN = 100
-# The size of the output, its head and its tail; the first line is the size.
-_SHOW = (
-    'size=$(wc -c < "$0"); echo $size; if [ $size -le $1 ]; then cat "$0"; '
-    'else head -c $(($1 / 2)) "$0"; tail -c $(($1 / 2)) "$0"; fi; rm -f "$0"'
-)
-
-
-class Phase(msgspec.Struct, frozen=True, kw_only=True):
-    """Who runs a command, and with what: ``user`` (empty for the image's), variables, and a time limit in seconds."""
-
-    user: str
-    environment: Mapping[str, str]
-    timeout_s: float
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +38,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     stdout: bytes
 
 
-class TaskContainer:
+class TaskContainer(MachineShell):
     """A running container of a task's image.
 
     Args:
@@ -63,9 +47,8 @@ class TaskContainer:
     """
 
     def __init__(self, machine: DockerMachine, table: EnvironmentTable) -> None:
-        self.machine = machine
+        super().__init__(machine, table.workdir, resolved(table.env))
         self._table = table
-        self._variables = resolved(table.env)
         self._usage_at_start = MachineUsage(memory=0.0, processes=0.0)
 
     async def prepare(self) -> None:
@@ -86,73 +69,6 @@ class TaskContainer:
         if self._table.healthcheck is not None:
             await self._wait_for_health(self._table.healthcheck)
         self._usage_at_start = await self.machine.usage()
-
-    def root(self, timeout_s: float) -> Phase:
-        """Return the phase of our own commands."""
-        return Phase(user=_ROOT, environment={}, timeout_s=timeout_s)
-
-    async def bash(
-        self,
-        command: str,
-        phase: Phase,
-        *argv: str,
-        output_bytes: int = 1 << 20,
-        stop: anyio.Event | None = None,
-    ) -> ExecResult:
-        """Run a command as Harbor does. A timeout ends the command, and leaves the services of the entry point alone.
-
-        Args:
-            command: The command.
-            phase: Who runs it.
-            argv: The command's ``$0``, ``$1`` and so on.
-            output_bytes: How much of each stream is kept.
-            stop: Set to end the command early; see :class:`runners.sandboxes.docker.execution.Program`.
-
-        Raises:
-            SandboxBoundaryError: The container is gone.
-        """
-        return await self.machine.run(
-            ("bash", "-c", command, *argv),
-            timeout_s=phase.timeout_s,
-            output_bytes=output_bytes,
-            user=phase.user,
-            work_dir=self._table.workdir,
-            environment={**self._variables, **phase.environment},
-            ends_others=False,
-            stop=stop,
-        )
-
-    async def printed(self, path: str, phase: Phase, limit_bytes: int) -> str:
-        """Return what a command printed into a file, cut in the middle, and remove the file."""
-        half = limit_bytes // 2
-        shown = await self.bash(_SHOW, phase, path, str(2 * half), output_bytes=(1 << 20) + _MARGIN)
-        first, _, printed = shown.stdout.partition(b"\n")
-        total = int(first) if first.strip().isdigit() else len(printed)
-        return decode_output(printed) if total <= 2 * half else cut_text(printed[:half], printed[half:], total)
-
-    async def read(self, path: str, phase: Phase, limit_bytes: int) -> bytes:
-        """Return the beginning of a file, as the phase's user sees it.
-
-        Raises:
-            OSError: As the system says it.
-        """
-        done = await self.bash('cat -- "$0" | head -c "$1"', phase, path, str(limit_bytes), output_bytes=limit_bytes)
-        if done.stderr:
-            raise OSError(0, _reason(done), path)
-        return done.stdout
-
-    async def write(self, path: str, content: bytes, phase: Phase) -> None:
-        """Write a file as the phase's user, making its folders.
-
-        Raises:
-            OSError: As the system says it.
-        """
-        given = new_path()
-        await self.machine.put("/", {given.lstrip("/"): content})
-        done = await self.bash('mkdir -p -- "$(dirname -- "$0")" && cat "$1" > "$0"', phase, path, given)
-        await self.bash(f"rm -f {given}", self.root(phase.timeout_s))
-        if done.exit_code != 0:
-            raise OSError(0, _reason(done), path)
 
     async def upload(self, folder: Path, target: str) -> None:
         """Copy the content of a host folder into a folder of the container, with modes, owned by root."""
@@ -303,21 +219,6 @@ def agent_phase(task: HarborTask) -> Phase:
     timeout_s = agent.timeout_sec if agent.timeout_sec is not None else _SOLUTION_S
     user = "" if agent.user is None else str(agent.user)
     return Phase(user=user, environment={}, timeout_s=timeout_s)
-
-
-def new_path() -> str:
-    """Return a path for a temporary file of ours in a container."""
-    return f"/tmp/.lhaw-record-{secrets.token_hex(6)}"  # noqa: S108  in the container
-
-
-def _reason(done: ExecResult) -> str:
-    return last_line(done).rpartition(": ")[2]
-
-
-def last_line(result: ExecResult) -> str:
-    """Return the last line that a command printed."""
-    lines = (result.stderr + result.stdout).decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:300] if lines else "it printed nothing"
 
 
 def grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from recorder.events.canonical_json import canonical_json
-from runners.benchmarks.harbor.container import TaskContainer, Verdict, agent_phase, new_path, open_container
+from runners.benchmarks.harbor.container import TaskContainer, Verdict, agent_phase, open_container
 from runners.benchmarks.harbor.task_folder import HarborTask
 from runners.benchmarks.protocol import Artifact, AskJudge, CheckpointResult, Environment, Grade, ToolResult
 from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, read_result, workspace_call_problem
@@ -16,6 +16,7 @@ from runners.conversation.messages import ToolDefinition
 from runners.errors import GraderError, SandboxBoundaryError
 from runners.sandboxes.docker.execution import ExecResult
 from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.docker.shell import new_path
 from runners.sandboxes.protocol import ProgramSandbox, SandboxLimits
 
 NO_NETWORK = "none"

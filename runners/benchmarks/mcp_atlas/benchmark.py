@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from recorder.events.canonical_json import canonical_json, digest
 from recorder.events.values import Task, Variant
+from recorder.resources import data_path
 from runners.benchmarks.mcp_atlas.availability import Availability, Place, availability
 from runners.benchmarks.mcp_atlas.claims import MATCHER
 from runners.benchmarks.mcp_atlas.container import ContainerSpec, memory_mb, open_world
@@ -23,10 +26,11 @@ from runners.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, runni
 from runners.benchmarks.mcp_atlas.specs import ServerSpec, installed_version, secrets_of_servers
 from runners.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from runners.benchmarks.published import PublishedError
-from runners.benchmarks.refusals import refuse_changed_environment
+from runners.benchmarks.refusals import docker_of, refuse_changed_environment
 from runners.errors import ExperimentError, ToolBoundaryError
 from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
+from runners.sandboxes.docker.program_sandbox import room_of_trial
 
 
 def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "McpAtlasBenchmark":
@@ -82,6 +86,7 @@ class McpAtlasBenchmark(Benchmark):
     name = BENCHMARK
     version = VERSION
     ends_on_text = True
+    tools_over_mcp = "all"
 
     def __init__(
         self,
@@ -140,6 +145,10 @@ class McpAtlasBenchmark(Benchmark):
     def system_prompt(self) -> str:
         """Return an empty prompt, because this benchmark gives agents a single user message."""
         return ""
+
+    def program_prompt(self) -> str:
+        """Return what a program is told about its tools."""
+        return data_path("prompts", "mcp_atlas_program.md").read_text(encoding="utf-8").strip()
 
     def reference(self, task_id: str) -> Reference | None:
         """Return a reference solution, from our own script or from the trajectory of the row.
@@ -215,8 +224,18 @@ class McpAtlasBenchmark(Benchmark):
         settings: EnvironmentSettings,
     ) -> AsyncIterator[Environment]:
         """Open a trial whose servers are those of a container."""
-        has_network = self._place.has_network
-        async with open_world(container, names, settings, has_network=has_network) as (world, image_id):
+        has_network, way = self._place.has_network, settings.way
+        async with AsyncExitStack() as stack:
+            sandbox = None
+            if way is not None and not container.address:  # the program works beside the servers, not among them
+                total_mb = memory_mb(container) + settings.limits.memory_mb
+                provider = await stack.enter_async_context(
+                    room_of_trial(docker_of(settings, self.name), total_mb, None)
+                )
+                settings = msgspec.structs.replace(settings, sandbox=provider)
+                sandbox = await stack.enter_async_context(provider.open(None, settings.limits, way))
+            opened = open_world(container, names, settings, has_network=has_network)
+            world, image_id = await stack.enter_async_context(opened)
             servers = await world.servers(names, settings.limits.command_seconds)
             needed = self.availability[task.task_id].needed
             for name in names if needed is None else needed:
@@ -234,7 +253,8 @@ class McpAtlasBenchmark(Benchmark):
                 for name, server in servers.items()
             ]
             tools = offered_tools(row, servers)
-            yield McpAtlasEnvironment(task, tools, row.trajectory or (), self._judge, facts=(_recorded(described),))
+            facts = (_recorded(described),)
+            yield McpAtlasEnvironment(task, tools, row.trajectory or (), self._judge, facts=facts, sandbox=sandbox)
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
         """Return the memory of a trial in MiB: that of its containers, if it has some."""

@@ -22,6 +22,7 @@ from runners.conversation.messages import ToolDefinition
 from runners.errors import GraderError
 from runners.grading.confined_grading import grade_apart
 from runners.grading.deliverables import Deliverables
+from runners.sandboxes.protocol import ProgramSandbox
 
 if TYPE_CHECKING:
     from mcp_types import Tool
@@ -67,6 +68,7 @@ class McpAtlasEnvironment(Environment):
         judge: The model that grades claims, or None to use the deterministic matcher.
         data_at: The host path of the data for unconfined servers, or None if the data is at ``/data``.
         facts: Artifacts that describe the servers.
+        sandbox: The place of a program, or None for the native agent and where any empty sandbox will do.
     """
 
     tools_are_servers = True
@@ -79,17 +81,20 @@ class McpAtlasEnvironment(Environment):
         judge: ClaimJudge | None,
         data_at: str | None = None,
         facts: tuple[Artifact, ...] = (),
+        sandbox: ProgramSandbox | None = None,
     ) -> None:
         self._task = task
         self._offered = offered
         self._judge = judge
         self._data_at = data_at
         self.facts = facts
+        self.sandbox = sandbox
         self._recorded: dict[bytes, list[str]] = {}
         for call in recorded:
             if call.result is not None:
                 self._recorded.setdefault(_call_key(call.name, call.arguments), []).append(call.result)
         self.tools = tuple(_definition(name, tool) for name, tool in offered.items())
+        self.program_tools = self.tools
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call a tool on its server.

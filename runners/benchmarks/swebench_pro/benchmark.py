@@ -24,7 +24,10 @@ from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
 from runners.sandboxes.docker.containers import check_network
 from runners.sandboxes.docker.engine import connected
+from runners.sandboxes.docker.program_sandbox import open_program_sandbox, room_of_trial
 from runners.sandboxes.docker.provider import DockerSandbox, DockerSandboxProvider
+from runners.sandboxes.docker.shell import MachineShell
+from runners.sandboxes.protocol import Way
 
 _GOLD = "/tmp/reference.patch"  # noqa: S108  in the agent's container
 
@@ -107,7 +110,14 @@ class SwebenchProBenchmark(Benchmark):
 
     def system_prompt(self) -> str:
         """Return what the agent is told about its container and tools."""
-        text = data_path("prompts", "swebench_pro.md").read_text(encoding="utf-8").strip()
+        return self._told("swebench_pro.md")
+
+    def program_prompt(self) -> str:
+        """Return what a program is told about its container."""
+        return self._told("swebench_pro_program.md")
+
+    def _told(self, name: str) -> str:
+        text = data_path("prompts", name).read_text(encoding="utf-8").strip()
         return text.replace("{work_dir}", self._setup.work_dir)
 
     def reference(self, task_id: str) -> Reference | None:
@@ -160,10 +170,19 @@ class SwebenchProBenchmark(Benchmark):
             limits=test_limits,
             timeout_s=setup.test_seconds,
         )
+        way = settings.way
         async with AsyncExitStack() as closing:
+            provider = await closing.enter_async_context(room_of_trial(provider, settings.limits.memory_mb, way))
             name = prepared_image(about["Id"], instance.base_commit, setup.work_dir) if setup.history == "past" else ""
             sandbox, repository = await _with_repository(closing, provider, settings, instance, name)
-            yield SwebenchProEnvironment(plan, sandbox, repository, closing, (_facts(image, about, setup),))
+            program_sandbox = None
+            if way is not None:
+                shell = MachineShell(sandbox.machine, setup.work_dir, {})
+                program_sandbox = await closing.enter_async_context(
+                    open_program_sandbox(provider, shell, settings.limits, way, user="0")
+                )
+            facts = (_facts(image, about, setup),)
+            yield SwebenchProEnvironment(plan, sandbox, repository, closing, facts, program_sandbox)
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
@@ -210,29 +229,36 @@ async def _with_repository(
         name: The name of the saved image, or empty if the history stays.
     """
 
-    async def opened(image: DockerSandboxProvider, *, is_past_only: bool) -> tuple[DockerSandbox, AgentRepository]:
-        sandbox = await closing.enter_async_context(image.open(None, settings.limits, settings.way))
+    async def opened(
+        image: DockerSandboxProvider, stack: AsyncExitStack, way: Way | None, *, is_past_only: bool
+    ) -> tuple[DockerSandbox, AgentRepository]:
+        sandbox = await stack.enter_async_context(image.open(None, settings.limits, way))
         repository = AgentRepository(sandbox, instance, provider.image.work_dir)
         await repository.prepare(is_past_only=is_past_only)
         return sandbox, repository
 
+    way = settings.way
     if not name:
-        return await opened(provider, is_past_only=False)
+        return await opened(provider, closing, way, is_past_only=False)
     images, is_saved = provider.images, False
     if not images.is_given_up(name):
         async with images.turn(name), connected() as client:
             is_saved = await images.has(client, name)
             if not is_saved and not images.is_given_up(name):
-                sandbox, repository = await opened(provider, is_past_only=True)
-                try:
-                    await sandbox.machine.save_as(name)
-                except SandboxBoundaryError as error:
-                    reason = f"every trial of {instance.instance_id} prepares its repository itself: {error}"
-                    images.give_up(name, reason)
-                return sandbox, repository
+                async with AsyncExitStack() as own:
+                    sandbox, repository = await opened(provider, own, None, is_past_only=True)
+                    try:
+                        await sandbox.machine.save_as(name)
+                        is_saved = True
+                    except SandboxBoundaryError as error:
+                        reason = f"every trial of {instance.instance_id} prepares its repository itself: {error}"
+                        images.give_up(name, reason)
+                    if way is None:  # else it is not shown the program, whose mounts must not be in the image
+                        closing.push_async_exit(own.pop_all())
+                        return sandbox, repository
     if is_saved:
-        return await opened(provider.with_image(name=name), is_past_only=False)
-    return await opened(provider, is_past_only=True)
+        return await opened(provider.with_image(name=name), closing, way, is_past_only=False)
+    return await opened(provider, closing, way, is_past_only=True)
 
 
 def _facts(image: str, about: Mapping[str, Any], setup: Setup) -> Artifact:

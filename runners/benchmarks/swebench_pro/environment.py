@@ -15,7 +15,7 @@ from runners.benchmarks.swebench_pro.suite import SuiteRun, Tester
 from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
 from runners.sandboxes.docker.machine import open_machine
 from runners.sandboxes.docker.provider import DockerSandboxProvider
-from runners.sandboxes.protocol import Sandbox, SandboxLimits
+from runners.sandboxes.protocol import ProgramSandbox, Sandbox, SandboxLimits
 
 
 class SuitePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +37,10 @@ class SwebenchProEnvironment(Environment):
         repository: The repository in the container.
         closing: Closes the container before the tests begin, so that a trial never holds the memory of two containers.
         facts: Artifacts that describe the environment.
+        program_sandbox: The container as the place of a program, or None for the native agent.
     """
 
     tools = WORKSPACE_TOOLS
-    sandbox: Sandbox
     bounds_its_grading = True
 
     def __init__(
@@ -50,9 +50,11 @@ class SwebenchProEnvironment(Environment):
         repository: AgentRepository,
         closing: AsyncExitStack,
         facts: tuple[Artifact, ...],
+        program_sandbox: ProgramSandbox | None = None,
     ) -> None:
-        self.sandbox = sandbox
+        self.sandbox = program_sandbox
         self.facts = facts
+        self._own_sandbox = sandbox
         self._plan = plan
         self._repository = repository
         self._closing = closing
@@ -64,7 +66,7 @@ class SwebenchProEnvironment(Environment):
         Raises:
             SandboxBoundaryError: The container broke.
         """
-        return await call_workspace_tool(self.sandbox, name, arguments)
+        return await call_workspace_tool(self._own_sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
         """Take the agent's patch, close its container, and test the patch in a fresh container.

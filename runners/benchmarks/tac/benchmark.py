@@ -62,6 +62,7 @@ class TacBenchmark(Benchmark):
 
     def __init__(self, options: TacOptions, judge: ModelSpec | None = None) -> None:
         self._options = options
+        self.tools_over_mcp = "some" if options.browser else "none"
         self._judge = judge
         self.grader = f"{GRADER}{_asked_with(judge)}:{judge.model}" if judge else GRADER
         folders = sorted(path for path in Path(options.folder).iterdir() if is_task_folder(path))
@@ -135,7 +136,14 @@ class TacBenchmark(Benchmark):
 
         The original benchmark logs its agents in before they start.
         """
-        text = data_path("tac", "system.md").read_text(encoding="utf-8").strip()
+        return self._told("system.md")
+
+    def program_prompt(self) -> str:
+        """Return what programs are told about the company, logins included."""
+        return self._told("program.md")
+
+    def _told(self, name: str) -> str:
+        text = data_path("tac", name).read_text(encoding="utf-8").strip()
         logins = [f"- {name}: {spec.login}" for name, spec in self._options.services.items() if spec.login]
         text = text.format(hostname=self._options.hostname, work_dir=self._options.work_dir)
         parts = [text]

@@ -28,6 +28,7 @@ from runners.sandboxes.docker.host_limits import free_space_command, is_full
 from runners.sandboxes.docker.machine import DockerMachine, MachineUsage
 from runners.sandboxes.docker.memory_budget import MemoryBudget
 from runners.sandboxes.docker.provider import DockerSandbox
+from runners.sandboxes.protocol import ProgramSandbox
 from runners.trial_clock import TrialClock
 
 _JSON = "application/json"
@@ -55,6 +56,7 @@ class TacEnvironment(Environment):
         task: The task.
         options: How the image is used.
         sandbox: The task's container.
+        program_sandbox: The container as the place of a program, or None for the native agent.
         company: The services that the task uses.
         browser: The agent's browser, or None if it has none.
         room: The memory budget of the trial's containers.
@@ -72,6 +74,7 @@ class TacEnvironment(Environment):
         task: Task,
         options: TacOptions,
         sandbox: DockerSandbox,
+        program_sandbox: ProgramSandbox | None,
         company: Company,
         browser: Browser | None,
         room: MemoryBudget,
@@ -81,7 +84,9 @@ class TacEnvironment(Environment):
         prompt: str,
         facts: tuple[Artifact, ...],
     ) -> None:
-        self.tools = (*TOOLS, *browser.tools) if browser else TOOLS
+        self.program_tools = tuple(browser.tools) if browser else ()
+        self.tools = (*TOOLS, *self.program_tools)
+        self.sandbox = program_sandbox
         self.facts = facts
         self._task = task
         self._options = options
@@ -106,8 +111,13 @@ class TacEnvironment(Environment):
             result = await self._browser.call(name, arguments)
         else:
             result = await call_workspace_tool(self._sandbox, name, arguments)
-        self._calls.append({"source": "agent", "action": name, "args": arguments, "observation": result.text})
+        if self.sandbox is None:  # of a program's calls all are told
+            self.program_did(name, arguments, result.text)
         return result
+
+    def program_did(self, name: str, arguments: dict[str, Any], result: str) -> None:
+        """Add a call to the trajectory that the evaluator reads."""
+        self._calls.append({"source": "agent", "action": name, "args": arguments, "observation": result})
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
         """Put the evaluator back, run it on the trajectory, and read the file that it writes.

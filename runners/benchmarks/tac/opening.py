@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,12 +18,14 @@ from runners.benchmarks.tac.environment import TacEnvironment, last_words, take_
 from runners.benchmarks.tac.folders import PublishedTask
 from runners.benchmarks.tac.options import TacOptions
 from runners.errors import SandboxBoundaryError
+from runners.sandboxes.docker.config import CAPABILITY_NUMBERS
 from runners.sandboxes.docker.engine import connected
 from runners.sandboxes.docker.machine import DockerMachine
-from runners.sandboxes.docker.memory_budget import MemoryBudget
-from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.docker.program_sandbox import open_program_sandbox, room_of_trial
+from runners.sandboxes.docker.shell import MachineShell
 
 _READ_S = 60.0
+_SETUP: tuple[Literal["NET_RAW"], ...] = ("NET_RAW",)  # the published init script finds the company with ping
 
 
 def memory_mb(options: TacOptions, services: Sequence[str], sandbox_mb: int, *, has_model: bool) -> int:
@@ -71,32 +73,40 @@ class Opening(msgspec.Struct, frozen=True):
         async with connected() as docker:
             image_ids = {name: (await provider.images.ensure(docker, name))["Id"] for name in self._images}
         total_mb = memory_mb(options, services, settings.limits.memory_mb, has_model=bool(self.model))
+        way = settings.way
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(turn(options.services_host if services else ""))
-            # All memory at once: trials that each hold a part would deadlock.
-            await stack.enter_async_context(provider.room.hold(total_mb))
-            room = MemoryBudget.of_trial(total_mb)
+            provider = await stack.enter_async_context(room_of_trial(provider, total_mb, way))
+            room = provider.room
             company = await stack.enter_async_context(open_company(options, services, image, room, provider.images))
-            own = provider.with_image(
+            agents = provider.with_image(
                 name=image,
                 work_dir=options.work_dir,
                 is_own_machine=True,
                 network=company.network,
-                setup_capabilities=("NET_RAW",),  # the published init script finds the company with ping
+                setup_capabilities=_SETUP,
                 shared_folders=(options.work_dir,) if options.browser else (),
             )
-            agents = DockerSandboxProvider(own.image, room, provider.images)
-            sandbox = await stack.enter_async_context(agents.open(None, settings.limits))
+            sandbox = await stack.enter_async_context(agents.open(None, settings.limits, way))
             hidden = await self._initialised(sandbox.machine, company)
             browser = None
             if options.browser:
                 browser = await stack.enter_async_context(
                     open_browser(options.browser, options.work_dir, room, sandbox.machine, settings.keep)
                 )
+            program_sandbox = None
+            if way is not None:
+                shell = MachineShell(sandbox.machine, options.work_dir, {})
+                dropped = [CAPABILITY_NUMBERS[name] for name in _SETUP]
+                opened = open_program_sandbox(
+                    agents, shell, settings.limits, way, user="0", dropped_capabilities=dropped
+                )
+                program_sandbox = await stack.enter_async_context(opened)
             yield TacEnvironment(
                 task=self.task,
                 options=options,
                 sandbox=sandbox,
+                program_sandbox=program_sandbox,
                 company=company,
                 browser=browser,
                 room=room,

@@ -19,7 +19,7 @@ _WAY_SOCKET = "/run/lhaw-record/listener.sock"
 _USER_ID = 61000  # as in bubblewrap: outside of every range that systems assign
 _DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # it drops them before the agent runs anything
 _MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
-_CAPABILITY_NUMBERS = {"NET_RAW": 13}
+CAPABILITY_NUMBERS = {"NET_RAW": 13}
 _MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")  # version 2, version 1
 
 
@@ -75,11 +75,14 @@ def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None)
     The engine closes that input as soon as this process no longer holds the connection, even if it was killed.
     """
     memory_bytes = limits.memory_mb << 20
+    shown = {path: path for path in way.mounts} if way else {}
+    if way and not image.is_own_machine:
+        shown = {_WAY_SOCKET: way.socket, **shown}
     host = {
         **limited(image, limits),
         "ReadonlyRootfs": not image.is_own_machine,
         "ShmSize": memory_bytes // 16,
-        "Mounts": read_only_mounts({_WAY_SOCKET: way.socket, **{path: path for path in way.mounts}}) if way else [],
+        "Mounts": read_only_mounts(shown),
     }
     if not image.is_own_machine:
         host |= {"CapDrop": ["ALL"], "CapAdd": list(_DRIVER_CAPABILITIES), "Tmpfs": _memory_folders(image, limits, way)}
@@ -135,7 +138,7 @@ def agent_config(
         user_id=None if image.is_own_machine else _USER_ID,
         memory_events=_MEMORY_EVENTS,
         keeps_capabilities=image.is_own_machine,
-        dropped_capabilities=[_CAPABILITY_NUMBERS[name] for name in image.setup_capabilities],
+        dropped_capabilities=[CAPABILITY_NUMBERS[name] for name in image.setup_capabilities],
         way_socket=_WAY_SOCKET if way else "",
     )
     if not image.is_own_machine:

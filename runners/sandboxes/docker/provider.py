@@ -67,6 +67,9 @@ class DockerSandboxProvider:
     ) -> AsyncIterator[DockerSandbox]:
         """Open a container whose work directory starts as a copy of ``files``; it may have to wait for memory.
 
+        Of a ``way``, an image of a task's own is only shown the mounts: its programs run in
+        :func:`runners.sandboxes.docker.program_sandbox.open_program_sandbox`, with a way out beside the container.
+
         Raises:
             SandboxBoundaryError: It does not start.
         """
@@ -76,6 +79,7 @@ class DockerSandboxProvider:
             config = container_config(self.image, limits, way)
             container = await stack.enter_async_context(created(docker, config))
             channel = await _start(stack, container, self.image)
+            way = None if self.image.is_own_machine else way
             driver_config = agent_config(self.image, limits, way, container_environment=await _environment(container))
             channel.send_program(boot.program(driver_config, has_packages=not self.image.is_own_machine))
             sandbox = DockerSandbox(self.kind, self.image.work_dir, self.image.weak_limits, limits, channel)

@@ -30,6 +30,7 @@ _PATH_NAMES = ("path", "file_path", "filePath", "filename", "file")
 _CONTENT_NAMES = ("content", "contents", "file_text", "text")
 _QUESTION_NAMES = ("question", "query", "message", "prompt")
 _ANSWER_NAMES = ("answer", "result", "message", "summary", "output", "text")
+_SERVER = re.compile(r"^(mcp__)?user__?")
 _LONGEST_WAIT_MS = 60_000
 _WAIT_NAMES = ("yield_time_ms",)  # a shell that answers before its command has ended
 
@@ -68,6 +69,7 @@ class AgentInterface(msgspec.Struct, frozen=True, kw_only=True):
         finisher: The tool that hands in an answer.
         fence: The language of the code blocks that an agent without tools runs as commands.
         ending: What a last command must print to end the work.
+        served: The tools that a benchmark serves to the agent, by their own names.
     """
 
     shell: ToolAdapter | None = None
@@ -77,6 +79,7 @@ class AgentInterface(msgspec.Struct, frozen=True, kw_only=True):
     finisher: ToolAdapter | None = None
     fence: str | None = None
     ending: str | None = None
+    served: dict[str, str] = msgspec.field(default_factory=dict)
 
     def desk_names(self) -> frozenset[str]:
         """Return the names of the desk's tools that can be translated for this agent."""
@@ -108,7 +111,13 @@ def interface_of(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -
         finisher=_adapter(tools, _is_named(_FINISH), _ANSWER_NAMES),
         fence=fence[1] if fence else None,
         ending=ending[1] if ending else None,
+        served={served_name(tool.name): tool.name for tool in tools},
     )
+
+
+def served_name(name: str) -> str:
+    """Return the own name of a tool of the server ``user``, which agents show under the server's name, or the name."""
+    return _SERVER.sub("", name)
 
 
 def is_question(name: str) -> bool:

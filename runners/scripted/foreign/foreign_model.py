@@ -85,6 +85,8 @@ def _translated(turn: Message, interface: AgentInterface, codes: Sequence[str]) 
 
 
 def _translated_call(call: ToolCall, interface: AgentInterface, codes: Sequence[str]) -> ToolCall:
+    if call.name not in (*DESK_TOOLS, "ask_user", "submit"):
+        return msgspec.structs.replace(call, name=interface.served.get(call.name, call.name))
     arguments = msgspec.json.decode(call.arguments_json, type=dict[str, str])
     if call.name == "ask_user" and interface.asker:
         return _call_of(interface.asker, call, arguments["question"])

@@ -6,7 +6,7 @@ import msgspec
 
 from recorder.events.canonical_json import canonical_json
 from runners.conversation.messages import Message, ToolCall
-from runners.scripted.foreign.agent_interface import AgentInterface
+from runners.scripted.foreign.agent_interface import AgentInterface, served_name
 from runners.scripted.foreign.translation import from_command, from_fence, unwrapped, without_reminders
 from runners.scripted.model import UNKNOWN_TASK, recipe_for
 from runners.scripted.transcript import arguments_of, read_transcript
@@ -97,7 +97,7 @@ def _desk_call(call: ToolCall, interface: AgentInterface) -> ToolCall:
     if interface.writer and call.name == interface.writer.name:
         path, content = interface.writer.texts(arguments)
         return _call(call.call_id, "write_file", {"path": path, "content": content})
-    return call
+    return msgspec.structs.replace(call, name=served_name(call.name))
 
 
 def _call(call_id: str, tool: str, arguments: dict[str, str]) -> ToolCall:

@@ -178,7 +178,7 @@ async def test_a_benchmark_that_inherits_nothing_has_the_defaults(offering):
     """Members that older benchmarks do not have keep them working; its own attributes are reached as before."""
     bare = offering("bare", BARE)
     assert await problems_of(bare) == await problems_of(BareBenchmark()) == []
-    assert (bare.takes_programs, bare.needs_sandbox, bare.has_own_images, bare.name) == (False, None, False, "bare")
+    assert (bare.why_no_programs, bare.needs_sandbox, bare.has_own_images, bare.name) == ("", None, False, "bare")
     assert (
         bare.reference("t0"),
         bare.why_not("t0"),
@@ -199,7 +199,7 @@ async def test_a_benchmark_that_inherits_nothing_has_the_defaults(offering):
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("take_programs", True, "it has 'take_programs', which is never asked for; did you mean 'takes_programs'?"),
+        ("why_no_program", "x", "it has 'why_no_program', which is never asked for; did you mean 'why_no_programs'?"),
         ("secret", lambda self: frozenset({"s"}), "did you mean 'secrets'?"),
         ("has_own_images", "yes", "has_own_images is 'yes'; it must be True or False"),
         ("reference", None, "reference must be a method"),
@@ -228,8 +228,8 @@ class _Environment:
         self._real = real
         self._changes = changes
         self.tools = changes.get("tools", real.tools)
-        if "hides" not in changes:
-            self.sandbox = real.sandbox
+        self.sandbox = real.sandbox
+        self.program_tools = self.tools[: changes.get("offered", 0)]
 
     async def call(self, name, arguments):
         return self._changes.get("call") or await self._real.call(name, arguments)
@@ -318,8 +318,8 @@ def first_result(**fields):
         (with_value('"a.csv'), "segment S1 has half of a pair of quotes"),
         (with_value("(see below"), "segment S1 has half of a pair of quotes or brackets"),
         (with_value("ledger", "Take the ledger.csv for it."), "segment S1 is cut out of the middle of a word"),
-        ({"hides": "sandbox"}, "the environment has no 'sandbox' that was opened with settings.way"),
-        ({"way": None}, "the environment has no 'sandbox' that was opened with settings.way"),
+        ({"way": None}, "the environment has a 'sandbox' that was not opened with settings.way"),
+        ({"offered": 1}, "tools_over_mcp is 'none', and programs get 1 tools over MCP"),
         ({"tools": ()}, "needs tools"),
         ({"call": ToolResult(text="fine")}, "gives no error result"),
         ({"grade": lambda grade: Grade(results=(), is_success=False)}, "does not have one result"),

@@ -35,7 +35,7 @@ from tests.support.tiny_agent import TOOLS, Hands, tool
 
 TINY = Path(__file__).parents[2] / "support" / "tiny_agent.py"
 LEASED = {"name": "mine", "model": "scripted/balanced", "program": "leased"}
-OFFER = Offer(prompt="Do it.", model="m", key="k", token="t", has_ask_user=False)
+OFFER = Offer(prompt="Do it.", model="m", key="k", token="t", has_tools=False)
 
 
 class Api:

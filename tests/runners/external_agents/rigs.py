@@ -118,12 +118,13 @@ def of(events, kind):
 
 
 def _lines(keys, _):
-    return "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
+    return "".join(f"{key} = {toml(value)}\n" for key, value in keys.items())
 
 
-def _toml(value):
+def toml(value):
+    """A value as TOML writes it inline."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
+        return "[" + ", ".join(toml(item) for item in value) + "]"
     return json.dumps(value)

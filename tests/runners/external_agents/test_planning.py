@@ -160,11 +160,18 @@ def test_an_entry_of_ones_own_is_found_beside_the_experiment_file(tmp_path):
     assert prepared(tmp_path, "own/robot.toml").experiment.agents[0].external.name == "robot"
 
 
-def test_a_benchmark_with_tools_of_its_own_takes_no_programs(tmp_path):
-    """A program cannot have tools that are not in a sandbox."""
-    experiment = prepared(tmp_path, tiny("chat")).experiment
-    with pytest.raises(ExperimentError, match=r"remove 'program' from program, .* docs/own-tasks\.md says how"):
-        check_programs(experiment, ListedBenchmark())
+def test_a_program_that_a_benchmark_cannot_have_is_refused(tmp_path):
+    """Every benchmark takes programs, unless it says why not, or its tools come over MCP and the program calls none."""
+    deaf, able = (prepared(tmp_path, tiny("chat", ask_user=how)).experiment for how in ("none", "mcp"))
+    benchmark = ListedBenchmark()
+    check_programs(deaf, benchmark)
+    benchmark.tools_over_mcp = "all"
+    check_programs(able, benchmark)
+    with pytest.raises(ExperimentError, match="toy offers its tools over MCP, and program calls none"):
+        check_programs(deaf, benchmark)
+    benchmark.why_no_programs = "a person does the work"
+    with pytest.raises(ExperimentError, match="toy takes no programs: a person does the work; remove 'program' from"):
+        check_programs(able, benchmark)
 
 
 async def test_a_program_does_not_run_without_isolation_unless_somebody_says_so(tmp_path):

@@ -61,7 +61,7 @@ def test_templates_are_filled_and_braces_stay_braces():
         environment={"BASE": "{base_url}/x"},
         files={"a.json": '{{"key": "{token}"}}'},
     )
-    start = filled(spec, {**VALUES, "prompt": "{token} {{"}, has_ask_user=False)
+    start = filled(spec, {**VALUES, "prompt": "{token} {{"}, has_tools=False)
     assert start.argv[:2] == ("run", "{token} {{")
     assert start.environment == {"BASE": "<base_url>/x"}
     assert start.files == {"a.json": '{"key": "<token>"}'}
@@ -86,7 +86,7 @@ def test_what_belongs_to_asking_is_there_in_arms_that_ask_alone(command, argv):
         ProgramSpec,
     )
     assert not list(program_problems(spec))
-    asks, plain = filled(spec, VALUES, has_ask_user=True), filled(spec, VALUES, has_ask_user=False)
+    asks, plain = filled(spec, VALUES, has_tools=True), filled(spec, VALUES, has_tools=False)
     assert (asks.argv, asks.environment, asks.files) == (argv, {"A": "asks"}, {"b": "<mcp_bridge>"})
     assert plain.argv == tuple(word for word in command if word != "{asking}")
     assert (plain.environment, plain.files) == ({"A": "plain"}, {})
@@ -135,5 +135,5 @@ def test_a_ready_made_entry_can_be_used(name):
     assert spec.wire
     assert spec.version
     assert spec.install.pip or spec.install.npm
-    for has_ask_user in (False, True):
-        filled(spec, VALUES, has_ask_user=has_ask_user)
+    for has_tools in (False, True):
+        filled(spec, VALUES, has_tools=has_tools)
