@@ -19,8 +19,9 @@ _COLUMNS = (
 
 def coverage_command(options: argparse.Namespace) -> int:
     """Print the share of every design. Return exit code 1 if one misses what docs/metrics.md promises."""
-    from analytics.statistics.coverage import KINDS, all_simulated, grid
+    from analytics.statistics.coverage import all_simulated, grid
     from analytics.statistics.coverage_page import page
+    from analytics.statistics.studies import KINDS
 
     designs = [design for design in grid(options.grid) if design.kind in (options.kind or KINDS)]
     found = []
@@ -31,7 +32,9 @@ def coverage_command(options: argparse.Namespace) -> int:
     print_rows([_row(each) for each in found], _COLUMNS, options.format)
     if options.page is not None:
         kinds = f" --kind {' '.join(options.kind)}" if options.kind else ""
-        command = f"coverage --grid {options.grid}{kinds} --studies {options.studies} --page {options.page}"
+        command = (
+            f"`lhaw-record coverage --grid {options.grid}{kinds} --studies {options.studies} --page {options.page}`"
+        )
         options.page.write_text(page(found, command), encoding="utf-8")
     missed = sum(each.is_met is False for each in found)
     say(f"  {missed} of {len(found)} designs miss what they should hold" if missed else "  every design holds")
@@ -39,7 +42,7 @@ def coverage_command(options: argparse.Namespace) -> int:
 
 
 def _row(found: "Coverage") -> dict[str, Any]:
-    from analytics.statistics.coverage import KINDS
+    from analytics.statistics.studies import KINDS
 
     design, has_share = found.design, found.with_interval > 0
     low, high = found.bounds
@@ -65,7 +68,8 @@ def _studies(text: str) -> int:
 
 _KINDS = (
     *("level", "share", "gain", "no_gain", "contrast", "no_contrast", "amount_contrast"),
-    *("ratio", "median", "tau"),
+    *("ratio", "median", "tau", "pooled", "precision", "decay", "net_value", "no_timing", "per_question", "amount"),
+    *("kappa", "f1", "no_tau", "effect", "no_effect", "same_effect"),
 )
 COMMANDS = (
     Command(
@@ -75,7 +79,7 @@ COMMANDS = (
         "copied values, estimate each with the engine of the tables, and print the share of 95 % intervals that hold "
         "the truth (at least 0.93), or of p-values below 0.05 where there is nothing to see (at most 0.06). A design "
         "whose own 95 % interval (share_low, share_high) is not wholly on the wanted side is simulated again with four "
-        "times as many new studies. The full grid of 1,500 studies takes half an hour on two processors. "
+        "times as many new studies. The full grid of 1,500 studies takes an hour on two processors. "
         "Exit code 1: a design misses.",
         example="coverage --grid full --kind gain --studies 1500",
         arguments=(

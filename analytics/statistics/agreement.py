@@ -1,6 +1,7 @@
 """Agreement with intervals: weighted kappa of two graders, Kendall's tau-b of two rankings, F1 of two ratios.
 
-All intervals are expanded percentile intervals of the bootstrap over clusters (:mod:`analytics.statistics.bootstrap`).
+All intervals are expanded percentile intervals of the bootstrap over clusters (:mod:`analytics.statistics.bootstrap`),
+at least those of the jackknife, with room for one more cluster.
 """
 
 import math
@@ -82,8 +83,8 @@ def weighted_kappa(left: "Floats", right: "Floats", clusters: "NDArray[np.int64]
     counted: dict[str, Any] = {"n_units": len(one), "n_clusters": len(counts)}
     if math.isnan(value):
         return Estimate(reason="no_variation", **counted)
-    sizes = counts.sum(axis=(1, 2))
-    return expanded(kappa, sizes, settings)._replace(p_value=None, value=round(value, 6), **counted)
+    found = _jackknifed(kappa, counts.sum(axis=(1, 2)), settings)
+    return found._replace(p_value=None, value=round(value, 6), **counted)
 
 
 def rank_agreement(left: Sequence[float], right: Sequence[float]) -> RankAgreement:
@@ -155,42 +156,89 @@ def rank_correlation(left: "Floats", right: "Floats", clusters: "NDArray[np.int6
             drawn: Floats = score / np.sqrt(ordered[0] * ordered[1])
         return drawn
 
-    estimated = expanded(tau, cells.sum(axis=1), settings)
-    return _jackknifed(tau, cells.sum(axis=1), settings, estimated)._replace(value=found.tau, **counted)
+    by_chance = tau_by_chance(cells.reshape(-1, *shape))
+    estimated = _jackknifed(tau, cells.sum(axis=1), settings, by_chance=by_chance)
+    return estimated._replace(value=found.tau, **counted)
 
 
-def _jackknifed(tau: "Statistic", sizes: "Floats", settings: Settings, found: Estimate) -> Estimate:
-    """Lengthen an interval to that of the jackknife over clusters, of atanh(tau), with its correction of the bias.
+def tau_by_chance(cells: "Floats") -> float:
+    """Compute the standard error that tau-b has over tasks if the two agents have nothing in common.
 
-    Pairs of cells of one cluster are ordered alike less often than pairs of two. With few clusters they are many and
-    pull tau, and every bootstrap draw even more, towards 0. Of the two p-values the larger one counts, so that it
-    still agrees with the interval. Room for one more cluster, in perfect order or disorder, is added on either side of
-    an interval, but not beyond 0 where the p-value excludes it.
+    Where nearly all values are ties, a few tasks decide tau, and neither a bootstrap nor a jackknife of one study sees
+    how much it could differ in another. This error comes from all pairings of one agent's tasks with the other's. It is
+    that of the task as a whole, whatever its number of cells is.
+
+    Source: H. E. Daniels, The relation between measures of correlation in the universe of sample permutations,
+    Biometrika 33 (1944).
+
+    Args:
+        cells: The number of cells of each task with each pair of values, shape (tasks, values, values).
+    """
+    import numpy as np
+
+    count = len(cells)
+    sums, squares, ordered = [], [], 1.0
+    for axis in (2, 1):
+        shares = cells.sum(axis=axis) / cells.sum(axis=(1, 2))[:, None]
+        places = np.arange(shares.shape[1])
+        signs = np.sign(places[:, None] - places[None, :])
+        scores, untied = shares @ signs @ shares.T, shares @ np.abs(signs) @ shares.T
+        sums.append(float(np.sum(scores.sum(axis=1) ** 2)))
+        squares.append(float(np.sum(scores**2)))
+        ordered *= float(untied.sum() - np.trace(untied))
+    if not ordered:
+        return 0.0
+    variance = 4 * (sums[0] - squares[0]) * (sums[1] - squares[1]) / (count * (count - 1) * (count - 2))
+    return math.sqrt(max(0.0, variance + 2 * squares[0] * squares[1] / (count * (count - 1))) / ordered)
+
+
+def _jackknifed(
+    statistic: "Statistic", sizes: "Floats", settings: Settings, *, least: float = -1.0, by_chance: float = 0.0
+) -> Estimate:
+    """Lengthen the bootstrap's interval to that of the jackknife over clusters, with its correction of the bias.
+
+    The jackknife is that of the statistic's atanh, after its range has become -1 to 1. Pairs of cells of one cluster
+    are ordered alike less often than pairs of two. With few clusters they are many and
+    pull tau, and every bootstrap draw even more, towards 0. Of the p-values the largest one counts, so that it
+    still agrees with the interval. Room for one more cluster, in perfect agreement or disagreement, is added on either
+    side of an interval, but not beyond 0 where the p-value excludes it.
+
+    Args:
+        statistic: As for :func:`expanded`.
+        sizes: As for :func:`expanded`.
+        settings: The level of the interval, and the draws.
+        least: The smallest value of the statistic; its largest one is 1.
+        by_chance: The standard error of the statistic where there is nothing to see; 0 if it is unknown.
     """
     import numpy as np
     from scipy.special import stdtr, stdtrit
 
+    found = expanded(statistic, sizes, settings)
     if found.low is None or found.high is None or found.p_value is None:
         return found
-    values = np.arctanh(
-        np.clip(tau(np.vstack((np.ones(len(sizes)), 1 - np.eye(len(sizes))))), -_LARGEST_TAU, _LARGEST_TAU)
-    )
+    drawn = statistic(np.vstack((np.ones(len(sizes)), 1 - np.eye(len(sizes)))))
+    values = np.arctanh(np.clip(2 * (drawn - least) / (1 - least) - 1, -_LARGEST_TAU, _LARGEST_TAU))
     count, value, left = len(sizes), float(values[0]), values[1:]
     if np.isnan(left).any():
         return found
+
+    def back(place: float) -> float:
+        return least + (1 - least) * (math.tanh(place) + 1) / 2
+
     error = float((count - 1) / count * np.sum((left - left.mean()) ** 2)) ** 0.5
     centre = count * value - (count - 1) * float(left.mean())
     degrees = max(1.0, float(sizes.sum() ** 2 / (sizes**2).sum()) - 1)
     half = float(stdtrit(degrees, 0.5 + settings.confidence / 2)) * error
-    low = min(found.low, math.tanh(centre - half))
-    high = max(found.high, math.tanh(centre + half))
+    low, high = min(found.low, back(centre - half)), max(found.high, back(centre + half))
     p_value = max(found.p_value, 2 * float(stdtr(degrees, -abs(centre) / error)) if error else 0.0)
+    if by_chance:
+        p_value = max(p_value, 2 * float(stdtr(count - 1, -abs(float(drawn[0])) / by_chance)))
     side = 1 if low > 0 else -1 if high < 0 else 0
-    if (side != 0) != (p_value < settings.level):  # 0 lies within rounding of a bound
+    if (side != 0) != (p_value < settings.level):
         side, p_value = 0, max(p_value, settings.level)
-    own = math.tanh(value)
-    low, high = agreeing(low - (own + 1) / (count + 1), high + (1 - own) / (count + 1), side)
-    return found._replace(low=max(-1.0, low), high=min(1.0, high), p_value=printed(p_value, settings.level))
+    own = back(value)
+    low, high = agreeing(low - (own - least) / (count + 1), high + (1 - own) / (count + 1), side)
+    return found._replace(low=max(least, low), high=min(1.0, high), p_value=printed(p_value, settings.level))
 
 
 def f1(hits: Units, found: Units, settings: Settings) -> Estimate:
@@ -228,7 +276,8 @@ def f1(hits: Units, found: Units, settings: Settings) -> Estimate:
     value = float(harmonic(np.ones((1, len(names))))[0]) if len(names) else math.nan
     if math.isnan(value):
         return Estimate(reason="no_units", **counted)
-    return expanded(harmonic, np.ones(len(names)), settings)._replace(p_value=None, value=round(value, 6), **counted)
+    estimated = _jackknifed(harmonic, np.ones(len(names)), settings, least=0.0)
+    return estimated._replace(p_value=None, value=round(value, 6), **counted)
 
 
 def _tabulated(codes: "NDArray[np.int64]", size: int, clusters: "NDArray[np.int64]") -> "Floats":

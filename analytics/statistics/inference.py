@@ -14,7 +14,7 @@ gain      mean of paired differences in [-1, 1]          inversion of the sign-f
 contrast  difference of two arms of different tasks      inversion of the permutation test of whole clusters; at
                                                          least what the two levels' own intervals give, or room
 ratio     any other ratio of sums, or unbounded mean     studentised bootstrap over clusters
-amount    the same of what is never below 0              the same, cut off at 0
+amount    the same of what is never below 0              the same, cut off at 0, and at least the jackknife of the log
 median    median of the units                            expanded percentile bootstrap over clusters
 ========  =============================================  ==========================================================
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 FEWEST_CLUSTERS = 5
 """With fewer clusters a level has no interval: four tasks do not tell how much tasks differ."""
+
+FEWEST_FOR_RATIOS = 6
+"""With 5, gains per question and skewed costs were covered 0.92 by the coverage study."""
 
 FEWEST_FOR_PERCENTILES = 8
 """The percentiles of a bootstrap of fewer clusters are too close together, by the coverage study down to 0.69."""
@@ -343,8 +346,8 @@ def _ratio(sums: Clusters, least: float, settings: Settings) -> Estimate:
 
     Clusters with neither numerator nor denominator tell nothing and do not count. The floor is one of clusters with a
     denominator, so that leaving one out leaves some. The jackknife has t of the effective number of clusters: where a
-    few of them have most of the denominator, it is small, and the bootstrap alone is too short. No bound is below
-    ``least``.
+    few of them have most of the denominator, it is small, and the bootstrap alone is too short. Costs are skewed, so
+    the upper bound of an amount is at least that of the jackknife of the logarithm. No bound is below ``least``.
 
     Source: docs/coverage.md; the jackknife of a ratio: W. G. Cochran, Sampling techniques (1977), 6.17.
     """
@@ -354,7 +357,7 @@ def _ratio(sums: Clusters, least: float, settings: Settings) -> Estimate:
     tells = (sums.above != 0) | (sums.below > 0)
     sums = Clusters(*(column[tells] for column in sums))
     count = len(sums.above)
-    if np.count_nonzero(sums.below) < FEWEST_CLUSTERS:
+    if np.count_nonzero(sums.below) < FEWEST_FOR_RATIOS:
         return Estimate(n_clusters=count, reason="too_few_clusters")
     bounds = studentised(sums.above, sums.below, *settings.bootstrap)
     if bounds is None:
@@ -363,10 +366,14 @@ def _ratio(sums: Clusters, least: float, settings: Settings) -> Estimate:
     left = (sums.above.sum() - sums.above) / (total - sums.below)
     error = float((count - 1) / count * np.sum((left - left.mean()) ** 2)) ** 0.5
     degrees = max(1.0, total**2 / float(np.sum(sums.below**2)) - 1)
-    half = float(stdtrit(degrees, 0.5 + settings.confidence / 2)) * error
+    quantile = float(stdtrit(degrees, 0.5 + settings.confidence / 2))
     ratio, room = float(sums.above.sum()) / total, _room(sums, None)
-    low = max(least, round(min(bounds[0], ratio - half) - room[0], _DIGITS))
-    high = round(max(bounds[1], ratio + half) + room[1], _DIGITS)
+    low, high = min(bounds[0], ratio - quantile * error), max(bounds[1], ratio + quantile * error)
+    if least == 0 and ratio > 0 and (left > 0).all():
+        logs = np.log(left)
+        error = float((count - 1) / count * np.sum((logs - logs.mean()) ** 2)) ** 0.5
+        high = max(high, math.exp(count * math.log(ratio) - (count - 1) * float(logs.mean()) + quantile * error))
+    low, high = max(least, round(low - room[0], _DIGITS)), round(high + room[1], _DIGITS)
     return Estimate(low=low, high=high, n_clusters=count, method="bootstrap_t")
 
 

@@ -24,7 +24,9 @@
 --     percentages (one_of_five), so its uncertainty is shown by the intervals of
 --     voi. The threshold has the interval of inject_10, shifted; it is below 0 where
 --     inject_10 is below `window_pp`, and then every timing is in the window. Without a
---     value under inject_10 there is no window (no_window).
+--     value under inject_10 there is no window (no_window). An arm of one simulator has
+--     the window of the agent's injected trials with the same settings, which have no
+--     simulator; several injection templates give several (several_windows).
 with curve_units as (
     select
         int_pools.pool as benchmark,
@@ -178,6 +180,36 @@ curves as (
             and starts.agent = gaps.agent
 ),
 
+members as (
+    select
+        benchmark,
+        agent,
+        agent_digest,
+        settings_digest,
+        bool_or(inject_percent is not null) as is_injected
+    from int_trials_evaluated
+    group by benchmark, agent, agent_digest, settings_digest
+),
+
+window_agents as (
+    select
+        members.benchmark,
+        members.agent,
+        case
+            when bool_or(others.agent = members.agent) then members.agent
+            when count(others.agent) = 1 then any_value(others.agent)
+        end as window_agent,
+        count(others.agent) as n_windows
+    from members
+    left join members as others
+        on
+            members.benchmark = others.benchmark
+            and members.agent_digest = others.agent_digest
+            and members.settings_digest = others.settings_digest
+            and others.is_injected
+    group by members.benchmark, members.agent
+),
+
 asking_cells as (
     select
         int_pools.pool as benchmark,
@@ -186,6 +218,8 @@ asking_cells as (
         unnest([cells.agent, 'all']) as agent,
         cells.benchmark as own_benchmark,
         cells.agent as own_agent,
+        window_agents.window_agent,
+        window_agents.n_windows,
         cells.unit_id as variant_id,
         concat_ws('|', cells.benchmark, cells.task_id) as task_key,
         cells.cluster_id,
@@ -196,19 +230,24 @@ asking_cells as (
         on cells.benchmark = int_pools.benchmark and not int_pools.is_single
     inner join int_variant_dimensions as dimensions
         on cells.variant_digest = dimensions.variant_digest
+    inner join window_agents
+        on
+            cells.benchmark = window_agents.benchmark
+            and cells.agent = window_agents.agent
     where cells.unit_kind = 'variant' and cells.condition = 'ask_user'
 ),
 
 budgets as (
     select
         benchmark,
-        agent,
+        agent_digest,
+        settings_digest,
         oracle_scope,
         case oracle_scope when 'task' then task_id else variant_id end as unit_id,
         max(budget_actions) as budget_actions
     from int_trials_evaluated
     where budget_actions is not null
-    group by benchmark, agent, oracle_scope, unit_id
+    group by benchmark, agent_digest, settings_digest, oracle_scope, unit_id
 ),
 
 questions as (
@@ -217,6 +256,8 @@ questions as (
         cells.dimension,
         cells.agent,
         cells.own_agent,
+        cells.window_agent,
+        cells.n_windows,
         cells.task_key,
         cells.cluster_id,
         cells.cell_id,
@@ -238,7 +279,8 @@ questions as (
     left join budgets
         on
             trials.benchmark = budgets.benchmark
-            and trials.agent = budgets.agent
+            and trials.agent_digest = budgets.agent_digest
+            and trials.settings_digest = budgets.settings_digest
             and trials.oracle_scope = budgets.oracle_scope
             and budgets.unit_id = case trials.oracle_scope
                 when 'task' then trials.task_id
@@ -252,6 +294,7 @@ held as (
         questions.dimension,
         questions.agent,
         questions.own_agent,
+        questions.n_windows,
         questions.task_key,
         questions.cell_id,
         questions.cluster_id,
@@ -263,7 +306,7 @@ held as (
                 when questions.agent = 'all'
                     then [{ 'measure': 'ask_in_window_pct', 'whose': 'all' }]
                 else [
-                    { 'measure': 'ask_in_window_pct', 'whose': questions.agent },
+                    { 'measure': 'ask_in_window_pct', 'whose': questions.window_agent },
                     { 'measure': 'ask_in_pooled_window_pct', 'whose': 'all' }
                 ]
             end
@@ -315,7 +358,8 @@ asks as (
         ) as estimate,
         count(distinct cell_id) filter (where is_in_window is not null) as n_units,
         count(distinct trial_id) filter (where is_in_window is not null) as n_trials,
-        any_value(window_end) as window_end
+        any_value(window_end) as window_end,
+        max(n_windows) filter (where agent <> 'all') as n_windows
     from weighted_asks
     group by benchmark, dimension, agent, measure
 )
@@ -377,6 +421,8 @@ select
     case
         when estimate.value is not null then estimate.reason
         when n_asking = 0 then 'nobody_asked'
+        when window_end is null and measure = 'ask_in_window_pct' and n_windows > 1
+            then 'several_windows'
         when window_end is null then 'no_window'
         else 'unknown_action'
     end as reason

@@ -14,8 +14,11 @@ TASKS = tuple(dict.fromkeys(UNITS.values()))
 VALUES = {"S1": "value 1", "S2": "value 2"}  # what make_store gives to the segments
 
 
-def timing_store(seed, scope):
-    """Return a store of ten variants of seven tasks and two agents under every timing; some cells too small."""
+def timing_store(seed, scope, simulators=("exact",)):
+    """Return a store of ten variants of seven tasks and two agents under every timing; some cells too small.
+
+    Where there are several simulators, the agent a has questions to each.
+    """
     chance = Random(seed)
     store = Store(trials=PLANNED, scope=scope)
     for task_id in TASKS:
@@ -29,11 +32,12 @@ def timing_store(seed, scope):
             _record(chance, store, owner, "full", agent, chance.choice([2, 3]))
         for unit in UNITS:
             for condition in ("underspecified", *INJECTED, "ask_user"):
-                _record(chance, store, unit, condition, agent, chance.choice([2, 2, 2, 2, 2, 1]))
+                for simulator in simulators if (agent, condition) == ("a", "ask_user") else simulators[:1]:
+                    _record(chance, store, unit, condition, agent, chance.choice([2, 2, 2, 2, 2, 1]), simulator)
     return store
 
 
-def _record(chance, store, owner, condition, agent, count):
+def _record(chance, store, owner, condition, agent, count, simulator="exact"):
     actions = ["read x", "read VALUE 1", "write about value 2", "say value 1"]
     if condition == "ask_user":
         actions.append("ask_user S1")
@@ -48,6 +52,7 @@ def _record(chance, store, owner, condition, agent, count):
             actions=taken,
             budget=9,
             injected_after=1,
+            **({"user_simulator": simulator} if condition == "ask_user" else {}),
         )
 
 
@@ -142,8 +147,12 @@ def members_of(variants, dimension):
     return [name for name, variant in variants.items() if dimension in {one.dimension for one in variant.segments}]
 
 
-def window_of(rows, variants, trials, dimension, agents, loss, pooled):
-    """Return (threshold, end, re-entries, share of first questions until the end) of some agents together."""
+def window_of(rows, variants, trials, dimension, agents, loss, pooled, simulator=None, budget=None):
+    """Return (threshold, end, re-entries, share of first questions until the end) of some agents together.
+
+    Injected trials have no simulator, so the window is the same for all; an agent with two of them counts as two where
+    questions are pooled. With a budget, the place of a question is that on its scale.
+    """
     members = members_of(variants, dimension)
     curves = [
         (variants[name].task_id, agent, curve_of(rows, agent, name, variants[name].task_id))
@@ -158,12 +167,21 @@ def window_of(rows, variants, trials, dimension, agents, loss, pooled):
     percentages = [int(name.removeprefix("inject_")) for name in INJECTED]
     reentries = [percentages[place] for place in range(run, 5) if within[place]]
     asked = [
-        (trial.keys.task_id, trial.keys.agent, Fraction(100 * (trial.first_ask_pct <= percentages[run - 1])))
+        (
+            trial.keys.task_id,
+            (trial.keys.agent, trial.keys.user_simulator),
+            Fraction(100 * (_first_place(trial, budget) <= percentages[run - 1])),
+        )
         for trial in trials.values()
         if trial.keys.condition == "ask_user" and trial.keys.agent in agents and trial.keys.variant_id in members
-        if trial.state == "valid" and trial.questions
+        if trial.state == "valid" and trial.questions and simulator in (None, trial.keys.user_simulator)
     ]
     return means[0] - loss, percentages[run - 1], reentries, pooled_mean(asked, pooled)
+
+
+def _first_place(trial, budget):
+    first = next(place for place, action in enumerate(trial.actions, 1) if action.name == "ask_user")
+    return Fraction(100 * first, budget) if budget else trial.first_ask_pct
 
 
 def timing_rows_of(rows, variants, trials, dimension):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from analytics.statistics.coverage import KINDS, Design, all_simulated, covered, grid
+from analytics.statistics.coverage import all_simulated, covered, grid
 from analytics.statistics.inference import Settings, Units, estimate
+from analytics.statistics.studies import KINDS, Design
 from lhaw_record import main
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "coverage.md"
@@ -73,10 +74,10 @@ def test_the_grid_is_that_of_the_promise():
 
 
 def test_the_page_shows_every_kind():
-    """docs/coverage.md has a section for each kind of estimand."""
+    """docs/coverage.md has a row for each kind of estimand."""
     page = PAGE.read_text(encoding="utf-8")
     assert "lhaw-record coverage --grid full" in page
-    assert [kind.title for kind in KINDS.values()] == re.findall(r"^## (.*) \(`", page, re.MULTILINE)
+    assert [kind.title for kind in KINDS.values()] == re.findall(r"^\| (.*?) \| (?:[a-z_]+) \| ", page, re.MULTILINE)
 
 
 @pytest.mark.thorough
@@ -97,7 +98,7 @@ def test_the_command_judges_the_designs_and_writes_the_page(tmp_path, capsys):
     assert (row["share_low"], row["share_high"]) == pytest.approx(bounds, abs=1e-4)
     assert row["is_certain"] == (row["share_high"] <= 0.06)
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "share of p-values below 0.05" in page
+    assert "| Gains of nothing | sign_flips | 0.0" in page
     assert "`lhaw-record coverage --grid small --kind no_gain --studies 40 --page" in page
 
 

@@ -192,7 +192,7 @@ def test_copies_of_a_value_add_nothing_to_what_is_known():
     assert one.p_value == seven.p_value
 
 
-@pytest.mark.parametrize(("kind", "fewest"), [("level", 5), ("percent", 5), ("ratio", 5), ("median", 8), ("gain", 6)])
+@pytest.mark.parametrize(("kind", "fewest"), [("level", 5), ("percent", 5), ("ratio", 6), ("median", 8), ("gain", 6)])
 def test_floors(kind, fewest):
     """One cluster less has an estimate and no interval, with the reason; more units in a cluster make no difference."""
     rng = np.random.default_rng(2)
@@ -274,7 +274,8 @@ def test_an_amount_is_nowhere_below_the_least_that_it_can_be(kind, least):
     rows = [(least, task) for task in range(7)] + [(least + 9, 7)]
     free, found = (estimate(each, units(rows), Settings()) for each in ("ratio", kind))
     assert free.low < least
-    assert found == free._replace(low=least)
+    assert found._replace(high=free.high) == free._replace(low=least)
+    assert found.high == free.high or kind == "amount"  # of which the upper bound allows for a skewed cost
 
 
 def test_no_bound_is_beyond_what_a_difference_can_be():

@@ -23,6 +23,8 @@ from recorder.events.values import CONDITIONS
 from tests.analytics.interval_law import broken_rows, wide_store
 from tests.analytics.make_store import Store
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_mean_has_its_units_and_its_interval(connection, name):
@@ -341,18 +343,24 @@ def test_settings_are_read_in_their_type():
     assert parse_settings(texts) == expected
 
 
-def test_the_page_about_the_metrics_is_complete(connection):
-    """docs/metrics.md names every table, column, measure, reason and parameter that a reader can meet."""
-    page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+def test_what_a_reader_can_meet_is_described(connection):
+    """Tables, reasons and readings in docs/metrics.md; parameters in the list; columns and measures here or in sql/."""
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     words = set(re.findall(r"\w+", page))
-    assert {parameter.name for parameter in PARAMETERS} <= words
-    for parameter in PARAMETERS:
-        assert {str(choice).lower() for choice in parameter.allowed} <= words
+    shared = words.union(
+        *(re.findall(r"\w+", (ROOT / "sql" / name).read_text("utf-8")) for name in ("measures.txt", "glossary.txt"))
+    )
+    assert all(parameter.meaning for parameter in PARAMETERS)
+    (reading,) = (parameter for parameter in PARAMETERS if parameter.name == "reading")
+    assert {str(choice) for choice in reading.allowed} <= words
     for name in TABLES:
         one = table(connection, name)
-        assert {name, *one.columns} <= words
-        for column in ("measure", "reason"):
-            assert {row[column] for row in one.rows if row.get(column)} <= words
+        assert name in words
+        header = (ROOT / "sql" / "tables" / f"{name}.sql").read_text(encoding="utf-8").partition("\nwith ")[0]
+        described = shared.union(re.findall(r"\w+", " ".join(re.findall(r"^--.*", header, re.MULTILINE))))
+        assert set(one.columns) <= described
+        assert {row["measure"] for row in one.rows if row.get("measure")} <= described
+        assert {row["reason"] for row in one.rows if row.get("reason")} <= words
 
 
 def _rows(store, names, **parameters):

@@ -101,6 +101,51 @@ def test_optimal_windows(seed, scope, loss, pooled):
 
 
 @LAWS
+@given(seed=SEEDS, scope=SCOPES, pooled=POOLED)
+@pytest.mark.thorough
+def test_questions_to_two_simulators_share_the_window_of_their_agent(seed, scope, pooled):
+    """Each simulator is an arm with questions; the budgets and the window are those of the agent's injected trials."""
+    store = timing_store(seed, scope, ("exact", "dump"))
+    trials = reference.trials_of(store.envelopes, store.live)
+    rows = reference.pass_rows(trials, PLANNED, 2)
+    connection = opened(store, {"optimal_window", "arms"}, k=2, pooled=pooled, ask_scale="budget")
+    try:
+        arms = connection.execute("select agent, agent_name, user_simulators from arms").fetchall()
+        query = "select dimension, agent, value, reason from optimal_window where measure = 'ask_in_window_pct'"
+        found = connection.execute(query).fetchall()
+    finally:
+        connection.close()
+    asked = {agent: (name, simulators[0]) for agent, name, simulators in arms if simulators}
+    assert sorted(asked.values()) == [("a", "dump"), ("a", "exact"), ("b", "exact")]
+    assert {agent for _, agent, *_ in found} == {*asked, "all"}
+    for dimension, agent, value, reason in found:
+        name, simulator = asked.get(agent, (None, None))
+        agents, averaged = ((name,), "units") if name else (("a", "b"), pooled)
+        window = reference_timing.window_of(
+            rows, store.variants, trials, dimension, agents, Fraction(1, 20), averaged, simulator, 9
+        )
+        assert _near(value, window and window[3])
+        assert (value is None) == (reason in ("no_window", "nobody_asked"))
+
+
+@pytest.mark.thorough
+def test_two_windows_of_one_agent_are_no_choice():
+    """Two injection templates and two simulators: which window the questions are held against, nothing says."""
+    store = timing_store(1, "task", ("exact", "dump"))
+    for percent in (10, 30, 50, 70, 90):
+        store.trial("v", f"inject_{percent}", 7, budget=9, injected_after=1, prompts_digest="another")
+    connection = opened(store, {"optimal_window"}, k=1)
+    try:
+        query = (
+            "select reason, count(*) from optimal_window"
+            " where measure = 'ask_in_window_pct' and agent like 'a#%' group by all"
+        )
+        assert dict(connection.execute(query).fetchall()).keys() == {"several_windows"}
+    finally:
+        connection.close()
+
+
+@LAWS
 @given(seed=SEEDS, scope=SCOPES)
 @pytest.mark.thorough
 def test_commitment(seed, scope):
