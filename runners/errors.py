@@ -85,19 +85,21 @@ class EndpointDown(ModelBoundaryError):
 
 
 class RunBudgetSpent(ModelBoundaryError):
-    """The run's cost limit is reached, so a running trial may not send its next request. No trial is blamed.
+    """A cost limit is reached, so a running trial may not send its next request. No trial is blamed.
 
     Args:
-        max_cost_usd: The limit.
+        limit_usd: The limit.
+        pattern: The models that it is for; empty for that of the whole run.
     """
 
     KIND: ClassVar[str] = "run_cost_limit"
+    MODEL_KIND: ClassVar[str] = "model_cost_limit"
 
-    def __init__(self, max_cost_usd: float) -> None:
+    def __init__(self, limit_usd: float, pattern: str = "") -> None:
+        key = f"budget.models.'{pattern}'" if pattern else "budget.max_cost_usd"
         super().__init__(
-            f"budget.max_cost_usd = {max_cost_usd:g} is spent: the trial was stopped before its next request, and is "
-            "owed again",
-            kind=self.KIND,
+            f"{key} = {limit_usd:g} is spent: the trial was stopped before its next request, and is owed again",
+            kind=self.MODEL_KIND if pattern else self.KIND,
         )
 
 

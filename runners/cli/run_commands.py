@@ -72,6 +72,7 @@ def check_command(options: argparse.Namespace) -> int:
     import anyio
 
     from runners.models.litellm_library import close_clients
+    from runners.planning.plan_table import limit_notes
     from runners.run.endpoint_check import CheckReport, check_models
     from runners.run.preflight import missing_keys
     from runners.run.preparation import prepare, redactor_of
@@ -88,6 +89,8 @@ def check_command(options: argparse.Namespace) -> int:
             await close_clients()
 
     report = anyio.run(checked)
+    for note in limit_notes(prepared.experiment):
+        say(note)
     redactor = redactor_of(prepared)
     columns = ("level", "key", "model", "address", "finding", "next_step")
     rows = [{name: redactor.clean_text(getattr(each, name)) for name in columns} for each in report.findings]
@@ -170,7 +173,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
         return 1
     if summary.outcome == "cost_limit":
         say(
-            "the cost limit has no room for another trial. Raise budget.max_cost_usd in "
+            f"the cost limit has no room for another trial. Raise {' and '.join(summary.spent_limits)} in "
             f"{options.experiment}, then:\n  {again}"
         )
         return 1

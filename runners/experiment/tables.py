@@ -151,10 +151,14 @@ class LimitsSpec(_Table, frozen=True):
 
 
 class BudgetSpec(_Table, frozen=True):
-    """The cost limits in USD: of one trial, which then ends with ``cost_limit``, and of the whole experiment."""
+    """The cost limits in USD: of one trial, which then ends with ``cost_limit``, and of the whole experiment.
+
+    ``models`` limits what the experiment pays for models by a pattern of their names, such as ``openai/*``.
+    """
 
     max_cost_usd: float | None = None
     max_cost_usd_per_trial: float | None = None
+    models: dict[str, float] = {}
 
 
 class RetrySpec(_Table, frozen=True):

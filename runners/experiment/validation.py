@@ -53,10 +53,20 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
     if experiment.seeds is not None and len(experiment.seeds) < experiment.trials:
         yield f"key 'seeds': {experiment.trials} trials need as many seeds, {len(experiment.seeds)} are given"
     yield from _sandbox_problems(experiment.sandbox)
+    yield from _budget_problems(experiment)
     if experiment.user_simulator.kind == "llm" and experiment.user_simulator.llm is None:
         yield "key 'user_simulator.llm': the llm simulator needs a model; add [user_simulator.llm] with model = ..."
     if experiment.grader.kind == "judge" and experiment.grader.judge is None:
         yield "key 'grader.judge': a judge needs a model; add [grader.judge] with model = ..."
+
+
+def _budget_problems(experiment: Experiment) -> Iterator[str]:
+    names = list(dict.fromkeys(spec.model for _, spec in experiment.models()))
+    for pattern, limit_usd in experiment.budget.models.items():
+        if not any(fnmatchcase(name, pattern) for name in names):
+            yield f"key 'budget.models': {pattern!r} names none of the experiment's models: {', '.join(names)}"
+        if limit_usd <= 0:
+            yield f"key 'budget.models': {pattern!r} needs more than 0 USD; leave it out for no limit"
 
 
 def _reasoning_problems(experiment: Experiment) -> Iterator[str]:

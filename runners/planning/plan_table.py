@@ -1,6 +1,7 @@
 """The table of a plan, by agent and condition: trials finished, trials to run and their expected cost, with notes."""
 
 from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -108,12 +109,20 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
         yield f"{benchmark.missing}\nThe plan uses the counts of {benchmark.source}."
     yield from _left_out(experiment.benchmark, benchmark)
     yield from benchmark.remarks()
+    yield from limit_notes(experiment)
     if any(has_guessed_cost(agent, plan, index) for agent in experiment.agents):
         yield (
             "The expected cost is a guess until trials are finished: list price times "
             f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial, "
             "without simulated users, judges and graders."
         )
+
+
+def limit_notes(experiment: Experiment) -> Iterator[str]:
+    """Yield a note for each cost limit of models, with the models of the experiment that it is for."""
+    for pattern, limit_usd in experiment.budget.models.items():
+        own = dict.fromkeys(spec.model for _, spec in experiment.models() if fnmatchcase(spec.model, pattern))
+        yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."
 
 
 def _left_out(spec: BenchmarkSpec, benchmark: Benchmark) -> Iterator[str]:

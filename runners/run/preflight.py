@@ -72,7 +72,7 @@ def check_prices(experiment: Experiment) -> None:
         ExperimentError: There is a cost limit, and the price of a model is unknown.
     """
     limits = msgspec.structs.asdict(experiment.budget)
-    limited = [name for name, limit in limits.items() if limit is not None]
+    limited = [name for name, limit in limits.items() if limit not in (None, {})]
     unpriced = unpriced_models(experiment)
     if limited and unpriced:
         key, model = unpriced[0]

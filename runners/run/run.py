@@ -29,7 +29,7 @@ from runners.run.preparation import PreparedExperiment, check_runnable, naming_f
 from runners.run.reporter import Reporter
 from runners.run.run_record import record_start, run_finished
 from runners.run.scheduler import AttemptRunner, PriorFailures, RunSummary, Scheduler
-from runners.run_budget import RunBudget
+from runners.run_budget import RunBudget, spent_by_model
 
 _SECONDS_BETWEEN_REPORTS = 1.0
 
@@ -155,13 +155,16 @@ async def run_controlled(
             recorder = await stack.enter_async_context(Recorder(store, experiment.name, redactor=redactor_of(prepared)))
             stream = recorder.stream(run_id)
             await record_start(stream, prepared, root, index, run_id)
-            budget = RunBudget(experiment.budget.max_cost_usd, index.spent_usd)
+            limits = experiment.budget
+            spent_on = spent_by_model(snapshot, experiment.name) if limits.models else None
+            budget = RunBudget(limits.max_cost_usd, index.spent_usd, limits.models, spent_on)
             runner = await stack.enter_async_context(executor.runner(prepared, recorder, run_id, budget))
             reporter.sandbox(executor.sandbox_kind)
             scheduler = Scheduler(
                 experiment=experiment,
                 plan=prepared.plan,
                 index=index,
+                spent_on=spent_on,
                 runner=control.watched(runner),
                 run_stream=stream,
                 on_change=reporter.change,

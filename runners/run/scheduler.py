@@ -10,6 +10,7 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
 import anyio
@@ -20,12 +21,13 @@ from recorder.events import TrialFailed
 from recorder.reading.trial_index import FailedTrial, FinishedTrial, TrialIndex
 from recorder.writing.stream import Stream
 from runners.errors import EndpointDown, LeaseReturned, RunBudgetSpent
-from runners.experiment.tables import Experiment
+from runners.experiment.tables import AgentSpec, Experiment
 from runners.models.retry import REFUSED_KINDS
 from runners.planning.plan import BudgetUnit, Plan, PlannedTrial, budgets_of, settle_budget
 from runners.planning.spending import expected_per_trial_usd
 from runners.run.repeated_failures import RepeatedFailures
 from runners.run.run_cautions import run_cautions
+from runners.run_budget import cost_of
 from runners.trial.trial_record import TrialOutcome, failed_outcome
 
 Lent = TypeVar("Lent")
@@ -58,6 +60,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     are not in ``spent_usd``. Neither are ``unknown_cost_calls``: failed calls that were perhaps paid for. ``flagged``
     counts trials whose recording is doubtful. ``cautions`` say what the finished trials make one doubt. ``pauses`` are
     the reasons of a pause, and ``repeated`` those of agents that were stopped because they failed again and again.
+    ``spent_limits`` are the keys of cost limits without room, for ``cost_limit``.
     """
 
     outcome: str
@@ -73,6 +76,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     flagged: int = 0
     pauses: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    spent_limits: tuple[str, ...] = ()
 
 
 class Scheduler:
@@ -82,6 +86,7 @@ class Scheduler:
         experiment: The experiment, for its concurrency, attempts and cost limits.
         plan: Every planned trial.
         index: What the store had recorded when the run began.
+        spent_on: What was spent before on models by name, if the experiment limits that.
         runner: Executes attempts.
         run_stream: The stream in which budgets are recorded.
         on_change: Called with this scheduler after every start and end of a trial, to show progress.
@@ -96,6 +101,7 @@ class Scheduler:
         experiment: Experiment,
         plan: Plan,
         index: TrialIndex,
+        spent_on: Mapping[str, float] | None = None,
         runner: AttemptRunner,
         run_stream: Stream,
         on_change: Callable[["Scheduler"], None] = lambda _: None,
@@ -132,6 +138,14 @@ class Scheduler:
         self._guessed_cost_usd = max(
             (expected_per_trial_usd(agent, plan, index) or 0.0 for agent in experiment.agents), default=0.0
         )
+        self._spent_on = Counter(spent_on or {})
+        self._cost_usd = {agent.name: expected_per_trial_usd(agent, plan, index) or 0.0 for agent in experiment.agents}
+        self._has_cost: set[str] = set()  # agents whose cost is known, so that the figure above is no guess
+        for trial in plan.trials:
+            found = index.finished.get(trial.trial_id)
+            if found is not None and found.cost_usd is not None:
+                self._learn(trial.agent.name, found.cost_usd)
+        self._broke: dict[str, str] = {}  # the key of the limit that has no room for an agent's trials, by its name
         self.planned = plan.trials
         self.running: dict[str, PlannedTrial] = {}
         self.finished = {trial_id: found for trial_id, found in index.finished.items() if trial_id in self._trials}
@@ -211,7 +225,11 @@ class Scheduler:
             agent: The name of an agent, or None for any.
             begin: Begins the lease of a trial and the number of its attempt, and returns it.
         """
-        places = [place for place in self._leasable if agent in (None, self.planned[place].agent.name)]
+        self._hold_broke()
+        free = [
+            each.name for each in self._experiment.agents if agent in (None, each.name) and not self._lacking(each)[0]
+        ]
+        places = [place for place in self._leasable if self.planned[place].agent.name in free]
         if not places or self._tasks is None or len(self.running) >= self.concurrency:
             return None
         if not self._may_start() or not self._may_take(self):
@@ -251,8 +269,9 @@ class Scheduler:
             async with anyio.create_task_group() as self._tasks:
                 while self._may_go_on():
                     self._wake = anyio.Event()
-                    while self.wants_more and self._may_take(self):
-                        place = heapq.heappop(self._ready)
+                    self._hold_broke()
+                    while self.wants_more and (place := self._next()) is not None and self._may_take(self):
+                        self._take(place)
                         trial = self.planned[place]
                         self.running[trial.trial_id] = trial
                         self._tasks.start_soon(self._run_one, trial)
@@ -261,6 +280,53 @@ class Scheduler:
                         await self._wake.wait()
         finally:
             self._tasks = None
+
+    def _next(self) -> int | None:
+        """Return the place of the first ready trial for which the limits of its models have room, or None."""
+        if not self._experiment.budget.models:
+            return self._ready[0] if self._ready else None
+        lacking = {agent.name for agent in self._experiment.agents if self._lacking(agent)[0]}
+        return min((place for place in self._ready if self.planned[place].agent.name not in lacking), default=None)
+
+    def _hold_broke(self) -> None:
+        """Hold the trials of agents for which a limit of their models can have no room any more."""
+        for agent in self._experiment.agents:
+            pattern, is_final = self._lacking(agent)
+            if is_final and agent.name not in self._broke:
+                self._broke[agent.name] = f"budget.models.'{pattern}'"
+                self._hold()
+
+    def _lacking(self, agent: AgentSpec) -> tuple[str, bool]:
+        """Return the pattern of a limit without room for one more trial of an agent, and whether that is for good.
+
+        Each running trial holds what the dearest of its agent cost. Before any cost is known a trial starts alone.
+        """
+        for pattern, limit_usd in self._experiment.budget.models.items():
+            if not _may_call(self._experiment, agent, pattern):
+                continue
+            spent_usd = cost_of(pattern, self._spent_on)
+            running = [each.agent for each in self.running.values() if _may_call(self._experiment, each.agent, pattern)]
+            held_usd = sum(self._each_usd(each) for each in (*running, agent))
+            is_tried = not running and agent.name not in self._has_cost
+            if spent_usd >= limit_usd or (spent_usd + held_usd > limit_usd and not is_tried):
+                return pattern, not running
+        return "", False
+
+    def _each_usd(self, agent: AgentSpec) -> float:
+        return self._experiment.budget.max_cost_usd_per_trial or self._cost_usd[agent.name]
+
+    def _learn(self, agent: str, cost_usd: float) -> None:
+        """Count what a finished trial of an agent cost."""
+        self._cost_usd[agent] = max(cost_usd, self._cost_usd[agent] if agent in self._has_cost else 0.0)
+        self._has_cost.add(agent)
+
+    def _take(self, place: int) -> None:
+        """Take a trial out of those that may start."""
+        if place == self._ready[0]:
+            heapq.heappop(self._ready)
+        else:
+            self._ready.remove(place)
+            heapq.heapify(self._ready)
 
     def _may_go_on(self) -> bool:
         return bool(self.running) or (bool(self._ready or self._leasable) and self._may_start())
@@ -298,9 +364,11 @@ class Scheduler:
         is_paused = outcome.failure is not None and outcome.failure.error_kind == EndpointDown.KIND
         if outcome.failure is not None and is_paused:
             self._pause(trial, outcome.failure)
-        is_broke = outcome.failure is not None and outcome.failure.error_kind == RunBudgetSpent.KIND
+        kind = outcome.failure.error_kind if outcome.failure is not None else ""
+        is_broke = kind in (RunBudgetSpent.KIND, RunBudgetSpent.MODEL_KIND)
         if is_broke:
             self._tries[trial.trial_id] -= 1
+        if kind == RunBudgetSpent.KIND:
             self.stop("cost_limit")
         is_returned = outcome.failure is not None and outcome.failure.error_kind in LeaseReturned.KINDS
         self._tries[trial.trial_id] -= is_returned
@@ -357,6 +425,9 @@ class Scheduler:
         """
         cost = outcome.cost_usd or 0.0
         self.spent_usd += cost
+        self._spent_on.update(outcome.spent_on)
+        if outcome.is_valid:
+            self._learn(outcome.trial.agent.name, cost)
         if outcome.is_valid or self._largest_cost_usd is not None:
             self._largest_cost_usd = max(self._largest_cost_usd or 0.0, cost)
         else:
@@ -365,13 +436,14 @@ class Scheduler:
         if outcome.behaviour is not None:
             self.unknown_cost_calls += outcome.behaviour.unknown_cost_calls
         was_lost = outcome.failure is not None and outcome.failure.boundary == "recorder"
-        if outcome.cost_usd is None and self._experiment.budget.max_cost_usd is not None and not was_lost:
+        limits = self._experiment.budget
+        if outcome.cost_usd is None and (limits.max_cost_usd is not None or limits.models) and not was_lost:
             self.stop("cost_unknown")
 
     def _queue(self, trial: PlannedTrial) -> None:
         if trial.inject_percent is not None and trial.unit not in self._budgets:
             self._waiting.setdefault(trial.unit, []).append(trial)
-        elif trial.agent.name in self._pauses or trial.agent.name in self._stuck:
+        elif any(trial.agent.name in each for each in (self._pauses, self._stuck, self._broke)):
             self._held.append(trial)
         elif _is_leased(trial):
             self._leasable.add(self._order[trial.trial_id])
@@ -408,7 +480,8 @@ class Scheduler:
         """Return how the run ended, or its state so far."""
         counts = self.counts()
         left = len(self.planned) - len(self.finished)
-        stopped = self._stop_reason or ("paused" if self._pauses else None)
+        stopped = self._stop_reason or ("paused" if self._pauses else "cost_limit" if self._broke else None)
+        keys = ("budget.max_cost_usd",) if self._stop_reason else tuple(dict.fromkeys(self._broke.values()))
         outcome = "completed" if left == 0 else stopped or "failed"
         return RunSummary(
             outcome=outcome,
@@ -424,7 +497,14 @@ class Scheduler:
             flagged=self._flagged,
             pauses=tuple(dict.fromkeys(self._pauses.values())),
             repeated=tuple(self._stuck.values()),
+            spent_limits=keys,
         )
+
+
+def _may_call(experiment: Experiment, agent: AgentSpec, pattern: str) -> bool:
+    """Return whether a trial of an agent may call a model that a pattern names: its own, the user's, or the judge's."""
+    shared = [spec for spec in (experiment.user_simulator.llm, experiment.grader.judge) if spec is not None]
+    return any(fnmatchcase(spec.model, pattern) for spec in (agent, *agent.routed.values(), *shared))
 
 
 def _tasks_of_agents(plan: Plan, index: TrialIndex) -> Counter[str]:

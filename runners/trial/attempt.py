@@ -104,11 +104,11 @@ class Attempt:
         is_leased = trial.agent.external is not None and trial.agent.external.leased
         self._leases = runner.leases if is_leased else None
         self._lease = self._leases.of_trial(trial.trial_id) if self._leases else None
-        experiment = runner.experiment
-        self._clock = TrialClock(experiment.limits.max_seconds, experiment.retry.patience_s)
+        self._clock = TrialClock(runner.experiment.limits.max_seconds, runner.experiment.retry.patience_s)
         self._attempt_stream = runner.recorder.attempt(trial.trial_id, number)
         self._observed = ObservedRecording(self._attempt_stream)
-        self._stream = TimedRecording(BudgetedRecording(self._observed, runner.budget), self._clock)
+        self._budgeted = BudgetedRecording(self._observed, runner.budget)
+        self._stream = TimedRecording(self._budgeted, self._clock)
 
     @property
     def _action_count(self) -> int:
@@ -155,15 +155,15 @@ class Attempt:
             waited_ms=round(self._clock.waited_s * 1000.0, 3),
         )
         await stream.append(closing)
-        ended_by = closing.ended_by if isinstance(closing, TrialFinished) else None
         outcome = TrialOutcome(
             trial=trial,
             attempt=self._number,
             is_valid=isinstance(closing, TrialFinished),
             action_count=self._action_count,
             cost_usd=self._cost_usd(),
+            spent_on=self._budgeted.spent_on,
             failure=closing if isinstance(closing, TrialFailed) else None,
-            behaviour=self._observed.behaviour(ended_by),
+            behaviour=self._observed.behaviour(closing.ended_by if isinstance(closing, TrialFinished) else None),
             is_flagged=self._agent is not None and not isinstance(self._agent, NativeAgent) and bool(self._agent.flags),
         )
         return closing, outcome

@@ -1,5 +1,6 @@
 """Builds an attempt's first event, its failure event, and its outcome for the scheduler."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,13 +14,17 @@ from runners.trial.behaviour import Behaviour
 
 
 class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How an attempt ended, as the scheduler needs it. Everything else is in the events."""
+    """How an attempt ended, as the scheduler needs it. Everything else is in the events.
+
+    ``spent_on`` is the known cost of its calls in USD, by the name of the model.
+    """
 
     trial: PlannedTrial
     attempt: int
     is_valid: bool
     action_count: int
     cost_usd: float | None
+    spent_on: Mapping[str, float] = {}
     failure: TrialFailed | None = None
     behaviour: Behaviour | None = None
     is_flagged: bool = False

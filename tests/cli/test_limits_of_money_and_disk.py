@@ -78,6 +78,37 @@ def test_running_trials_stop_at_the_limit_too(tmp_path):
 
 
 @pytest.mark.thorough
+def test_a_limit_of_models_stops_their_trials_only(tmp_path):
+    """Eight at once pass a limit of 0.001 USD by at most one request each; the other agent's trials are finished."""
+    price = Verbatim("{ input_usd_per_million_tokens = 1.0, output_usd_per_million_tokens = 1.0 }")
+    served = {"api_base": "${CHAT_URL}", "price": price}
+    agents = [{"name": "dear", "model": "dear/m", **served}, {"name": "other", "model": "scripted/balanced"}]
+    wanted = {"conditions": ["full"], "trials": 8, "concurrency": 8, "agents": agents, "sandbox": PLAIN_PROCESS}
+    limit = '[budget.models]\n"dear/*" = 0.001\n'
+    experiment, store = write_experiment(tmp_path / "a.toml", **wanted, more=limit), tmp_path / "store"
+    with server_beside(lambda seed: ScriptedModel("scripted/balanced", seed), []) as server:
+        words = ["run", experiment, "--store", store]
+        plan = called(*words, "--dry-run", extra={"CHAT_URL": server.url})
+        assert "budget.models.'dear/*': at most 0.001 USD for dear/m." in plan.stderr
+        for _ in range(2):  # what was spent before counts
+            done = called(*words, extra={"CHAT_URL": server.url})
+            assert done.returncode == 1, done.stderr
+            assert "Raise budget.models.'dear/*' in" in done.stderr
+
+    cost = "select sum(model_responded.cost_usd), max(model_responded.cost_usd) from events semi join "
+    cost += "(select stream_id, model_called.call_id as id from events where model_called.model = 'dear/m') as own "
+    cost += "on events.stream_id = own.stream_id and model_responded.call_id = own.id"
+    ((spent, largest),) = query(store, cost)
+    assert 0.001 <= spent <= 0.001 + 8 * largest
+
+    assert query(store, "select count(*) from trials where agent = 'other' and ended_by is not null") == [(8,)]
+    failed = (
+        "select distinct trial_failed.error_kind, trial_failed.is_retry_owed from events where type = 'trial_failed'"
+    )
+    assert query(store, failed) == [("model_cost_limit", True)]
+
+
+@pytest.mark.thorough
 def test_the_cost_limit_of_a_trial_ends_it_as_data(tmp_path):
     """A trial that spends its share ends with ``cost_limit``, is graded like any other, and the run exits 0."""
     experiment = write_experiment(

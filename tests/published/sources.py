@@ -65,7 +65,16 @@ SWEBENCH_PRO = Source(
     "ca10a60a5fcae51e6948ffe1485d4153d421e6c5",
     ("/swe_bench_pro_eval.py", "/helper_code/image_uri.py", "/LICENSE"),
 )
-SOURCES = (MCP_ATLAS, MCP_ATLAS_ROWS, SWEBENCH_PRO)
+TAC = Source(
+    "li-boxuan/TheAgentCompany",  # a fork by one of its authors at release 1.0.0
+    "7a92c7615f6d2a37f454371d880101f8881e8d4f",
+    ("/workspaces/base_image/", "/workspaces/tasks/", "/LICENSE"),
+)
+TAC_FOLDER = Path(os.environ.get("LHAW_RECORD_TAC_REPOSITORY") or TAC.folder)
+"""TheAgentCompany's repository: fetched, or a folder that the variable names."""
+TAC_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "published-tac"
+"""What its evaluators import, for the Python of the tests' base image."""
+SOURCES = (MCP_ATLAS, MCP_ATLAS_ROWS, SWEBENCH_PRO, TAC)
 
 
 def main() -> int:

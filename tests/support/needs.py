@@ -57,9 +57,15 @@ def _has_docker() -> bool:
 
 
 def _has_published_code() -> bool:
-    from tests.published.sources import SOURCES
+    from tests.published.sources import MCP_ATLAS, MCP_ATLAS_ROWS, SWEBENCH_PRO
 
-    return all(source.is_here for source in SOURCES)
+    return all(source.is_here for source in (MCP_ATLAS, MCP_ATLAS_ROWS, SWEBENCH_PRO))
+
+
+def _has_published_tac() -> bool:
+    from tests.published.sources import TAC_FOLDER, TAC_PYTHON
+
+    return (TAC_FOLDER / "workspaces" / "base_image" / "eval.py").is_file() and TAC_PYTHON.is_dir()
 
 
 def _has_servers() -> bool:
@@ -106,6 +112,9 @@ NEEDS = {
     "formats": Need("inspect_ai's and OpenTelemetry's readers", "make test-formats", FORMATS_PYTHON.exists),
     "harbor": Need("Harbor's classes", "make test-harbor", HARBOR_PYTHON.exists),
     "published_code": Need("the published evaluators", "make test-published", _has_published_code),
+    "published_tac": Need(
+        "TheAgentCompany's evaluators", "make test-published, or LHAW_RECORD_TAC_REPOSITORY", _has_published_tac
+    ),
     "ray": Need("Ray", "make test-ray", lambda: importlib.util.find_spec("ray") is not None),
     "root": Need("root", "sudo make test", lambda: os.geteuid() == 0),
     "trainers": Need("datasets and TRL", "make test-training", TRAINING_PYTHON.exists),

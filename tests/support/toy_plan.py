@@ -96,5 +96,6 @@ class PretendingRunner:
             is_valid=failure is None,
             action_count=self._action_count,
             cost_usd=self._cost_usd,
+            spent_on={trial.agent.model: self._cost_usd or 0.0},
             failure=failure,
         )

@@ -93,6 +93,7 @@ class SwebenchProEnvironment(Environment):
                 plan.scripts,
                 work_dir=plan.provider.image.work_dir,
                 timeout_s=plan.timeout_s,
+                has_network=plan.provider.image.network != "none",
             )
             run = await tester.test(self._patch)
         return self._graded(self._patch, run)

@@ -48,11 +48,20 @@ class Tester:
         scripts: The instance's scripts.
         work_dir: The folder of the repository.
         timeout_s: The time limit of the run script, in seconds.
+        has_network: Whether the container has a network.
     """
 
     def __init__(
-        self, machine: DockerMachine, instance: Instance, scripts: Scripts, *, work_dir: str, timeout_s: float
+        self,
+        machine: DockerMachine,
+        instance: Instance,
+        scripts: Scripts,
+        *,
+        work_dir: str,
+        timeout_s: float,
+        has_network: bool = True,
     ) -> None:
+        self._has_network = has_network
         self._machine = machine
         self._instance = instance
         self._scripts = scripts
@@ -151,10 +160,13 @@ class Tester:
         command = f"cat {logs} | tr '\\000\\r' '\\n\\n' | LC_ALL=C grep -E -m 1 -e {shlex.quote(pattern)}"
         looked = await self._shell(command, _SEARCH_S)
         if looked.exit_code == 0:
+            remedy = "see that the registry can be reached from benchmark.test_network"
+            if not self._has_network:
+                remedy = 'benchmark.test_network = "none" gives it none; take a network, or leave this instance out'
             raise self._error(
-                f"the run script installs packages and lost the network ({_last_line(looked.stdout)}); see that the "
-                "registry can be reached from benchmark.test_network",
+                f"the run script installs packages and lost the network ({_last_line(looked.stdout)}); {remedy}",
                 "no_network",
+                is_retry_owed=self._has_network,
             )
         if looked.exit_code != 1:  # not grep's "no such line"
             words = _last_line(_text(looked).encode())
@@ -185,10 +197,12 @@ class Tester:
 
     def _with_logs(self, error: GraderError, logs: dict[str, bytes]) -> GraderError:
         words = _last_line(logs["stderr.log"]) or _last_line(logs["stdout.log"]) or "nothing"
-        return GraderError(f"{error}; the run script said at last: {words}", kind=error.kind)
+        return GraderError(
+            f"{error}; the run script said at last: {words}", kind=error.kind, is_retry_owed=error.is_retry_owed
+        )
 
-    def _error(self, what: str, kind: str) -> GraderError:
-        return GraderError(f"{self._instance.instance_id}: {what}", kind=kind)
+    def _error(self, what: str, kind: str, *, is_retry_owed: bool = True) -> GraderError:
+        return GraderError(f"{self._instance.instance_id}: {what}", kind=kind, is_retry_owed=is_retry_owed)
 
 
 def _text(ended: ExecResult) -> str:

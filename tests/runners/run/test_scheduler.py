@@ -1,6 +1,7 @@
 """The scheduler: order by data, attempts, money, and stopping."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import anyio
@@ -34,7 +35,9 @@ class SlowRecording(MemoryRecording):
         await super().append(*events)
 
 
-async def run(described, runner, index=EMPTY, on_change=lambda _: None, stream=None, before=None, benchmark=None):
+async def run(
+    described, runner, index=EMPTY, on_change=lambda _: None, stream=None, before=None, benchmark=None, **more
+):
     """Schedule an experiment on the listed benchmark; its scheduler and the run's stream."""
     benchmark = benchmark or ListedBenchmark()
     plan = make_plan(described, benchmark, Prompts(described, Path(), ""), "exact:1")
@@ -47,6 +50,7 @@ async def run(described, runner, index=EMPTY, on_change=lambda _: None, stream=N
         run_stream=stream,
         on_change=on_change,
         prior=before,
+        **more,
     )
     await scheduler.run()
     return scheduler, stream
@@ -208,6 +212,24 @@ async def test_nothing_starts_that_the_limit_cannot_pay():
     summary = scheduler.summary()
     assert summary.outcome == "cost_limit"
     assert summary.spent_usd == len(runner.attempts) == 10
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("spent", [0.0, 3.0])
+async def test_a_limit_of_models_holds_their_agents_only(spent):
+    """Trials of 1 USD under a limit of 5 for one of two models, of which a run before may have spent some."""
+    described = experiment(conditions=("underspecified",), trials=9, concurrency=8)
+    first, *others = described.agents
+    first = msgspec.structs.replace(first, model="provider/dear")
+    budget = BudgetSpec(models={"provider/*": 5.0}, max_cost_usd_per_trial=1.0)
+    described = msgspec.structs.replace(described, agents=(first, *others), budget=budget)
+    runner = PretendingRunner(cost_usd=1.0)
+    scheduler, _ = await run(described, runner, spent_on={"provider/dear": spent})
+    begun = Counter(trial.agent.name for trial, _, _ in runner.attempts)
+    planned = Counter(trial.agent.name for trial in scheduler.planned)
+    assert begun == {**planned, first.name: 5 - int(spent)}
+    summary = scheduler.summary()
+    assert (summary.outcome, summary.spent_limits) == ("cost_limit", ("budget.models.'provider/*'",))
 
 
 async def test_a_free_failed_attempt_tells_nothing_of_what_a_trial_costs():

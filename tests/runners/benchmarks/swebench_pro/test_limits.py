@@ -50,7 +50,7 @@ class Machine:
         return {"output.json": json.dumps({"tests": [{"name": "test_x", "status": "FAILED"}]}).encode()}
 
 
-def opened_on(machine, run_script=b"run"):
+def opened_on(machine, run_script=b"run", **more):
     """Return the tester of an instance."""
     instance = Instance(
         instance_id="i",
@@ -65,7 +65,7 @@ def opened_on(machine, run_script=b"run"):
         test_files=("t.py",),
     )
     scripts = Scripts(run_script=run_script, parser=b"parse")
-    return suite.Tester(machine, instance, scripts, work_dir="/app", timeout_s=1.0)
+    return suite.Tester(machine, instance, scripts, work_dir="/app", timeout_s=1.0, **more)
 
 
 async def test_a_test_that_fails_counts_where_no_limit_was_met():
@@ -138,6 +138,16 @@ async def test_an_installer_that_lost_the_network_is_missing_data(tmp_path, scri
     with pytest.raises(GraderError, match="lost the network") as caught:
         await opened_on(machine, f"set -e\n  {script} || true\n".encode()).test(b"patch")
     assert (caught.value.kind, caught.value.is_retry_owed) == ("no_network", True)
+
+
+@pytest.mark.thorough
+async def test_an_installer_without_a_network_by_choice_is_not_tried_again(tmp_path):
+    """The file says that the tests have no network: another attempt cannot help, and the message names the key."""
+    script, line = LOST["yarn"]
+    machine = Logged(tmp_path, stderr=f"{line}\n")
+    with pytest.raises(GraderError, match='test_network = "none" gives it none') as caught:
+        await opened_on(machine, f"{script}\n".encode(), has_network=False).test(b"patch")
+    assert (caught.value.kind, caught.value.is_retry_owed) == ("no_network", False)
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def browser_image():
     return done.stdout.strip()
 
 
-def make_image(name, files, command):
-    """Commit an image of the base image and files; a path as content is a link."""
+def make_image(name, files, command, base=BASE_IMAGE):
+    """Commit an image of a base image and files; a path as content is a link."""
     if docker("image", "inspect", name).returncode == 0:
         return
     archive = io.BytesIO()
@@ -104,7 +104,7 @@ def make_image(name, files, command):
             else:
                 entry.size = len(content)
                 tar.addfile(entry, io.BytesIO(content))
-    container = docker("create", BASE_IMAGE, "true").stdout.strip()
+    container = docker("create", base, "true").stdout.strip()
     assert docker("cp", "-", f"{container}:/", stdin=archive.getvalue()).returncode == 0
     changes = ["--change", f"ENTRYPOINT {json.dumps(command)}"] if command else []
     assert docker("commit", *changes, container, name).returncode == 0
