@@ -15,7 +15,7 @@ import msgspec
 from recorder.events.values import Usage
 from runners.conversation.messages import Message, ToolDefinition
 from runners.errors import EndpointDown, ExperimentError, ModelsOutOfReach
-from runners.experiment.tables import DEFAULT_PARAMETERS, AgentSpec, Experiment, ModelSpec
+from runners.experiment.tables import DEFAULT_PARAMETERS, AgentSpec, BudgetSpec, Experiment, ModelSpec
 from runners.gateway import embeddings
 from runners.gateway.errors import Refusal
 from runners.gateway.litellm_upstream import LitellmUpstream
@@ -95,7 +95,7 @@ async def check_models(experiment: Experiment, agents: Iterable[str] | None = No
         if not spec.is_scripted and (wanted is None or not isinstance(spec, AgentSpec) or spec.name in wanted)
     ]
     routed = {f"agents.{agent.name}.models.'{pattern}'" for agent in experiment.agents for pattern in agent.models}
-    has_limit = any(limit is not None for limit in msgspec.structs.asdict(experiment.budget).values())
+    has_limit = experiment.budget != BudgetSpec()
     checks = [_Check(key, spec, has_limit=has_limit, is_routed=key in routed) for key, spec in specs]
     first: dict[tuple[Any, ...], _Check] = {}
     for check in checks:

@@ -90,7 +90,8 @@ def test_the_later_prompts_are_the_tasks_that_need_more_than_owncloud():
 def test_the_words_of_the_labels_are_those_of_the_guide():
     """Every dimension with its subdimension has a row in the guide, every kind is listed, scores are of three."""
     guide = GUIDE.read_text(encoding="utf-8")
-    rows = set(re.findall(r"^\| (goal|constraint|input|context) \| (\w+) \|", guide, re.MULTILINE))
+    lines = re.findall(r"^\| (goal|constraint|input|context) \| (.+) \|$", guide, re.MULTILINE)
+    rows = {(name, each.strip()) for name, told in lines for each in re.sub(r" \(.*?\)", "", told).split(",")}
     kinds = set(re.findall(r"`(\w+)`", guide.split("`kind` is")[1].split("\n\n")[0]))
     segments = [one for split in SPLITS for each in read_labels(split) for one in each.segments]
     assert {(one.dimension, one.subdimension) for one in segments} <= rows

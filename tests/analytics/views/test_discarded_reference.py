@@ -41,7 +41,7 @@ def _standing(envelopes):
     return {stream: found for stream, found in last.items() if not found[0].is_undone}
 
 
-@settings(max_examples=at_depth(4, 12), deadline=None)
+@settings(max_examples=at_depth(4, 12))
 @given(seed=SEEDS)
 def test_discarded_trials_leave_no_trace_in_any_number(seed):
     """Tables and marts equal those of the same records without the trials; each attempt has its last decision."""

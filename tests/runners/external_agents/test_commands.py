@@ -39,7 +39,8 @@ def test_the_list_names_every_entry(capsys):
     rows = {row["name"]: row for row in json.loads(out)}
     assert code == 0
     assert rows["mini-swe-agent"]["ask_user"] == "none"
-    assert {row["wire"] for row in rows.values()} == {"chat", "responses", "messages"}
+    assert {row["wire"] for row in rows.values()} == {"chat", "responses", "messages", None}
+    assert rows["leased"]["wire"] is None
 
 
 def test_an_entry_is_installed_shown_and_run_in_the_sandbox(tmp_path, entry, capsys):

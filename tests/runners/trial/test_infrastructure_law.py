@@ -25,7 +25,6 @@ from recorder.events import (
     CheckpointScored,
     ModelCalled,
     ModelFailed,
-    ModelResponded,
     QuestionAnswered,
     TrialFailed,
     TrialFinished,
@@ -576,9 +575,9 @@ async def test_an_agent_that_gets_over_a_limit_goes_on(hands, name, kind):
 class OneReplyBudget(RunBudget):
     """The limit of a run that the first reply of any trial uses up."""
 
-    def pay(self, event):
+    def pay(self, spent):
         """Spend all of it for a reply."""
-        self.spent_usd += float(isinstance(event, ModelResponded))
+        self.spent_usd += float(bool(spent))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -596,9 +595,9 @@ async def test_the_cost_limit_of_the_run_is_missing_data(hands, kind):
 class TwoReplyBudget(RunBudget):
     """The limit of a run that two replies of any trial use up."""
 
-    def pay(self, event):
+    def pay(self, spent):
         """Spend half of it for a reply."""
-        self.spent_usd += isinstance(event, ModelResponded) / 2
+        self.spent_usd += bool(spent) / 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
