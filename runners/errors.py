@@ -130,17 +130,19 @@ class SandboxBoundaryError(BoundaryError):
 
 
 class LeaseReturned(SandboxBoundaryError):
-    """Whoever leased a trial did not finish it. No trial is blamed: it is owed to the next who asks.
+    """Whoever leased a trial did not finish it. It is owed to the next who asks.
 
     Args:
         message: What happened, and what to do.
-        kind: One of ``KINDS``.
+        kind: One of ``KINDS``, which do not count as attempts, or ``COUNTED``, if the agent had a reply of its model:
+            an agent that knows its task must not be able to give it back for ever.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("lease_expired", "lease_released", "lease_unused")
+    COUNTED: ClassVar[str] = "lease_abandoned"
 
     def __init__(self, message: str, *, kind: str) -> None:
-        assert kind in self.KINDS
+        assert kind in (*self.KINDS, self.COUNTED)
         super().__init__(message, kind=kind)
 
 

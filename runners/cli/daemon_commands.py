@@ -117,6 +117,7 @@ def attach_command(options: argparse.Namespace) -> int:
         idle_s=options.idle,
         by=_user(),
         command=options.command,
+        kept_variables=options.env or (),
     )
     return attach(client_of(options.url, options.store), wanted, say)
 
@@ -253,7 +254,10 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
             description=(
                 "Be the agent of the next trial of a leased agent. The command runs in a folder with the task's files, "
                 "with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "
-                "LHAW_RECORD_PROMPT_FILE, _MODEL, _MCP_URL and _MCP_CONFIG. Then the files are sent back and graded."
+                "LHAW_RECORD_PROMPT_FILE, _MODEL, _MCP_URL and _MCP_CONFIG. Then the files are sent back and graded. "
+                "It runs as you do, without a sandbox, and can read what you can, also the daemon's token: run a "
+                "program that you do not trust under another account or on another host. Other variables named "
+                "*_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are taken away, because they lead past the gateway."
             ),
             example="attach --store stores/team --agent mine -- claude -p {prompt}",
             arguments=(
@@ -270,6 +274,7 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
                     metavar="SECONDS",
                     help="the lease expires after so long without a sign of life (default: %(default)s)",
                 ),
+                argument("--env", action="append", metavar="NAME", help="keep this variable; may be repeated"),
                 argument(
                     "command",
                     nargs="*",

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import msgspec
 
@@ -24,15 +25,30 @@ from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest
 from runners.errors import ExperimentError, RunnerError
 from runners.experiment.program import GATEWAY_VARIABLES, PLACEHOLDERS, ProgramSpec, filled, mcp_config, placeholders_in
+from runners.sandboxes.protocol import READ_BYTES
 
 _INTERRUPTED = 128 + signal.SIGINT
 _SECONDS_BETWEEN_REQUESTS = 2.0
 _LONGEST_BEAT_S = 30.0
 _GRACE_S = 10.0
 _TRANSFER_S = 600.0
+_UNUSABLE = 422
 _PLACEHOLDERS = tuple(name for name in PLACEHOLDERS if name != "bin")
 
 Say = Callable[[str], None]
+
+
+class _FilesRefused(RunnerError):
+    """The files that the agent left cannot be packed or are not accepted."""
+
+
+class _Archive(io.BytesIO):
+    """Takes as many bytes as the gateway accepts."""
+
+    def write(self, data: Any, /) -> int:
+        if self.tell() + memoryview(data).nbytes > READ_BYTES:
+            raise OSError(f"the archive is larger than {READ_BYTES:,} bytes")
+        return super().write(data)
 
 
 class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +60,8 @@ class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: float
     by: str
     command: Sequence[str]
+    kept_variables: Sequence[str] = ()
+    """Names of variables that the command gets, although they look like another way to a model."""
 
 
 def attach(client: Client, options: AttachOptions, say: Say) -> int:
@@ -61,18 +79,24 @@ def attach(client: Client, options: AttachOptions, say: Say) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _unpack(_transfer(lease, None), folder)
-        code = _run(client, lease, spec, folder, say)
-        if code == _INTERRUPTED:
+        code, is_interrupted = _run(client, lease, spec, folder, options.kept_variables, say)
+        if is_interrupted:
             client.release_lease(lease.lease_id, options.by)
             say("interrupted, so the trial was given back; it is owed to the next who asks")
         else:
-            _transfer(lease, _packed(folder))
-            code = _close(client, lease, code, say)
+            try:
+                _transfer(lease, _packed(folder))
+            except _FilesRefused as error:  # what it left is the agent's doing, so the trial is no missing data
+                say(f"{error}; the trial is graded as given up, with the files that were sent before")
+                code = code or 1
+            result = client.close_lease(lease.lease_id, LeaseClosing(exit_code=code))
     except BaseException:
         with suppress(RunnerError):
             client.release_lease(lease.lease_id, options.by)
         say(f"the trial was not graded; its files are in {folder}")
         raise
+    if not is_interrupted:
+        code = _graded(client, result, folder, say)
     if options.folder is None:
         shutil.rmtree(folder, ignore_errors=True)
     return code
@@ -120,8 +144,14 @@ def _leased(client: Client, options: AttachOptions, say: Say) -> LeaseReply:
             time.sleep(_SECONDS_BETWEEN_REQUESTS)
 
 
-def _run(client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, say: Say) -> int:
-    """Run the agent in a folder, and return its exit code as a shell would."""
+def _run(
+    client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, kept: Sequence[str], say: Say
+) -> tuple[int, bool]:
+    """Run the agent in a folder. Return its exit code as a shell would, and whether a person interrupted it.
+
+    A command's exit code alone is no interrupt, or an agent could give back the trials that it likes not.
+    """
+    signals: list[int] = []
     has_terminal = sys.stdin.isatty()
     is_shell = spec.command == (os.environ.get("SHELL", "/bin/sh"),)
     prompt, token, url = lease.prompt or "", lease.token or "", lease.gateway_url or ""
@@ -149,7 +179,9 @@ def _run(client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, say
             "LHAW_RECORD_MCP_URL": lease.mcp_url or "",
             "LHAW_RECORD_MCP_CONFIG": str(config_file),
         }
-        given = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+        given = {name: value for name, value in os.environ.items() if name in kept or not _leads_past(name)}
+        if dropped := sorted(set(os.environ) - set(given) - set(start.environment) - {TOKEN_VARIABLE}):
+            say(f"without {', '.join(dropped)}, which could lead past the gateway; --env NAME keeps one")
         say(f"its files are in {folder}; its prompt:\n\n{prompt}\n")
         if is_shell:
             say("leave the shell with 'exit' to have the trial graded, with 'exit 130' to give it back")
@@ -172,13 +204,15 @@ def _run(client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, say
                 with suppress(ProcessLookupError):
                     os.killpg(agent.pid, number)
 
-            def interrupted(_: int, __: FrameType | None) -> None:
+            def interrupted(number: int, __: FrameType | None) -> None:
+                signals.append(number)
                 if not has_terminal:  # a terminal tells the agent by itself
                     tell(signal.SIGINT)
 
             stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, interrupted))
             stack.callback(tell, signal.SIGKILL)
-            return _awaited(client, lease, agent, None if is_shell else tell, say)
+            code = _awaited(client, lease, agent, None if is_shell else tell, say)
+            return code, code == _INTERRUPTED and (is_shell or bool(signals))
 
 
 def _awaited(
@@ -221,18 +255,25 @@ def _awaited(
                 tell(signal.SIGKILL)
 
 
-def _close(client: Client, lease: LeaseReply, code: int, say: Say) -> int:
-    """Close the lease, wait for the grade, and say what it is.
+def _leads_past(name: str) -> bool:
+    """Whether a variable is the daemon's token, or a provider's key or address by the custom of its libraries."""
+    return name == TOKEN_VARIABLE or name.upper().endswith(("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_API_BASE"))
+
+
+def _graded(client: Client, result: LeaseReply, folder: Path, say: Say) -> int:
+    """Wait for the grade of a lease that is closed, and say what it is.
 
     Raises:
-        DaemonRefusal: It has expired.
+        RunnerError: The trial is missing data, or nobody tells its grade.
     """
-    result = client.close_lease(lease.lease_id, LeaseClosing(exit_code=code))
-    while result.state == "grading":
-        time.sleep(_SECONDS_BETWEEN_REQUESTS)
-        result = client.beat(lease.lease_id)
+    try:
+        while result.state == "grading":
+            time.sleep(_SECONDS_BETWEEN_REQUESTS)
+            result = client.beat(result.lease_id)
+    except RunnerError as error:
+        raise RunnerError(f"the trial is closed; ask the daemon for its grade ({error})") from error
     if result.state != "graded":
-        raise RunnerError(f"missing data: {result.message}")
+        raise RunnerError(f"missing data: {result.message}; its files are in {folder}")
     success = "success" if result.is_success else "no success"
     say(f"graded: {result.ended_by}, {success}, {result.score:g} of {result.total:g} points")
     return 0
@@ -242,7 +283,8 @@ def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
     """Send the files of a trial, or fetch them if there are none to send.
 
     Raises:
-        RunnerError: The gateway refuses, or is gone.
+        _FilesRefused: The gateway refuses.
+        RunnerError: The gateway is gone.
     """
     assert lease.workspace_url is not None
     request = urllib.request.Request(  # noqa: S310 - the daemon names the address
@@ -257,7 +299,8 @@ def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
             return content
     except urllib.error.HTTPError as error:
         reason = error.read().decode("utf-8", "replace")
-        raise RunnerError(f"the files of the trial were refused: {reason}") from error
+        kind = _FilesRefused if error.code == _UNUSABLE else RunnerError
+        raise kind(f"the files of the trial were refused: {reason}") from error
     except OSError as error:
         address = lease.workspace_url.partition("/t/")[0]
         raise RunnerError(
@@ -268,9 +311,14 @@ def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
 def _unpack(archive: bytes, folder: Path) -> None:
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="tar")  # links may lead anywhere, but nothing is written through them
+            files.extractall(folder, filter=_with_its_mode)  # noqa: S202 - the filter is Python's own but for the modes
     except (tarfile.TarError, OSError) as error:
         raise RunnerError(f"the files of the trial cannot be unpacked in {folder}: {error}") from error
+
+
+def _with_its_mode(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """Links may lead anywhere, but nothing is written through them. Python's filter drops rights of groups."""
+    return tarfile.tar_filter(member, folder).replace(mode=member.mode, deep=False)
 
 
 def _packed(folder: Path) -> bytes:
@@ -279,10 +327,10 @@ def _packed(folder: Path) -> bytes:
         member.uname = member.gname = ""
         return member
 
-    content = io.BytesIO()
+    content = _Archive()
     try:
         with tarfile.open(fileobj=content, mode="w:gz", compresslevel=3) as files:
             files.add(folder, arcname=".", filter=anonymous)
     except OSError as error:
-        raise RunnerError(f"{folder} cannot be packed: {error}") from error
+        raise _FilesRefused(f"{folder} cannot be packed: {error}") from error
     return content.getvalue()

@@ -83,7 +83,7 @@ async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseRe
     with anyio.move_on_after(GRADING_WAIT_S):
         await lease.ended.wait()
     if lease.state == "returned":
-        message = f"nothing was graded, {lease.message}: the trial is owed to the next who asks; take another lease"
+        message = f"nothing was graded, {lease.message}: take another lease"
         raise DaemonRefusal(message, kind="returned", status=409)
     return _reply(lease)
 

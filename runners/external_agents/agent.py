@@ -234,7 +234,13 @@ class ExternalAgent:
                 tasks.start_soon(self._tell_when_over, lease)
                 tasks.start_soon(self._keep_time)
                 self._watch_servers(tasks)
-                closing = await lease.held(offer, self._sandbox)
+                try:
+                    closing = await lease.held(offer, self._sandbox, self._trial_clock)
+                except LeaseReturned as error:
+                    if (count := self._session.reply_count) == 0:
+                        raise
+                    message = f"{error}, after {count} replies of its model, so that it counts as an attempt"
+                    raise LeaseReturned(message, kind=LeaseReturned.COUNTED) from error
                 tasks.cancel_scope.cancel()
         self._raise_our_failure()
         assert closing is not None, "only a failure of ours breaks a lease off"

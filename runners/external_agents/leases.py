@@ -11,11 +11,12 @@ offers what the client needs, and waits until the lease is closed, released or e
 """
 
 import hashlib
+import posixpath
 import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -26,10 +27,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recorder.events import TrialFailed, TrialFinished
-from runners.errors import BoundaryError, LeaseReturned
+from runners.errors import BoundaryError, LeaseReturned, SandboxBoundaryError
 from runners.external_agents.listener import Listener, open_listener
 from runners.external_agents.workspace import WorkspaceError, packed, replace
 from runners.sandboxes.protocol import READ_BYTES, ProgramSandbox
+from runners.trial_clock import TrialClock
 
 LeaseState = Literal["opening", "open", "grading", "graded", "returned", "failed"]
 """``returned``: the trial is owed to the next who asks. ``failed``: it is missing data for another reason."""
@@ -77,6 +79,7 @@ class Lease:
         self.points: tuple[float, float] | None = None
         """The points of all checkpoints, and how many there are."""
         self._sandbox: ProgramSandbox | None = None
+        self._trial_clock: TrialClock | None = None
         self._files = anyio.Lock()
         self._seen_s = 0.0
         self._busy = 0
@@ -84,14 +87,23 @@ class Lease:
         self._closing: Closing | None = None
         self._error: BoundaryError | None = None
 
-    async def held(self, offer: Offer, sandbox: ProgramSandbox) -> Closing | None:
+    async def held(self, offer: Offer, sandbox: ProgramSandbox, trial_clock: TrialClock) -> Closing | None:
         """Offer the trial, and return how its agent ended. None if :meth:`break_off` was called.
+
+        Transfers of files count as waiting time on the trial's clock.
 
         Raises:
             LeaseReturned: It was released, or has expired.
-            SandboxBoundaryError: The sandbox broke while files were transferred.
+            SandboxBoundaryError: The work directory cannot be transferred, or the sandbox broke in a transfer.
         """
-        self.offer, self._sandbox, self.state = offer, sandbox, "open"
+        if not posixpath.normpath(sandbox.work_dir).strip("/."):
+            raise SandboxBoundaryError(
+                f"the work directory is {sandbox.work_dir!r}, so a lease would replace the whole container; give the "
+                "image a WORKDIR, or run this agent as a program in the sandbox",
+                kind="lease_work_dir",
+                is_retry_owed=False,
+            )
+        self.offer, self._sandbox, self._trial_clock, self.state = offer, sandbox, trial_clock, "open"
         self.touch()
         self.settled.set()
         try:
@@ -125,6 +137,14 @@ class Lease:
             self._busy -= 1
             self.touch()
 
+    @contextmanager
+    def transferring(self) -> Iterator[None]:
+        """Let the lease not expire, and its agent's clock stand still, during the block."""
+        with self.busy(), ExitStack() as stack:
+            if self._trial_clock is not None:
+                stack.enter_context(self._trial_clock.waiting("sandbox", "the transfer of its files"))
+            yield
+
     def close(self, closing: Closing) -> None:
         """End the agent's part, so that the trial is graded. Only the first close or release counts."""
         self._end(closing, None)
@@ -146,7 +166,7 @@ class Lease:
         """Note the last event of the attempt, once it is durable. None if the attempt was interrupted."""
         if isinstance(last, TrialFinished):
             self.state, self.finished, self.points = "graded", last, points
-        elif last is None or last.error_kind in LeaseReturned.KINDS:
+        elif last is None or last.error_kind in (*LeaseReturned.KINDS, LeaseReturned.COUNTED):
             self.state, self.message = "returned", last.message if last else "the run was stopped"
         else:
             self.state, self.message = "failed", f"{last.boundary}, {last.error_kind}: {last.message}"
@@ -250,6 +270,10 @@ class Leases:
                 await app(scope, receive, send)
                 return
             lease.touch()
+            if words[3:] == ["workspace"]:
+                with lease.transferring():  # from the request's first byte to the reply's last
+                    await app(scope, receive, send)
+                return
             if scope.get("method") in ("GET", "HEAD"):
                 await app(scope, receive, send)
                 return
@@ -269,8 +293,7 @@ class Leases:
             if request.method == "PUT":
                 await lease.upload(await _body(request))
                 return Response(status_code=204)
-            with lease.busy():
-                return Response(await lease.download(), media_type="application/gzip")
+            return Response(await lease.download(), media_type="application/gzip")
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it; the work directory is as before
         except WorkspaceError as error:

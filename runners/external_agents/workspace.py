@@ -11,10 +11,16 @@ from runners.sandboxes.protocol import ProgramSandbox
 _GZIP = b"\x1f\x8b"
 _FOLDER = ".lhaw-record-transfer"
 _PACK = "mkdir {folder} && tar -czf {folder}/files.tar.gz --exclude=./{folder} . "
-_UNPACK = (  # nothing of the work directory is removed before the whole archive has been read
-    "mkdir {folder}/new && tar -xzf {folder}/files.tar.gz -C {folder}/new --no-same-owner && "
-    "find . -mindepth 1 -maxdepth 1 ! -name {folder} -exec rm -rf {{}} + && "
-    "find {folder}/new -mindepth 1 -maxdepth 1 -exec mv -t . {{}} +"
+_UNPACK = (  # the old entries are moved aside, and are given up by the last rename only
+    "mkdir {folder}/new {folder}/old && tar -xpzf {folder}/files.tar.gz -C {folder}/new --no-same-owner && "
+    "find . -mindepth 1 -maxdepth 1 ! -name {folder} -exec mv -t {folder}/old {{}} + && touch {folder}/aside && "
+    "find {folder}/new -mindepth 1 -maxdepth 1 -exec mv -t . {{}} + && mv {folder}/old {folder}/gone"
+)
+_TIDY = (  # another command than the above, because that one may have been ended in the middle
+    "{{ [ ! -d {folder}/old ] || [ ! -e {folder}/aside ] || {{ mkdir {folder}/refused && "
+    "find . -mindepth 1 -maxdepth 1 ! -name {folder} -exec mv -t {folder}/refused {{}} +; }}; }} && "
+    "{{ [ ! -d {folder}/old ] || find {folder}/old -mindepth 1 -maxdepth 1 -exec mv -t . {{}} +; }} && "
+    "rm -rf {folder}"
 )
 
 
@@ -55,7 +61,7 @@ async def replace(sandbox: ProgramSandbox, archive: bytes) -> None:
             f"the archive cannot be stored: {error}; lower its size or raise limits.file_mb"
         ) from error
     finally:
-        await sandbox.run_bash(_in(sandbox, f"rm -rf {_FOLDER}"))
+        await sandbox.run_bash(_in(sandbox, _TIDY.format(folder=_FOLDER)))
 
 
 async def _run(sandbox: ProgramSandbox, script: str) -> None:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,15 +29,57 @@ from recorder.events import (
 )
 from recorder.reading.reader import read_envelopes
 from runners.daemon.client import read_address
-from runners.errors import LeaseReturned
-from runners.external_agents.leases import Closing, Lease, Offer
+from runners.errors import LeaseReturned, SandboxBoundaryError
+from runners.external_agents.leases import Closing, Lease, Leases, Offer
+from runners.external_agents.workspace import WorkspaceError, replace
+from runners.sandboxes.protocol import CommandResult
+from runners.trial_clock import TrialClock
 from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS, write_experiment
 from tests.cli.program import PROGRAM, called, count_events, end, environment, lhaw_record, query, verify, wait_until
 from tests.support.tiny_agent import TOOLS, Hands, tool
 
 TINY = Path(__file__).parents[2] / "support" / "tiny_agent.py"
 LEASED = {"name": "mine", "model": "scripted/balanced", "program": "leased"}
+CALL = (
+    "import os, shutil, sys, urllib.request as u\n"
+    "r = u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
+    'b\'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}\', '
+    "{'content-type': 'application/json', 'authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']})\n"
+    "u.urlopen(r)\n"
+)
 OFFER = Offer(prompt="Do it.", model="m", key="k", token="t", has_tools=False)
+
+
+class Nowhere:
+    """A sandbox of which only the work directory is asked for."""
+
+    def __init__(self, work_dir):
+        self.work_dir = work_dir
+
+
+class Here:
+    """A sandbox without walls: a folder, and a shell with its own ``mv`` of which one call fails after its work."""
+
+    def __init__(self, folder, failing_call):
+        self.work_dir, self._path = str(folder / "work"), folder / "bin"
+        self._path.mkdir()
+        mv = self._path / "mv"
+        mv.write_text(
+            f'#!/bin/sh\necho >> {folder}/calls\n{shutil.which("mv")} "$@"\n'
+            f"test $(wc -l < {folder}/calls) -ne {failing_call}\n"
+        )
+        mv.chmod(0o755)
+
+    async def run_bash(self, script):
+        """Run a script, as somebody whose umask takes rights away."""
+        env = {"PATH": f"{self._path}:{os.environ['PATH']}"}
+        done = await anyio.run_process(["bash", "-c", f"umask 077; {script}"], env=env, check=False)
+        return CommandResult(output=(done.stdout + done.stderr).decode(), exit_code=done.returncode)
+
+    async def write_file(self, path, content):
+        """Write a file, with its folder."""
+        await anyio.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        await anyio.Path(path).write_bytes(content)
 
 
 class Api:
@@ -170,14 +214,11 @@ def facts(events):
 async def test_a_lease_ends_once_and_by_the_first_word():
     """Closed, released or silent: what came first decides, what comes later changes nothing."""
 
-    class Nowhere:
-        pass
-
     async def ended(act, idle_s=600.0):
         lease = Lease("x", idle_s)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(act, lease)
-            return await lease.held(OFFER, Nowhere())
+            return await lease.held(OFFER, Nowhere("/work"), TrialClock())
 
     async def close_twice(lease):
         await lease.settled.wait()
@@ -200,6 +241,112 @@ async def test_a_lease_ends_once_and_by_the_first_word():
         (error,) = caught.value.exceptions
         assert isinstance(error, LeaseReturned)
         assert error.kind == kind
+
+
+@pytest.mark.thorough
+async def test_a_transfer_takes_none_of_the_agents_time():
+    """An upload of ten seconds in a trial of eight: the answer that follows is in time."""
+    now, clock, lease, leases = [0.0], TrialClock(8.0, now_s=lambda: now[0]), Lease("x", 600.0), Leases("http://x")
+
+    async def slow(*_):
+        now[0] += 10.0
+
+    async def agent():
+        await lease.settled.wait()
+        with leases.reachable(lease, "k"):
+            await leases.watched(slow)({"path": "/t/k/workspace", "method": "PUT"}, None, None)
+        lease.close(Closing(answer="42"))
+        return "in time"
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lease.held, OFFER, Nowhere("/work"), clock)
+        assert await clock.bound(agent) == "in time"
+    assert (clock.charged_s, clock.waited_s) == (0.0, 10.0)
+
+
+@pytest.mark.thorough
+async def test_a_container_without_a_work_directory_is_not_leased():
+    """Its files would be the whole container, which an upload would replace."""
+    for root in ("/", "//", "/.", "/app/.."):
+        lease = Lease("x", 600.0)
+        with pytest.raises(SandboxBoundaryError, match="WORKDIR") as caught:
+            await lease.held(OFFER, Nowhere(root), TrialClock())
+        assert (lease.offer, caught.value.is_retry_owed) == (None, False)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("failing_call", [0, 1, 2])
+async def test_an_upload_that_fails_in_the_middle_leaves_the_files_as_they_were(tmp_path, failing_call):
+    """Whichever move fails, the old files are there, with their modes; if none does, the new ones."""
+    for name, files_of in {"work": ["kept", ".hidden", "both"], "new": ["both", "fresh"]}.items():
+        (tmp_path / name / "sub").mkdir(parents=True)
+        for each in files_of:
+            (tmp_path / name / "sub" / each).write_text(name)
+            (tmp_path / name / each).write_text(name)
+            (tmp_path / name / each).chmod(0o666)
+    work, new = tmp_path / "work", tmp_path / "new"
+
+    def state(folder):
+        return {
+            str(path.relative_to(folder)): (path.stat().st_mode, path.is_file() and path.read_text())
+            for path in folder.rglob("*")
+        }
+
+    before = state(work)
+    if failing_call == 0:
+        await replace(Here(tmp_path, failing_call), packed(new))
+        assert state(work) == state(new)
+        return
+    with pytest.raises(WorkspaceError):
+        await replace(Here(tmp_path, failing_call), packed(new))
+    assert state(work) == before
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_trial_that_was_begun_cannot_be_given_back_for_ever(tmp_path, serving):
+    """A release after a reply of the model is an attempt."""
+    store = tmp_path / "store"
+    _, client = serving(store)
+    api = submitted(tmp_path, store, more="\n[retry]\nmax_attempts = 2\n")
+    for _ in range(2):
+        lease = api.take()
+        assert said(lease)[0] == 200
+        reply = api.post(f"/api/leases/{lease['lease_id']}/release")[1]
+        assert (reply["state"], "counts as an attempt" in reply["message"]) == ("returned", True)
+    wait_until(lambda: client.status("small").overview.state == "failed", "the trial was given up")
+    assert api.post("/api/leases")[1]["error"]["kind"] == "nothing_left"
+    assert [each[-1].error_kind for each in trials(store)] == [LeaseReturned.COUNTED] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_command_of_attach_can_neither_give_its_trial_back_nor_call_past_the_gateway(tmp_path, serving):
+    """Exit code 130, and a folder that cannot be sent, are graded as given up; keys of providers are taken away."""
+    store = tmp_path / "store"
+    serving(store)
+    submitted(tmp_path, store, trials=2)
+    program = tmp_path / "program.py"
+    check = (
+        "names = {n for n in os.environ if n.startswith('MY_')}\n"
+        "assert names == {'MY_KEPT_API_KEY', 'MY_NAME'}, names\n"
+    )
+    given = {"MY_API_KEY": "k", "MY_AUTH_TOKEN": "k", "MY_API_BASE": "u", "MY_BASE_URL": "u"}
+    given |= {"MY_KEPT_API_KEY": "k", "MY_NAME": "n"}
+    for ending in ("sys.exit(130)\n", "shutil.rmtree(os.getcwd())\n"):
+        program.write_text(CALL + check + ending)
+        done = subprocess.run(
+            [PROGRAM, "attach", "--store", store, "--env", "MY_KEPT_API_KEY", "--", sys.executable, program],
+            env={**environment(), **given},
+            text=True,
+            capture_output=True,
+            timeout=600,
+            check=False,
+        )
+        assert (done.returncode, "graded: gave_up, no success" in done.stderr) == (0, True), done.stderr
+        assert "MY_API_BASE, MY_API_KEY, MY_AUTH_TOKEN, MY_BASE_URL, which" in done.stderr
+    assert "cannot be packed" in done.stderr
+    assert count_events(store, "trial_failed") == 0
 
 
 @pytest.mark.slow
@@ -457,16 +604,9 @@ def test_attach_ends_a_command_whose_time_is_used_up(tmp_path, serving):
     store = tmp_path / "store"
     serving(store)
     submitted(tmp_path, store, more="\n[limits]\nmax_seconds = 15\n")
-    sleeper = (
-        "import os, subprocess, time, urllib.request as u\n"
-        "r = u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
-        'b\'{"model": "m", "messages": [{"role": "user", "content": "hello"}]}\', '
-        "{'content-type': 'application/json', 'authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']})\n"
-        "u.urlopen(r)\n"
-        "subprocess.run(['sleep', '100000'])\n"
-    )
+    sleeper = "import subprocess\nsubprocess.run(['sleep', '100000'])\n"
     program = tmp_path / "sleeper.py"
-    program.write_text(sleeper)
+    program.write_text(CALL + sleeper)
     done = lhaw_record("attach", "--store", store, "--idle", "9", "--", sys.executable, program)
     assert (done.returncode, "graded: time_limit, no success" in done.stderr) == (0, True), done.stderr
 
