@@ -141,7 +141,7 @@ class Rewriter(Protocol):
             source: The task.
             removal: The segments, and how to remove them.
             caller: Calls the model and records each call; None for rewriting by rules.
-            problems: What the checks found wrong with the previous attempt; empty for the first attempt.
+            problems: Each refused attempt with its text and faults, as a JSON object; empty for the first attempt.
 
         Raises:
             RewritingFailed: The result is unusable.

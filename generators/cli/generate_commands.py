@@ -149,7 +149,10 @@ def generation_rows(generation: "Generation") -> list[dict[str, Any]]:
         ready = len(generation.ready_of(source))
         given_up = [each for each in map(generation.given_up, planned) if each is not None]
         made = sum(each.variant_id in generation.index.variant_ids for each in planned)
-        why = Counter(each.checks[0].check if each.checks else "refused by the rewriter" for each in given_up)
+        why = Counter(
+            " + ".join(dict.fromkeys(check.check for check in each.checks)) or "refused by the rewriter"
+            for each in given_up
+        )
         rows.append(
             {
                 "task_id": source.task.task_id,

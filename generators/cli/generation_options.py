@@ -122,7 +122,7 @@ def judge_of(options: argparse.Namespace) -> "ModelJudge | None":
 
     templates = PromptTemplates(options.wordings)
     parameters = model_parameters(options)
-    return ModelJudge(options.judge, parameters, templates.guessing, templates.assessing, options.guesses)
+    return ModelJudge(options.judge, parameters, templates, options.guesses)
 
 
 def callers(models: Mapping[str, "Model"], options: argparse.Namespace, recorded: "RecordedReplies") -> "CallerOf":

@@ -8,7 +8,7 @@ from generators.gate.decoys import decoy_faults
 from generators.gate.natural import faults
 from generators.gate.questions import question_faults
 from generators.gate.recoverability import additions, told_by_files, values_left
-from generators.gate.single_change import collateral
+from generators.gate.single_change import collateral, put_in_place
 from generators.protocol import Removal, Rewriting
 from generators.rewriting.occurrences import Prompt
 from recorder.events import FailedCheck
@@ -56,6 +56,7 @@ def problems_of(
         *values_left(before, after, removal),
         *additions(before, after),
         *collateral(before, after, removal, scene.segments, scene.extents),
+        *(() if scene.extents else put_in_place(before, after, removal)),  # a person wrote the sentence anew
         *faults(original, rewriting.prompt),
         *question_faults(before, rewriting, removal),
     ]

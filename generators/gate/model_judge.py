@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,7 +21,7 @@ from runners.llm_jobs.truncation import cut, shortened
 from runners.models.calls import ModelCaller
 from runners.models.reply_forms import ReplyForm, object_schema
 
-VERSION = 3
+VERSION = 4
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""
 
 PARAPHRASE, FROM_FILES, NATURAL, READINGS = UNJUDGED = (
@@ -50,7 +50,12 @@ _VALUES_FORM = ReplyForm(
 _RUBRIC = ("reads_naturally", "refers_clearly", "is_a_task", "leaves_readings")
 _RUBRIC_FORM = ReplyForm(
     "assessment",
-    object_schema({**{name: {"type": "boolean"} for name in _RUBRIC}, "reason": {"type": "string"}}),
+    object_schema(
+        {
+            **{name: {"type": "boolean"} for name in _RUBRIC},
+            "reasons": object_schema({name: {"type": "string"} for name in _RUBRIC}),
+        }
+    ),
 )
 
 CallerOf = Callable[[str], ModelCaller]
@@ -64,12 +69,24 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     record: GateJudgement
 
 
+class Wordings(Protocol):
+    """The prompts of a judge, and what a rewriter is told under each severity, which the editor has to know."""
+
+    guessing: PromptTemplate
+    assessing: PromptTemplate
+
+    @property
+    def severities(self) -> Mapping[Severity, str]:
+        """What a rewriter is told, by severity."""
+        ...
+
+
 class _Assessment(msgspec.Struct, frozen=True):
     reads_naturally: bool
     refers_clearly: bool
     is_a_task: bool
     leaves_readings: bool
-    reason: str
+    reasons: dict[str, str]
 
 
 class ModelJudge:
@@ -78,8 +95,7 @@ class ModelJudge:
     Args:
         name: The model's name.
         parameters: Generation parameters. They only enter the digest; the model caller sends its own.
-        guessing: The prompt of the adversary.
-        assessing: The prompt of the editor.
+        wordings: The prompts of the adversary and the editor, and what rewriters are told under each severity.
         guesses: How often the adversary tries, without and again with the files.
     """
 
@@ -87,14 +103,15 @@ class ModelJudge:
         self,
         name: str,
         parameters: Mapping[str, Any],
-        guessing: PromptTemplate,
-        assessing: PromptTemplate,
+        wordings: Wordings,
         guesses: int = 3,
     ) -> None:
         self.name = name
-        self.digest = short_digest([guessing.source, assessing.source, name, dict(parameters), guesses, VERSION])
-        self._guessing = guessing
-        self._assessing = assessing
+        self._guessing = wordings.guessing
+        self._assessing = wordings.assessing
+        self._severities = wordings.severities
+        prompts = [self._guessing.source, self._assessing.source, self._severities]
+        self.digest = short_digest([*prompts, name, dict(parameters), guesses, VERSION])
         self._guesses = guesses
 
     async def judge(
@@ -102,7 +119,8 @@ class ModelJudge:
     ) -> Judgement:
         """Return what the model finds against a rewriting.
 
-        One right guess is enough for a finding. A decoy is only judged as a text: its value is there, and wrong.
+        One right guess is enough for a finding, and then the editor is not asked. A decoy is only judged as a text: its
+        value is there, and wrong.
 
         Args:
             original: The original prompt.
@@ -130,8 +148,9 @@ class ModelJudge:
             if any(told):
                 found.append(FailedCheck(check=check, message=_recovered(check, told)))
                 break  # what the prompt tells, the prompt and the files tell, too
-        found += await self._assessed(original, rewriting, caller_of("assessment"), is_decoy=is_decoy)
-        judged += [NATURAL] if is_decoy else [NATURAL, READINGS]
+        if not found:
+            found += await self._assessed(original, rewriting, caller_of("assessment"), removal.severity)
+            judged += [NATURAL] if is_decoy else [NATURAL, READINGS]
         record = GateJudgement(
             judge=self.name, judge_digest=self.digest, judged=tuple(judged), guesses=guesses, hits=hits
         )
@@ -157,20 +176,28 @@ class ModelJudge:
         )
 
     async def _assessed(
-        self, original: str, rewriting: Rewriting, caller: ModelCaller, *, is_decoy: bool
+        self, original: str, rewriting: Rewriting, caller: ModelCaller, severity: Severity
     ) -> Sequence[FailedCheck]:
-        """Return a finding for each point of the rubric that the rewriting fails."""
+        """Return a finding for each point of the rubric that the rewriting fails, each with its own reason."""
         questions = _questions_text(rewriting.expected_questions)
-        user = self._assessing.user({"original": original, "task": rewriting.prompt, "questions": questions})
+        asked = self._severities.get(severity)
+        user = self._assessing.user(
+            {"original": original, "task": rewriting.prompt, "severity": asked, "questions": questions}
+        )
         said = await ask(caller, self._assessing, user, _read_assessment, wanted="assessment", form=_RUBRIC_FORM)
         faults = {
-            NATURAL: not said.reads_naturally,
-            "refers_to_something": not said.refers_clearly,
-            "is_still_a_task": not said.is_a_task,
-            READINGS: not said.leaves_readings and not is_decoy,
+            "reads_naturally": (NATURAL, not said.reads_naturally),
+            "refers_clearly": ("refers_to_something", not said.refers_clearly),
+            "is_a_task": ("is_still_a_task", not said.is_a_task),
+            "leaves_readings": (READINGS, not said.leaves_readings and severity != "decoy"),
         }
-        reason = " ".join(said.reason.split()) or "the judge gave no reason"
-        return [FailedCheck(check=check, message=reason) for check, is_fault in faults.items() if is_fault]
+        return [
+            FailedCheck(
+                check=check, message=" ".join(said.reasons.get(point, "").split()) or "the judge gave no reason"
+            )
+            for point, (check, is_fault) in faults.items()
+            if is_fault
+        ]
 
 
 def unjudged_by(record: GateJudgement | None, severity: Severity | None) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ _BORDER = re.compile(r"[.!?](?=\s|$)|[;:\n()|]|,(?=\s)|\s(?:and|or|but)\s")
 _FIELD = re.compile(r"[ \t]*(?:[-*][ \t]+)?[A-Z][\w /-]{0,30}")
 _SENTENCE_BORDER = re.compile(r"[.!?](?=\s|$)|\n")
 _BORDER_CHARS = 3
+_SHORTEST_WORD = 3
 _MARKS = re.compile(r"[\s.,;:!?()\"'`\u2018\u2019\u201c\u201d]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019]t\b)?")
 _NEGATED = re.compile(r"cannot|\w+n['\u2019]t")
@@ -107,6 +108,19 @@ def collateral(
     yield from _turned(before.text, after.text, allowed)
     if _order(before.text, after.text) != _order(after.text, before.text):
         yield "nothing_else_changed", "what stayed stands in another order; keep the order"
+
+
+def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tuple[str, str]]:
+    """Yield a finding for each change that puts words in the place of a deleted value: that is another severity."""
+    if removal.severity != "delete":
+        return
+    cover = _Cover(place for segment in removal.segments for place in _places(before, segment))
+    for hunk in hunks(before.text, after.text):
+        if not cover.touches((hunk.start, hunk.end)):
+            continue
+        known = {each.lower() for each in _WORD.findall(before.text[hunk.start : hunk.end])}
+        if any(len(each) >= _SHORTEST_WORD and each.lower() not in known for each in _WORD.findall(hunk.new)):
+            yield "severities_differ", f"{hunk.new.strip()[:80]!r} stands in the place of a deleted value; leave it out"
 
 
 def _far_changes(before: str, after: str, zones: Sequence[Span]) -> Iterator[tuple[str, str]]:

@@ -172,9 +172,9 @@ class Generation:
 
     def given_up(self, planned: VariantPlan) -> VariantRejected | None:
         """Return the final rejection of a planned variant, or None if the variant has not been given up."""
-        rejected = self.index.rejected.get(planned.variant_id)
+        attempts = self.index.attempts.get(planned.variant_id, ())
         is_made = planned.variant_id in self.index.variant_ids
-        return rejected if rejected is not None and rejected.is_final and not is_made else None
+        return attempts[-1] if attempts and attempts[-1].is_final and not is_made else None
 
     async def _register(self, stream: Stream) -> None:
         unknown = [source.task for source in self.sources if source.task.task_digest not in self.index.tasks]
@@ -273,10 +273,10 @@ class Generation:
 
         The callers of the judge are added to ``callers``, because they cost something even if this fails.
         """
-        last = self.index.rejected.get(planned.variant_id)
-        problems = problems_seen(last)
+        earlier = self.index.attempts.get(planned.variant_id, ())
+        problems = [problems_seen(each) for each in earlier]
         attempts = self.settings.rewrite_attempts if caller else 1
-        for attempt in range((last.attempt if last else 0) + 1, attempts + 1):
+        for attempt in range((earlier[-1].attempt if earlier else 0) + 1, attempts + 1):
             rewriting, reason = await self._attempt(planned, caller, problems)
             judgement = await self._judged(planned, rewriting, stream, attempt, callers)
             async with self._deciding[planned.source.task.task_digest]:
@@ -287,7 +287,7 @@ class Generation:
                 self.index.add(decision)
             if isinstance(decision, VariantGenerated):
                 return
-            problems = problems_seen(decision)
+            problems.append(problems_seen(decision))
 
     def _judging(self, planned: VariantPlan, stream: Stream) -> Callable[[], Awaitable[float | None]]:
         """Return the job that judges a variant made without a judge: it is registered anew, or withdrawn.

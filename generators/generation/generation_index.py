@@ -20,15 +20,20 @@ class GenerationIndex(msgspec.Struct, kw_only=True):
         extractions: The latest extraction for each key.
         variants: Every registered variant by its digest, whatever its origin.
         variant_ids: The ids of these variants.
-        rejected: The latest rejection of each planned variant, by variant id.
+        attempts: Every rejection of each planned variant in order, by variant id.
         tasks: Every registered task by its digest.
     """
 
     extractions: dict[ExtractionKey, SegmentsExtracted] = {}
     variants: dict[str, VariantGenerated] = {}
     variant_ids: set[str] = set()
-    rejected: dict[str, VariantRejected] = {}
+    attempts: dict[str, tuple[VariantRejected, ...]] = {}
     tasks: dict[str, Task] = {}
+
+    @property
+    def rejected(self) -> dict[str, VariantRejected]:
+        """The latest rejection of each planned variant, by variant id."""
+        return {name: events[-1] for name, events in self.attempts.items()}
 
     def add(self, event: SegmentsExtracted | VariantGenerated | VariantRejected | TaskRegistered) -> None:
         """Add an event. It replaces an earlier event about the same extraction, variant or task.
@@ -40,15 +45,15 @@ class GenerationIndex(msgspec.Struct, kw_only=True):
         elif isinstance(event, SegmentsExtracted):
             self.extractions[event.task_digest, event.extractor_digest, event.grounding] = event
         elif isinstance(event, VariantGenerated):
-            last = self.rejected.get(event.variant.variant_id)
-            if event.rewriter is None and last is not None and is_withdrawal(last):
+            attempts = self.attempts.get(event.variant.variant_id)
+            if event.rewriter is None and attempts and is_withdrawal(attempts[-1]):
                 return  # a run registers the variants that it uses
             known = self.variants.get(event.variant_digest)
             if known is None or known.rewriter is None or event.rewriter is not None:
                 self.variants[event.variant_digest] = event
             self.variant_ids.add(event.variant.variant_id)
         else:
-            self.rejected[event.variant_id] = event
+            self.attempts[event.variant_id] = (*self.attempts.get(event.variant_id, ()), event)
             if is_withdrawal(event):
                 self._withdraw(event.variant_id)
 

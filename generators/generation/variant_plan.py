@@ -13,7 +13,7 @@ from generators.protocol import Removal, Rewriter, Rewriting, SourceTask
 from generators.rewriting.diff import prompt_diff
 from generators.rewriting.written import WrittenRewriter
 from recorder.events import FailedCheck, GateJudgement, VariantGenerated, VariantRejected
-from recorder.events.canonical_json import short_digest
+from recorder.events.canonical_json import canonical_json, short_digest
 from recorder.events.values import Segment, Severity, Variant
 
 _BENIGN_REMOVALS = 2  # per task: a control only calibrates, so more of them would add nothing
@@ -144,11 +144,10 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def problems_seen(rejected: VariantRejected | None) -> tuple[str, ...]:
-    """Return the problems of the last attempt, to pass on to the next one."""
-    if rejected is None:
-        return ()
-    return tuple(check.message for check in rejected.checks) or (rejected.reason,)
+def problems_seen(rejected: VariantRejected) -> str:
+    """Return a refused attempt for the next one: a JSON object with the text and the faults, each with its reason."""
+    faults = [f"{check.check}: {check.message}" for check in rejected.checks] or [rejected.reason]
+    return canonical_json({"faults": faults, "rewriting": rejected.prompt}).decode()
 
 
 def plan_variants(

@@ -14,7 +14,7 @@ from runners.errors import ModelBoundaryError, NothingUsable
 from runners.llm_jobs.question import ask
 from runners.models.calls import ModelCaller
 
-VERSION = 1
+VERSION = 2
 """Part of the rewriter's digest. Raise it when requests, or how replies are read, change outside of the templates."""
 
 
@@ -50,7 +50,7 @@ class LlmRewriter:
                 "severity": self._severities[removal.severity],
                 "segments": segments_text(removal.segments),
                 "task": prompt,
-                "problems": "\n".join(f"- {problem}" for problem in problems) or None,
+                "problems": "\n".join(problems) or None,
             }
         )
         read = partial(read_rewriting, original=prompt, segments=removal.segments)

@@ -53,11 +53,14 @@ class Redactor:
     """Replaces secrets in events, in texts and in the bytes of artifacts.
 
     Args:
-        secrets: Values that must never be stored; they are found plain, in JSON, in URLs and in base64.
+        secrets: Values that must never be stored; they are found plain, in JSON, in URLs and in base64. Values under
+            8 characters are not looked for: "x" or "key", as local servers take them, stand inside ordinary words.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
+        forms = sorted(
+            {form for secret in secrets if len(secret) >= _SHORTEST for form in _forms(secret)}, key=len, reverse=True
+        )
         self._known = re.compile(b"|".join(re.escape(form.encode()) for form in forms)) if forms else None
         self._scanner = scanner(forms)
         self._text = re.compile("|".join((*map(re.escape, forms), *SHAPES.values())), re.ASCII)
@@ -99,8 +102,6 @@ def _forms(secret: str) -> Iterator[str]:
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield quote(secret, safe="")
     yield quote_plus(secret)
-    if len(secret) < _SHORTEST:
-        return
     raw = secret.encode()
     for before in range(3):
         # Of the first and last groups, only the characters that do not depend on the bytes around the value.

@@ -21,9 +21,9 @@ from runners.models.protocol import ModelReply, ModelRequest
 Handler = Callable[[dict[str, Any]], str | Awaitable[str]]
 """Gives the text of the reply to the body of a chat-completions request."""
 
-_TASK = re.compile(r"^The task:\n<data>\n(.*?)\n</data>(?=\n\n(?:What|How|An earlier)|\Z)", re.DOTALL | re.MULTILINE)
+_TASK = re.compile(r"^The task:\n<data>\n(.*?)\n</data>(?=\n\n(?:What|How|Earlier)|\Z)", re.DOTALL | re.MULTILINE)
 _SEGMENTS = re.compile(r"^The details to take out, each with its id:\n<data>\n(.*?)\n</data>\n\nHow to", re.DOTALL)
-_PROBLEMS = re.compile(r"for these reasons\. Avoid them this time:\n<data>\n(.*?)\n</data>\Z", re.DOTALL)
+_PROBLEMS = re.compile(r"Avoid all of these faults this time:\n<data>\n(.*?)\n</data>\Z", re.DOTALL)
 _CHARACTERS_PER_TOKEN = 4
 
 
@@ -145,4 +145,4 @@ def guess_reply(**values: str) -> str:
 def assessment_reply(**changes: Any) -> str:
     """Return an assessment without a fault, but for the changes."""
     good = dict.fromkeys(("reads_naturally", "refers_clearly", "is_a_task", "leaves_readings"), True)
-    return json.dumps({**good, "reason": "", **changes})
+    return json.dumps({**good, "reasons": dict.fromkeys(good, ""), **changes})

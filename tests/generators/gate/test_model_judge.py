@@ -32,7 +32,7 @@ async def judged(handler, *, files=None, removal=REMOVAL, recorded=None, guesses
     """Return the judgement of a model that is this function, its requests and what was recorded."""
     model, recording = HandlerModel(handler), MemoryRecording()
     templates, parameters = PromptTemplates(), {"temperature": 0}
-    judge = ModelJudge("m", parameters, templates.guessing, templates.assessing, guesses)
+    judge = ModelJudge("m", parameters, templates, guesses)
 
     def caller_of(question):
         return ModelCaller(
@@ -75,15 +75,15 @@ async def test_the_adversary_sees_neither_the_original_nor_the_value():
 
 
 async def test_one_right_guess_is_enough():
-    """Whatever notation it has; what the prompt tells is not asked again with the files."""
+    """Whatever notation it has; what the prompt tells is not asked again with the files, and no editor is asked."""
     tries = iter(["2019", "2019-03-14"])
     said, model, _ = await judged(answering(lambda _: next(tries)), files=FILES)
     (found,) = said.findings
     assert found.check == "recoverable_by_paraphrase"
     assert "1 of 2 readers got S1 back" in found.message
     assert (said.record.guesses, said.record.hits) == (2, 1)
-    assert unjudged_by(said.record, "vaguify") == ("recoverable_from_files",)
-    assert len(model.bodies) == 3
+    assert unjudged_by(said.record, "vaguify") == UNJUDGED[1:]
+    assert len(model.bodies) == 2
 
 
 async def test_what_only_the_files_tell_is_named_so():
@@ -113,7 +113,7 @@ def test_a_number_that_python_cannot_convert_is_a_wrong_guess():
 )
 async def test_each_point_of_the_rubric_is_a_finding(fault, check):
     """With the judge's own words, which the rewriter is told."""
-    said, _, _ = await judged(answering(lambda _: "", **{fault: False, "reason": "It says 'some day'."}))
+    said, _, _ = await judged(answering(lambda _: "", **{fault: False, "reasons": {fault: "It says 'some day'."}}))
     assert [(each.check, each.message) for each in said.findings] == [(check, "It says 'some day'.")]
 
 
@@ -260,7 +260,7 @@ def test_the_digest_covers_what_decides():
     """Another number of guesses, or other parameters, are another judge."""
     templates = PromptTemplates()
     made = [
-        ModelJudge("m", parameters, templates.guessing, templates.assessing, guesses).digest
+        ModelJudge("m", parameters, templates, guesses).digest
         for parameters, guesses in (({}, 3), ({}, 4), ({"temperature": 0}, 3))
     ]
     assert len(set(made)) == 3

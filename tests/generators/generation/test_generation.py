@@ -162,7 +162,7 @@ async def test_a_variant_that_fails_its_checks_is_given_up_with_the_reason(tmp_p
 
 
 async def test_a_model_is_told_what_failed_and_a_resumed_run_goes_on_counting(tmp_path):
-    """Attempts end at the limit, also over several runs; each but the first knows the problems of the last."""
+    """Attempts end at the limit, also over several runs; each but the first knows all before, with text and faults."""
     rewriter = _Rewriter(keeping=("20",))
     source = [_task(prompt="Write the 20 newest orders.")]
 
@@ -177,7 +177,9 @@ async def test_a_model_is_told_what_failed_and_a_resumed_run_goes_on_counting(tm
     extractor.extract = only_number.__get__(extractor)
     arguments = {"extractor": extractor, "rewriter": rewriter, "sources": source, "caller_of": lambda *_: _Caller()}
     await _generation(tmp_path, rewrite_attempts=2, **arguments).run()
-    assert [call[-1] == () for call in rewriter.calls] == [True, False]
+    assert [len(call[-1]) for call in rewriter.calls] == [0, 1]
+    (seen,) = rewriter.calls[1][-1]
+    assert "Write the 20 newest orders." in seen
     assert [each.attempt for each in _events(tmp_path, VariantRejected)] == [1, 2]
     assert [each.is_final for each in _events(tmp_path, VariantRejected)] == [False, True]
 

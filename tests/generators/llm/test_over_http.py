@@ -191,7 +191,7 @@ async def test_a_second_attempt_is_told_what_was_wrong():
     model = Replies(rewriting_reply(REWRITTEN, ASKED))
     async with ChatServer(model) as server:
         await rewritten(caller_of(server.url, MemoryRecording(), "rewriter"), ["out.csv remains", "too short"])
-    assert asked_of(model.bodies[0]).problems == "- out.csv remains\n- too short"
+    assert asked_of(model.bodies[0]).problems == "out.csv remains\ntoo short"
 
 
 async def test_a_rewriting_without_questions_is_asked_for_once_more():

@@ -146,6 +146,15 @@ def test_names_of_models_authors_and_places_are_no_secrets():
     assert given_secrets(plain | secret) == set(secret.values())
 
 
+@pytest.mark.thorough
+def test_a_dummy_key_changes_nothing():
+    """Local servers take "x" or "key": such a value is no secret and stands inside words of the record itself."""
+    event = failed()
+    redactor = Redactor(["x", "e", "key", "seven77"])
+    assert not redactor.hits(b"the key seven77")
+    assert redactor.clean(event) == event
+
+
 KEY_LINES = [drawn(64) for _ in range(3)] + [drawn(12) + "=="]
 
 
