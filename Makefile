@@ -41,11 +41,11 @@ test-formats: $(VENV)/.dev-ready  ## install the readers of inspect_ai and OpenT
 	.envs/formats/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/formats/requirements.txt
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/formats
 
-test-harbor: $(VENV)/.dev-ready  ## install Harbor's classes (42 MB; PYTHON312 is a Python >= 3.12) and hold our ATIF and imports of jobs against them (1 minute)
+test-harbor: $(VENV)/.dev-ready  ## install Harbor's classes (42 MB; PYTHON312 is a Python >= 3.12) and hold our ATIF, task folders and imports of jobs against them (1 minute)
 	@test -x .envs/harbor/bin/python || "$(PYTHON312)" -m venv .envs/harbor
 	.envs/harbor/bin/python -m pip install --quiet --disable-pip-version-check pathspec pydantic shortuuid toml
 	.envs/harbor/bin/python -m pip install --quiet --disable-pip-version-check --no-deps harbor==0.25.0
-	"$(BIN)/python" -m pytest --numprocesses 0 tests/harbor tests/analytics/exports/test_harbor_export.py
+	"$(BIN)/python" -m pytest --numprocesses 0 tests/harbor
 
 test-llm: $(VENV)/.dev-ready  ## install a small language model and its server (0.2 GB), run the README's section on it (10 minutes)
 	@test -x .envs/llm/bin/python || "$(PYTHON)" -m venv .envs/llm

@@ -12,7 +12,7 @@ SEGMENT = Segment(segment_id="S1", value="orders.csv", dimension="input", subdim
 ASKED = (ExpectedQuestions(segment_id="S1", questions=("Which file should I read?",)),)
 
 
-def chosen(prompt, *, original=ORIGINAL, maker="imported", segments=(SEGMENT,), **fields):
+def chosen(prompt, *, original=ORIGINAL, maker="imported", segments=(SEGMENT,), severity="vaguify", **fields):
     """Return a selected variant with this prompt."""
     variant = Variant(
         benchmark="mine",
@@ -20,6 +20,7 @@ def chosen(prompt, *, original=ORIGINAL, maker="imported", segments=(SEGMENT,), 
         variant_id=prompt,
         prompt=prompt,
         segments=segments,
+        severity=severity,
         origin="imported",
         expected_questions=ASKED,
         **fields,
@@ -52,8 +53,8 @@ def test_every_variant_is_judged_or_named_as_not_to_be_judged():
 
 
 def test_severities_with_one_prompt_fail():
-    """The same prompt as deleted and as vague is found among the chosen variants."""
-    twins = [chosen(GOOD, severity=severity) for severity in ("delete", "vaguify")]
+    """The same prompt as vague and as generic is found among the chosen variants."""
+    twins = [chosen(GOOD, severity=severity) for severity in ("vaguify", "genericize")]
     assert gate_results(twins).findings == {"severities_differ": 2}
     other = msgspec.structs.replace(twins[1].variant, task_id="u")
     assert gate_results([twins[0], msgspec.structs.replace(twins[1], variant=other)]).failed == 0

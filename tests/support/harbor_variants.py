@@ -1,0 +1,40 @@
+"""A store with variants of a dataset of task folders, to be exported."""
+
+import anyio
+
+from recorder.events import TaskRegistered, VariantGenerated
+from recorder.events.canonical_json import digest
+from recorder.events.values import Segment, Variant
+from recorder.storage.creation import create_store
+from recorder.writing.recorder import Recorder
+from runners.benchmarks.harbor.task_folder import is_task_folder, read_task, task_of
+
+
+def register_variants(store, dataset):
+    """Record a variant without its first word of each task of a dataset, and return them by task."""
+    variants = {}
+    found = (task_of(read_task(folder)) for folder in sorted(filter(is_task_folder, dataset.iterdir())))
+    tasks = [task for task in found if task.prompt]
+
+    async def record():
+        async with Recorder(create_store(store), "lab") as recorder:
+            stream = recorder.stream("run-1")
+            for task in tasks:
+                first, _, rest = task.prompt.partition(" ")
+                segment = Segment(segment_id="S1", value=first, dimension="goal", subdimension="x")
+                variant = Variant(
+                    benchmark="harbor",
+                    task_id=task.task_id,
+                    variant_id=f"{task.task_id}/no first/word",
+                    prompt=rest,
+                    segments=(segment,),
+                    origin="hand_written",
+                    severity="delete",
+                )
+                variants[task.task_id] = variant
+                await stream.append(TaskRegistered(task=task, task_digest=task.task_digest))
+                event = VariantGenerated(variant=variant, variant_digest=digest(variant), task_digest=task.task_digest)
+                await stream.append(event)
+
+    anyio.run(record)
+    return variants
