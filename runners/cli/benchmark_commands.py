@@ -40,7 +40,8 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
 
     from runners.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
 
-    rows = anyio.run(partial(preflight, options.rows, options.data, has_network=options.network))
+    check = partial(preflight, own_servers=options.own_servers, has_network=options.network)
+    rows = anyio.run(check, options.rows, options.data)
     print_rows(rows, PREFLIGHT_COLUMNS, options.format)
     return 0 if any(row["is_runnable"] for row in rows) else 1
 
@@ -133,6 +134,7 @@ COMMANDS = (
         arguments=(
             argument("rows", nargs="+", type=Path, help="row files as published (CSV or JSONL)"),
             argument("--data", type=Path, required=True, help="the folder that the servers see as /data"),
+            argument("--own-servers", type=Path, metavar="FILE", help="a TOML file that names servers of your own"),
             flag("--network", "allow network access to servers that need it"),
             FORMAT,
         ),

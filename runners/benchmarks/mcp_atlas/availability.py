@@ -11,12 +11,14 @@ from recorder.resources import data_path
 from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
 from runners.benchmarks.mcp_atlas.rows import Row
 from runners.benchmarks.mcp_atlas.specs import (
+    ServerCatalog,
     ServerSpec,
     catalog,
     how_to_install,
     installed_version,
     missing_credentials,
     missing_in_container,
+    unreadable_program,
 )
 
 
@@ -57,7 +59,8 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where rows run: the data folder, the installed servers, the allowed stand-ins, and whether there is a network.
 
-    A container has its own data and servers, so ``is_container`` replaces the first three.
+    A container has its own data and servers, so ``is_container`` replaces the first three. ``catalog`` has the
+    servers by name, those of one's own among them.
     """
 
     data: Path
@@ -65,6 +68,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     is_container: bool = False
     stand_ins: tuple[str, ...] = ()
     has_network: bool = False
+    catalog: ServerCatalog = msgspec.field(default_factory=catalog)
 
 
 @lru_cache(maxsize=1)
@@ -77,14 +81,14 @@ def known_needs() -> dict[str, Needs]:
 def availability(row: Row, place: Place) -> Availability:
     """Return whether a row can run in a place, which servers to start for it, and every reason that prevents it."""
     known = known_needs().get(row.task_id)
-    needed = _needed(row, known)
-    enabled = {split[0] for tool in row.enabled_tools if (split := catalog().split(tool))}
+    needed = _needed(row, known, place.catalog)
+    enabled = {split[0] for tool in row.enabled_tools if (split := place.catalog.split(tool))}
     servers, in_container = [], []
     reasons = [] if row.claims else ["it has no claims, so it cannot be graded"]
     if known and known.problem:
         reasons.append(known.problem)
     for name in sorted(enabled | set(needed or ())):
-        spec = catalog().servers.get(name)
+        spec = place.catalog.servers.get(name)
         problems = list(_problems_in_container(name, place) if place.is_container else problems_of(name, spec, place))
         is_needed = needed is None or name in needed
         if not problems and place.is_container:
@@ -93,15 +97,15 @@ def availability(row: Row, place: Place) -> Availability:
             servers.append(spec)
         elif is_needed:
             reasons += problems
-    unknown = sorted(tool for tool in row.enabled_tools if catalog().split(tool) is None)
+    unknown = sorted(tool for tool in row.enabled_tools if place.catalog.split(tool) is None)
     if unknown and needed is None:
-        reasons.append(f"unknown server of tool {unknown[0]}")
+        reasons.append(f"unknown server of tool {unknown[0]}; own_servers can name it")
     if not place.is_container:
         reasons += [f"data missing: {entry}" for entry in _data(row, known) if not (place.data / entry).exists()]
     return Availability(needed=needed, servers=tuple(servers), in_container=tuple(in_container), reasons=tuple(reasons))
 
 
-def _needed(row: Row, known: Needs | None) -> tuple[str, ...] | None:
+def _needed(row: Row, known: Needs | None, servers: ServerCatalog) -> tuple[str, ...] | None:
     """Return the servers that a task uses, from the bundled table, the row's own column, or its trajectory."""
     if known:
         return known.servers
@@ -109,19 +113,21 @@ def _needed(row: Row, known: Needs | None) -> tuple[str, ...] | None:
         return row.required_servers
     if row.trajectory is None:
         return None
-    names = [catalog().split(call.name) for call in row.trajectory]
+    names = [servers.split(call.name) for call in row.trajectory]
     return tuple(dict.fromkeys(split[0] for split in names if split))
 
 
 def problems_of(name: str, spec: ServerSpec | None, place: Place) -> Iterator[str]:
     """Yield every reason why a server cannot run in a place. Each reason says how to fix it."""
     if spec is None:
-        yield f"server {name} {catalog().unavailable.get(name, 'is unknown')}"
+        yield f"server {name} {place.catalog.unavailable.get(name, 'is unknown; own_servers can name it')}"
         return
     if spec.needs_network and not place.has_network:
         yield f"server {name} needs the network; allow_network = true lets such servers have it"
     if installed_version(spec, place.servers) is None:
         yield f"server {name} is not installed; {how_to_install(spec)}"
+    elif spec.kind == "own" and (hidden := unreadable_program(spec)):
+        yield f"server {name} may not read its program {hidden}; add the folder of its installation to 'readable'"
     elif spec.kind == "stand_in" and name not in place.stand_ins:
         yield f"server {name} cannot be installed; a stand-in may replace it: stand_ins = [{name!r}]"
     missing = missing_credentials(spec)

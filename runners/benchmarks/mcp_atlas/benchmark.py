@@ -12,6 +12,7 @@ import msgspec
 from recorder.events.canonical_json import canonical_json, digest
 from recorder.events.values import Task, Variant
 from recorder.resources import data_path
+from recorder.writing.redaction import given_secrets
 from runners.benchmarks.mcp_atlas.availability import Availability, Place, availability
 from runners.benchmarks.mcp_atlas.claims import MATCHER
 from runners.benchmarks.mcp_atlas.container import ContainerSpec, memory_mb, open_world
@@ -19,11 +20,12 @@ from runners.benchmarks.mcp_atlas.data_copy import data_digest, private_copy
 from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment, offered_tools, server_plan
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.benchmarks.mcp_atlas.options import read_options
+from runners.benchmarks.mcp_atlas.own_servers import read_own_servers, refuse_shown_answers, with_own
 from runners.benchmarks.mcp_atlas.playbook import Playbook, playbooks
 from runners.benchmarks.mcp_atlas.reference_answers import ANSWERS
 from runners.benchmarks.mcp_atlas.rows import BENCHMARK, VERSION, Row, read_rows, task_of
 from runners.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, running_servers
-from runners.benchmarks.mcp_atlas.specs import ServerSpec, installed_version, secrets_of_servers
+from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, installed_version, secrets_of_servers
 from runners.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from runners.benchmarks.published import PublishedError
 from runners.benchmarks.refusals import docker_of, refuse_changed_environment
@@ -59,7 +61,9 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "
         stand_ins=chosen.stand_ins,
         is_container=chosen.container is not None,
         has_network=chosen.allow_network,
+        catalog=with_own(catalog(), read_own_servers(Path(chosen.own_servers)) if chosen.own_servers else ()),
     )
+    refuse_shown_answers(place.catalog, [Path(path) for path in chosen.rows])
     benchmark = McpAtlasBenchmark(
         rows, place, judge, is_confined=not chosen.allow_unconfined, container=chosen.container
     )
@@ -140,7 +144,8 @@ class McpAtlasBenchmark(Benchmark):
 
     def secrets(self) -> frozenset[str]:
         """Return the servers' credentials, which must never be recorded."""
-        return secrets_of_servers(os.environ)
+        own = [spec.variables for spec in self._place.catalog.servers.values() if spec.kind == "own"]
+        return secrets_of_servers(self._place.catalog, os.environ).union(*map(given_secrets, own))
 
     def system_prompt(self) -> str:
         """Return an empty prompt, because this benchmark gives agents a single user message."""
@@ -207,7 +212,7 @@ class McpAtlasBenchmark(Benchmark):
                 by_name = dict(zip((spec.name for spec in found.servers), servers, strict=True))
                 yield McpAtlasEnvironment(
                     task,
-                    offered_tools(row, by_name),
+                    offered_tools(row, self._place.catalog, by_name),
                     row.trajectory or (),
                     self._judge,
                     data_at=None if self._is_confined else str(copy),
@@ -252,7 +257,7 @@ class McpAtlasBenchmark(Benchmark):
                 }
                 for name, server in servers.items()
             ]
-            tools = offered_tools(row, servers)
+            tools = offered_tools(row, self._place.catalog, servers)
             facts = (_recorded(described),)
             yield McpAtlasEnvironment(task, tools, row.trajectory or (), self._judge, facts=facts, sandbox=sandbox)
 

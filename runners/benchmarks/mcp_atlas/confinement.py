@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from runners.benchmarks.mcp_atlas.specs import SYSTEM_FOLDERS
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.inside_programs import SERVER_MODULES, driver_command, driver_program
 from runners.sandboxes.local.bubblewrap import step_arguments
@@ -14,7 +15,6 @@ from runners.sandboxes.python_home import current_python_home
 from runners.sandboxes.seccomp import system_call_filter
 
 DATA_MOUNT = "/data"
-_SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
 _NETWORK_FILES = (
     "/etc/resolv.conf",
@@ -82,7 +82,7 @@ def confined(
         )
     plan = [bwrap, "--unshare-all", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
     plan += ["--share-net"] if has_network else []
-    for folder in _SYSTEM_FOLDERS:
+    for folder in SYSTEM_FOLDERS:
         path = Path(folder)
         if path.is_symlink():
             plan += ["--symlink", str(path.readlink()), folder]

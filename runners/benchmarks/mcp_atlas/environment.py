@@ -16,7 +16,7 @@ from runners.benchmarks.mcp_atlas.judge import ClaimJudge, scores_unasked
 from runners.benchmarks.mcp_atlas.rows import RecordedCall, Row
 from runners.benchmarks.mcp_atlas.scoring import grade_claims, grade_of
 from runners.benchmarks.mcp_atlas.server import ServerAnswer, ServerPlan
-from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, command_of, runtime_roots, with_credentials
+from runners.benchmarks.mcp_atlas.specs import ServerCatalog, ServerSpec, command_of, runtime_roots, with_credentials
 from runners.benchmarks.protocol import Artifact, AskJudge, Environment, Grade, ToolResult
 from runners.conversation.messages import ToolDefinition
 from runners.errors import GraderError
@@ -186,11 +186,11 @@ def server_plan(
     return ServerPlan(name=spec.recorded_name, process=process, call_seconds=call_seconds)
 
 
-def offered_tools(row: Row, servers: Mapping[str, ToolServer]) -> dict[str, OfferedTool]:
+def offered_tools(row: Row, known: ServerCatalog, servers: Mapping[str, ToolServer]) -> dict[str, OfferedTool]:
     """Return the enabled tools of a row that its running servers actually list, in the row's order."""
     offered = {}
     for name in row.enabled_tools:
-        split = catalog().split(name)
+        split = known.split(name)
         server = servers.get(split[0]) if split else None
         if split and server and any(tool.name == split[1] for tool in server.tools):
             offered[name] = OfferedTool(server, split[1])

@@ -18,6 +18,7 @@ class McpAtlasOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     data: str = ""
     container: ContainerSpec | None = None
     servers: str = ""
+    own_servers: str = ""
     stand_ins: tuple[str, ...] = ()
     allow_unconfined: bool = False
     allow_network: bool = False
@@ -53,13 +54,14 @@ def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
         rows=tuple(str((base / path).resolve()) for path in chosen.rows),
         data=str(data),
         servers=str((base / chosen.servers).resolve() if chosen.servers else servers_directory()),
+        own_servers=str((base / chosen.own_servers).resolve()) if chosen.own_servers else "",
         claim_judge=str((base / chosen.claim_judge).resolve()) if chosen.claim_judge else "",
     )
 
 
 def _check_container(chosen: McpAtlasOptions) -> None:
     """Reject keys that belong to installed servers."""
-    for key in ("data", "servers", "stand_ins", "allow_unconfined"):
+    for key in ("data", "servers", "own_servers", "stand_ins", "allow_unconfined"):
         if getattr(chosen, key):
             raise ExperimentError(
                 f"key 'benchmark.{key}': it belongs to installed servers, and the container has its own data and "

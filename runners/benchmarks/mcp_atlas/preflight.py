@@ -11,9 +11,17 @@ from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from runners.benchmarks.mcp_atlas.confinement import has_bubblewrap
 from runners.benchmarks.mcp_atlas.data_copy import private_copy
 from runners.benchmarks.mcp_atlas.environment import server_plan
+from runners.benchmarks.mcp_atlas.own_servers import read_own_servers, with_own
 from runners.benchmarks.mcp_atlas.rows import Row, read_rows
 from runners.benchmarks.mcp_atlas.server import RunningServer, running_servers
-from runners.benchmarks.mcp_atlas.specs import ServerSpec, catalog, credentials_of, installed_version, servers_directory
+from runners.benchmarks.mcp_atlas.specs import (
+    ServerCatalog,
+    ServerSpec,
+    catalog,
+    credentials_of,
+    installed_version,
+    servers_directory,
+)
 from runners.errors import ExperimentError, ToolBoundaryError
 
 _FILE_MB = 64
@@ -57,7 +65,12 @@ PREFLIGHT_COLUMNS = ("kind", "name", "is_runnable", "reference", "variants", "cl
 
 
 async def preflight(
-    rows_paths: Sequence[Path], data: Path, servers: Path | None = None, *, has_network: bool = False
+    rows_paths: Sequence[Path],
+    data: Path,
+    servers: Path | None = None,
+    *,
+    own_servers: Path | None = None,
+    has_network: bool = False,
 ) -> list[dict[str, Any]]:
     """Check rows against this machine. Every server that they enable is started once, if it can be.
 
@@ -65,6 +78,7 @@ async def preflight(
         rows_paths: Rows files.
         data: The folder that servers see as ``/data``.
         servers: The folder of the installed servers, or None for the default folder.
+        own_servers: A file of servers of one's own, or None.
         has_network: Whether servers that need the network get it.
 
     Returns:
@@ -73,33 +87,34 @@ async def preflight(
 
     Raises:
         PublishedError: A rows file cannot be read.
-        ExperimentError: The data folder does not exist.
+        ExperimentError: The data folder does not exist, or the file of servers cannot be used.
     """
     rows = read_rows(rows_paths)
-    place = _place(data, servers, has_network=has_network)
+    known = with_own(catalog(), read_own_servers(own_servers) if own_servers else ())
+    place = _place(data, servers, known, has_network=has_network)
     enabled: dict[str, set[str]] = {}
     for row in rows:
         for tool in row.enabled_tools:
-            split = catalog().split(tool)
+            split = known.split(tool)
             if split:
                 enabled.setdefault(split[0], set()).add(split[1])
-    specs = [spec for name, spec in catalog().servers.items() if name in enabled]
+    specs = [spec for name, spec in known.servers.items() if name in enabled]
     async with private_copy(place.data) as copy:
         checks = [await _check_server(spec, place, copy, enabled[spec.name]) for spec in specs]
     listed = {check.server: check for check in checks}
     return [*(_row_columns(_check_row(row, place, listed)) for row in rows), *map(_server_columns, checks)]
 
 
-def _place(data: Path, servers: Path | None, *, has_network: bool) -> Place:
+def _place(data: Path, servers: Path | None, known: ServerCatalog, *, has_network: bool) -> Place:
     """Return a place that allows every stand-in, to show which rows the stand-ins make possible.
 
     Experiments must allow each stand-in by name.
     """
     if not data.is_dir():
         raise ExperimentError(f"{data} is not a folder; name the folder that servers see as /data")
-    stand_ins = tuple(name for name, spec in catalog().servers.items() if spec.kind == "stand_in")
+    stand_ins = tuple(name for name, spec in known.servers.items() if spec.kind == "stand_in")
     installed = servers or servers_directory()
-    return Place(data=data.resolve(), servers=installed, stand_ins=stand_ins, has_network=has_network)
+    return Place(data=data.resolve(), servers=installed, stand_ins=stand_ins, has_network=has_network, catalog=known)
 
 
 async def _check_server(spec: ServerSpec, place: Place, copy: Path, enabled: set[str]) -> ServerCheck:
@@ -147,7 +162,9 @@ def _check_row(row: Row, place: Place, checks: dict[str, ServerCheck]) -> RowChe
     offered = [
         tool
         for tool in row.enabled_tools
-        if (split := catalog().split(tool)) and (check := started.get(split[0])) and split[1] not in check.lacking_tools
+        if (split := place.catalog.split(tool))
+        and (check := started.get(split[0]))
+        and split[1] not in check.lacking_tools
     ]
     return RowCheck(
         task_id=row.task_id,

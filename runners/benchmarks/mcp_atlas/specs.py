@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,8 @@ from runners.errors import ExperimentError
 SERVERS_VARIABLE = "LHAW_RECORD_MCP_SERVERS"
 COMPLETE_MARK = "complete"
 STAND_IN_SUFFIX = " (stand-in)"
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
+"""What every confined server sees of this machine."""
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,10 +28,11 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``environment`` names the virtual environment of a Python server. If ``program`` is empty, an npm package's own
     program is used, as npx would. ``is_core`` marks the servers that the live tasks and tests need, which are installed
     by default. Values of ``arguments`` and ``variables`` may refer to credentials in environment variables as
-    ``${NAME}``. These are filled in when the server is started and are never part of a digest or a file.
+    ``${NAME}``. These are filled in when the server is started and are never part of a digest or a file. ``folder`` and
+    ``readable`` are those of a server of one's own (:mod:`runners.benchmarks.mcp_atlas.own_servers`).
     """
 
-    kind: Literal["pip", "npm", "stand_in"]
+    kind: Literal["pip", "npm", "stand_in", "own"]
     package: str
     version: str
     program: str = ""
@@ -39,6 +42,13 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_core: bool = False
     needs_network: bool = False
     name: str = ""
+    folder: Path | None = None
+    readable: tuple[Path, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line of a server of one's own, as written."""
+        return (self.program, *self.arguments)
 
     @property
     def recorded_name(self) -> str:
@@ -107,6 +117,8 @@ def servers_directory() -> Path:
 
 def installed_version(spec: ServerSpec, directory: Path) -> str | None:
     """Return the version of a server installed in ``directory``, or None if it is not installed."""
+    if spec.kind == "own":
+        return spec.version if own_program(spec) else None
     if spec.kind == "npm":
         manifest = npm_package(spec, directory) / "package.json"
         return str(json.loads(manifest.read_text(encoding="utf-8"))["version"]) if manifest.is_file() else None
@@ -137,6 +149,8 @@ def command_of(spec: ServerSpec, directory: Path) -> list[str]:
             f"MCP server {spec.name} ({spec.package} {spec.version}) is not installed in {directory}; "
             f"{how_to_install(spec)}, or set {SERVERS_VARIABLE} to the folder that holds it"
         )
+    if spec.kind == "own":
+        return [str(own_program(spec)), *(str(_own_file(spec, word) or word) for word in spec.arguments)]
     if spec.kind == "npm":
         return [_node(), str(_npm_program(spec, directory)), *spec.arguments]
     python = environment_python(spec, directory)
@@ -147,6 +161,8 @@ def command_of(spec: ServerSpec, directory: Path) -> list[str]:
 
 def how_to_install(spec: ServerSpec) -> str:
     """Return the command that installs a server, for messages."""
+    if spec.kind == "own":
+        return f"{spec.program} is neither a program on PATH nor a file in {spec.folder}: install it, or mend 'command'"
     own = f"python -m runners.benchmarks.mcp_atlas.install {spec.name}"
     return "run `make mcp-servers`" if spec.is_core else f"run `{own}`"
 
@@ -163,6 +179,12 @@ def npm_package(spec: ServerSpec, directory: Path) -> Path:
 
 def runtime_roots(spec: ServerSpec, directory: Path) -> list[Path]:
     """Return the folders outside the system that a server must be able to read."""
+    if spec.kind == "own":
+        return [
+            *_homes(own_program(spec)),
+            *filter(None, (_own_file(spec, word) for word in spec.words)),
+            *spec.readable,
+        ]
     roots = [directory]
     if spec.kind == "npm":
         roots.append(Path(_node()).resolve().parent.parent)
@@ -171,6 +193,46 @@ def runtime_roots(spec: ServerSpec, directory: Path) -> list[Path]:
     if spec.kind == "stand_in":
         roots.append(Path(__file__).resolve().parent)
     return roots
+
+
+def own_program(spec: ServerSpec) -> Path | None:
+    """Return the program of a server of one's own: a file of its folder, or one on PATH. None if there is neither."""
+    found = _own_file(spec, spec.program) or shutil.which(spec.program)
+    return Path(found).absolute() if found else None
+
+
+def unreadable_program(spec: ServerSpec) -> Path | None:
+    """Return the program of a server of one's own where nothing that the server may read holds it, else None."""
+    program = own_program(spec)
+    if program is None:
+        return None
+    roots = [*map(Path, SYSTEM_FOLDERS), *runtime_roots(spec, Path())]
+    return None if any(program.is_relative_to(root) for root in roots) else program
+
+
+def _homes(program: Path | None) -> Iterator[Path]:
+    """Yield the virtual environment of a program, and the installation of its Python or Node.js."""
+    if program is None:
+        return
+    environment = program.parent.parent
+    if (environment / "pyvenv.cfg").is_file():
+        yield environment
+        program = environment / "bin" / "python"
+    installation = program.resolve().parent.parent
+    is_language = program.resolve().name.startswith(("python", "node"))
+    if is_language and not Path.home().is_relative_to(installation):  # never a home folder, or the root
+        yield installation
+
+
+def _own_file(spec: ServerSpec, word: str) -> Path | None:
+    """Return the file that a word of a command names in the folder of its server, or None."""
+    assert spec.folder is not None
+    return spec.folder / word if is_file_of(spec.folder, word) else None
+
+
+def is_file_of(folder: Path, word: str) -> bool:
+    """Return whether a word of a command names a file by its path from a folder."""
+    return not Path(word).is_absolute() and (folder / word).is_file()
 
 
 def _npm_program(spec: ServerSpec, directory: Path) -> Path:
@@ -228,9 +290,8 @@ def with_credentials(text: str) -> str:
     return _NAMED.sub(lambda match: os.environ.get(match[1], ""), text)
 
 
-def secrets_of_servers(environment: Mapping[str, str]) -> frozenset[str]:
+def secrets_of_servers(known: ServerCatalog, environment: Mapping[str, str]) -> frozenset[str]:
     """Return the values of all servers' credentials, so that they can be redacted if a server repeats them."""
-    known = catalog()
     of_container = (name for names in known.container.variables.values() for name in names)
     names = {name for spec in known.servers.values() for name in credentials_of(spec)} | set(of_container)
     return frozenset(value for name in names if len(value := environment.get(name, "")) >= _SHORTEST_SECRET)
