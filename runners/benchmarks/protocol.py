@@ -217,6 +217,14 @@ class Benchmark(ABC):
         del task_id
         return sandbox_mb
 
+    async def check_before_run(self, settings: EnvironmentSettings) -> None:
+        """Find what would stop every trial on this machine, before the first one. By default nothing is looked for.
+
+        Raises:
+            BoundaryError: Something would. The message has the next step.
+        """
+        del settings
+
     def secrets(self) -> frozenset[str]:
         """Return the secret values that the benchmark was given. They must never be recorded."""
         return frozenset()

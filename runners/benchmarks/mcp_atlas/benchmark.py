@@ -15,7 +15,7 @@ from recorder.resources import data_path
 from recorder.writing.redaction import given_secrets
 from runners.benchmarks.mcp_atlas.availability import Availability, Place, availability
 from runners.benchmarks.mcp_atlas.claims import MATCHER
-from runners.benchmarks.mcp_atlas.container import ContainerSpec, memory_mb, open_world
+from runners.benchmarks.mcp_atlas.container import MEMORY_MB, ContainerSpec, memory_mb, open_world
 from runners.benchmarks.mcp_atlas.data_copy import data_digest, private_copy
 from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment, offered_tools, server_plan
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
@@ -266,6 +266,22 @@ class McpAtlasBenchmark(Benchmark):
         del task_id
         has_own = self._container and not self._container.address
         return memory_mb(self._container) if self._container and has_own else sandbox_mb
+
+    def remarks(self) -> Sequence[str]:
+        """Return that the memory of its containers is a guess, where it is."""
+        if not self._container or self._container.address or self._container.memory_mb:
+            return ()
+        return (f"{self._container.image} gets {MEMORY_MB} MB, a guess: see benchmark.container.memory_mb.",)
+
+    async def check_before_run(self, settings: EnvironmentSettings) -> None:
+        """See that a container starts and lists its tools; what its servers need is known from files.
+
+        Raises:
+            BoundaryError: It does not.
+        """
+        if self._container:
+            async with open_world(self._container, (), settings, has_network=self._place.has_network) as (world, _):
+                await world.servers((), settings.limits.command_seconds)
 
     def _facts(self, specs: Sequence[ServerSpec], servers: Sequence[RunningServer]) -> Artifact:
         """Return an artifact that lists the servers a trial used, with their versions and their self-descriptions."""

@@ -34,6 +34,7 @@ Ask = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 PUBLISHED_IMAGE = "ghcr.io/scaleapi/mcp-atlas:1.2.7"
 RELAY = SandboxLimits(memory_mb=128, processes=64)
+MEMORY_MB = 4096  # a guess: room for the image's servers to start, of which nobody measured the need
 PORT = 1984
 _ADDRESS = f"http://127.0.0.1:{PORT}"
 _NETWORK = "bridge"
@@ -53,13 +54,13 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         image: The image, also of a container that runs already.
         address: Where a container answers that runs already, such as ``http://127.0.0.1:1984``. All trials share it. If
             empty, every trial has a container of its own.
-        memory_mb: The memory limit of a trial's own container in MiB.
+        memory_mb: The memory limit of a trial's own container in MiB, or None for the guess ``MEMORY_MB``.
         start_seconds: How long it may take until its servers answer.
     """
 
     image: str = PUBLISHED_IMAGE
     address: Annotated[str, msgspec.Meta(pattern=r"^(https?://[^/]+)?$")] = ""
-    memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 4096
+    memory_mb: Annotated[int, msgspec.Meta(ge=64)] | None = None
     start_seconds: Annotated[float, msgspec.Meta(gt=0)] = 600.0
 
 
@@ -261,7 +262,7 @@ async def open_world(
         image_id = (await provider.images.ensure(docker, spec.image))["Id"]
     total_mb = memory_mb(spec)
     image = DockerImage(name=spec.image, network=_NETWORK if has_network else "none", work_dir="/")
-    limits = SandboxLimits(memory_mb=spec.memory_mb, processes=_PROCESSES)
+    limits = SandboxLimits(memory_mb=spec.memory_mb or MEMORY_MB, processes=_PROCESSES)
     program = ("python3", "-c", _inside(), _ADDRESS)
     service = ServiceConfig(environment={**_variables(names), **({} if has_network else _OFFLINE)})
     async with provider.room.hold(total_mb):
@@ -277,7 +278,7 @@ async def open_world(
 
 def memory_mb(spec: ContainerSpec) -> int:
     """Return the memory of a trial's containers in MiB."""
-    return spec.memory_mb + RELAY.memory_mb
+    return (spec.memory_mb or MEMORY_MB) + RELAY.memory_mb
 
 
 @lru_cache(maxsize=1)

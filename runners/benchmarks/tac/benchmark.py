@@ -17,7 +17,7 @@ from runners.benchmarks.refusals import refuse_changed_environment
 from runners.benchmarks.tac.environment import TacEnvironment
 from runners.benchmarks.tac.folders import PublishedTask, is_task_folder, read_task
 from runners.benchmarks.tac.opening import Opening, memory_mb
-from runners.benchmarks.tac.options import TacOptions, read_options
+from runners.benchmarks.tac.options import MEMORY_MB, TacOptions, read_options
 from runners.benchmarks.tac.task import BENCHMARK, GRADER, VERSION, published_points, read_reference, task_of
 from runners.errors import ExperimentError
 from runners.experiment.tables import GraderSpec, ModelSpec
@@ -120,10 +120,15 @@ class TacBenchmark(Benchmark):
         return [task_id for task_id in self._published if self.why_not(task_id) is not None]
 
     def remarks(self) -> Sequence[str]:
-        """Return that agents have no browser, if they have none."""
-        if self._options.browser:
-            return ()
-        return ("Agents have no browser, which the papers' agents had: benchmark.browser gives them one.",)
+        """Return that agents have no browser, if they have none, and which memory limits are guesses."""
+        remarks = []
+        if not self._options.browser:
+            remarks.append("Agents have no browser, which the papers' agents had: benchmark.browser gives them one.")
+        guessed = self._options.guessed_memory()
+        if guessed:
+            names = ", ".join(guessed)
+            remarks.append(f"{names}: {MEMORY_MB} MB each, a guess: see memory_mb under benchmark.services.")
+        return remarks
 
     def variants(self) -> Sequence[Variant]:
         """Return an empty sequence, because variants are generated or imported."""

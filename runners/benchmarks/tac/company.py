@@ -161,7 +161,7 @@ async def _started(
     machine = await stack.enter_async_context(open_machine(own, CONTROL, room, aliases=(options.hostname,)))
     containers = {}
     for name, spec in specs.items():
-        limits = SandboxLimits(memory_mb=spec.memory_mb, processes=_SERVICE_PROCESSES)
+        limits = SandboxLimits(memory_mb=spec.limit_mb, processes=_SERVICE_PROCESSES)
         config = await _config(spec)
         opened = open_machine(
             DockerImage(name=spec.image, network=network.name), limits, room, service=config, aliases=(name,)

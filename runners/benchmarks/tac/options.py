@@ -15,6 +15,7 @@ from runners.sandboxes.docker.config import WORK_DIR
 _PAGE = "docs/benchmarks/tac.md"
 _NAME = "{task}"
 _LAST_PORT = 65_535
+MEMORY_MB = 2048
 _PORTS = r"^[0-9]{1,5}(:[0-9]{1,5})?$"
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -28,7 +29,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             ``"9980"`` the same port.
         environment: The environment variables that are added to the image's.
         files: Files of this machine that are put into it at its start, by their absolute path there.
-        memory_mb: The memory limit in MiB.
+        memory_mb: The memory limit in MiB, or None for the guess ``MEMORY_MB``.
         shared_memory_mb: The size of ``/dev/shm`` in MiB.
     """
 
@@ -36,8 +37,13 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ports: tuple[Annotated[str, msgspec.Meta(pattern=_PORTS)], ...] = ()
     environment: dict[str, str] = {}
     files: dict[str, str] = {}
-    memory_mb: Annotated[int, msgspec.Meta(ge=16)] = 2048
+    memory_mb: Annotated[int, msgspec.Meta(ge=16)] | None = None
     shared_memory_mb: Annotated[int, msgspec.Meta(ge=1)] = 64
+
+    @property
+    def limit_mb(self) -> int:
+        """The memory limit in MiB, guessed or not."""
+        return self.memory_mb or MEMORY_MB
 
     @property
     def published_ports(self) -> dict[int, int]:
@@ -92,7 +98,7 @@ class ServiceSpec(ContainerSpec, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def total_memory_mb(self) -> int:
         """The memory of its containers together, in MiB."""
-        return self.memory_mb + sum(each.memory_mb for each in self.companions.values())
+        return self.limit_mb + sum(each.limit_mb for each in self.companions.values())
 
     def _beside_image(self) -> dict[str, Any]:
         companions = {name: each.identity for name, each in self.companions.items()}
@@ -150,6 +156,11 @@ class TacOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     init_seconds: Seconds = 900.0
     health_seconds: Seconds = 600.0
     grading_seconds: Annotated[float, msgspec.Meta(gt=0, le=540)] = 540.0
+
+    def guessed_memory(self) -> list[str]:
+        """Return the names of the containers whose memory limit is a guess, in the order of the file."""
+        both = ({name: spec, **spec.companions} for name, spec in self.services.items())
+        return [name for each in both for name, spec in each.items() if spec.image and spec.memory_mb is None]
 
     def image_of(self, task_id: str) -> str:
         """Return the image of a task."""

@@ -10,7 +10,7 @@ import anyio.to_thread
 from recorder.storage.store import Store
 from recorder.writing.recorder import Recorder
 from runners.benchmarks.protocol import EnvironmentSettings
-from runners.errors import ExperimentError
+from runners.errors import BoundaryError, ExperimentError
 from runners.experiment.tables import Experiment
 from runners.external_agents.experiment_programs import check_versions
 from runners.run.preflight import check_prices, check_sandbox, choose_sandbox, missing_keys, refuse_leased, room_notes
@@ -46,7 +46,8 @@ class LocalExecutor:
         """Find problems that would stop the run on this machine.
 
         Raises:
-            ExperimentError: A key or a price is missing, the sandbox is not available, or a program has changed.
+            ExperimentError: A key or a price is missing, the sandbox or the benchmark's world is not available, or a
+                program has changed.
         """
         experiment = prepared.experiment
         if self._leases is None:
@@ -60,6 +61,10 @@ class LocalExecutor:
         self._sandbox = await choose_sandbox(experiment, reporter.sandbox)
         for line in room_notes(prepared.plan, prepared.benchmark, self._sandbox, experiment.limits.memory_mb):
             reporter.sandbox(line)
+        try:
+            await prepared.benchmark.check_before_run(self._settings(experiment))
+        except BoundaryError as error:
+            raise ExperimentError(str(error)) from error
         await anyio.to_thread.run_sync(check_versions, experiment)
 
     @asynccontextmanager
@@ -72,18 +77,18 @@ class LocalExecutor:
         self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
     ) -> AsyncIterator[TrialRunner]:
         """Yield the runner of attempts. If some agent is a program, serve programs meanwhile."""
-        experiment, sandbox = prepared.experiment, self._checked
+        experiment = prepared.experiment
         async with AsyncExitStack() as stack:
             listener = None
             if any(agent.external and not agent.external.leased for agent in experiment.agents):
                 from runners.external_agents.listener import open_listener
 
-                listener = await stack.enter_async_context(open_listener(has_port=sandbox.kind == "process"))
+                listener = await stack.enter_async_context(open_listener(has_port=self.sandbox_kind == "process"))
             yield TrialRunner(
                 experiment=experiment,
                 benchmark=prepared.benchmark,
                 prompts=prepared.prompts,
-                settings=EnvironmentSettings(sandbox=sandbox, limits=_sandbox_limits(experiment)),
+                settings=self._settings(experiment),
                 services=Services(experiment, prepared.benchmark, prepared.prompts, recorder.keep),
                 recorder=recorder,
                 run_id=run_id,
@@ -91,6 +96,9 @@ class LocalExecutor:
                 leases=self._leases,
                 budget=budget,
             )
+
+    def _settings(self, experiment: Experiment) -> EnvironmentSettings:
+        return EnvironmentSettings(sandbox=self._checked, limits=_sandbox_limits(experiment))
 
     @property
     def _checked(self) -> SandboxProvider:

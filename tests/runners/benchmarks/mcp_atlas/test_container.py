@@ -5,7 +5,7 @@ import json
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import anyio
@@ -19,6 +19,7 @@ from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import ExperimentError, SandboxBoundaryError, ToolBoundaryError
 from runners.experiment.tables import GraderSpec
 from runners.sandboxes.protocol import SandboxLimits
+from tests.cli.program import called
 from tests.runners.benchmarks.tac.images import make_image
 from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401
 from tests.support.image_registry import image_registry
@@ -103,6 +104,30 @@ async def test_an_address_where_nothing_of_the_kind_answers(tmp_path, monkeypatc
     with image_registry() as other, pytest.raises(SandboxBoundaryError, match=r"status 404: .*manifest unknown"):
         async with opened(tmp_path, {"address": f"http://{other}", "start_seconds": 1e-9}):
             pass
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_other", [False, True])
+def test_a_world_that_is_not_there_stops_a_run_before_its_first_trial(tmp_path, is_other):
+    """Nothing at the address, or another server: the run names it and leaves no store."""
+    (tmp_path / "rows.jsonl").write_text('{"task": "t", "prompt": "p", "claims": ["c"], "enabled_tools": ["git_log"]}')
+    with ExitStack() as stack:
+        if is_other:
+            address = stack.enter_context(image_registry())
+        else:
+            with socket.create_server(("127.0.0.1", 0)) as found:
+                address = f"127.0.0.1:{found.getsockname()[1]}"
+        container = f'{{ address = "http://{address}", start_seconds = 0.001 }}'
+        (tmp_path / "x.toml").write_text(
+            f'name = "x"\nconditions = ["full"]\n[benchmark]\nname = "mcp_atlas"\nrows = "rows.jsonl"\n'
+            f"container = {container}\n"
+            '[[agents]]\nname = "a"\nmodel = "scripted/balanced"\n'
+        )
+        done = called("run", str(tmp_path / "x.toml"), "--store", str(tmp_path / "s"))
+    assert done.returncode == 2
+    assert f"the container at http://{address} was not healthy within" in done.stderr
+    assert "see that benchmark.container.address is that of a container that runs" in done.stderr
+    assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize(
@@ -243,6 +268,9 @@ def test_the_plan_counts_its_memory(tmp_path):
     benchmark = open_mcp_atlas({"rows": "rows.jsonl", "container": {"memory_mb": 1000}}, tmp_path, GraderSpec())
     assert benchmark.needs_sandbox == "docker"
     assert benchmark.memory_mb("t", 7) == 1128
+    assert not benchmark.remarks()
+    unknown = open_mcp_atlas({"rows": "rows.jsonl", "container": {}}, tmp_path, GraderSpec())
+    assert "gets 4096 MB, a guess" in unknown.remarks()[0]
     assert memory_mb(msgspec.structs.replace(benchmark._container, memory_mb=64)) == 192
     shared = {"rows": "rows.jsonl", "container": {"address": "http://x"}}
     assert open_mcp_atlas(shared, tmp_path, GraderSpec()).needs_sandbox is None

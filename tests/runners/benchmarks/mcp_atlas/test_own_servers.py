@@ -1,4 +1,4 @@
-"""Servers of one's own in a file: a real one of the protocol's own library answers, and what is wrong is said before."""
+"""Servers of one's own in a file: one made with the protocol's own library answers; what is wrong is said before."""
 
 import json
 import sys

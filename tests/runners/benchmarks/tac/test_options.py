@@ -278,6 +278,21 @@ def test_a_browser_is_part_of_a_trial(tmp_path):
     assert [len(each.remarks()) for each in (without, with_one)] == [1, 0]
 
 
+def test_memory_that_nobody_measured_is_called_a_guess_in_the_plan(tmp_path):
+    """By the names of the containers that have none of their own; a container that we do not start has none."""
+    folder = make_folder(tmp_path)
+    own = {"image": "a", "health": "http://a", "ports": ("80",)}
+    database = {"image": "b"}
+    services = {"owncloud": {**own, "companions": {"database": database}}}
+    guessed = benchmark(folder, browser={}, services=services)
+    assert list(guessed.remarks()) == [
+        "owncloud, database: 2048 MB each, a guess: see memory_mb under benchmark.services."
+    ]
+    measured = {"owncloud": {**own, "memory_mb": 64, "companions": {"database": {**database, "memory_mb": 64}}}}
+    assert not benchmark(folder, browser={}, services=measured).remarks()
+    assert not benchmark(folder, browser={}, **SHARED).remarks()
+
+
 def test_how_evaluators_ask_is_part_of_a_trials_identity(tmp_path):
     """Other parameters of their model are another grader, and a model that they ask by themselves another handling."""
     folder = str(make_folder(tmp_path, services=""))
