@@ -18,32 +18,11 @@ if TYPE_CHECKING:
 
 _SPECS = (
     FigureSpec(
-        name="benchmark_distribution",
-        title="What the benchmarks consist of",
-        source="LHAW figure 3",
-        reads=("variant_breakdown",),
-        draw=variants.benchmark_distribution,
-    ),
-    FigureSpec(
         name="by_segments_removed",
         title="Success by the number of removed segments",
         source="after LHAW table 2",
         reads=("by_segments_removed",),
         draw=variants.by_segments_removed,
-    ),
-    FigureSpec(
-        name="failure_modes",
-        title="What goes wrong with questions, by ambiguity class",
-        source="LHAW figure 5",
-        reads=("failure_modes_by_class",),
-        draw=questions.failure_modes,
-    ),
-    FigureSpec(
-        name="persona_by_class",
-        title="Questions per trial by persona and ambiguity class",
-        source="LHAW figure 6",
-        reads=("by_persona",),
-        draw=questions.persona_by_class,
     ),
     FigureSpec(
         name="value_scatter",
@@ -74,6 +53,13 @@ _SPECS = (
         draw=injections.wasted,
     ),
     FigureSpec(
+        name="point_of_no_return",
+        title="Up to when the information still helps",
+        source="Ask Early figure 12",
+        reads=("point_of_no_return",),
+        draw=injections.point_of_no_return,
+    ),
+    FigureSpec(
         name="first_asks",
         title="When first questions are asked",
         source="Ask Early figure 9",
@@ -88,6 +74,20 @@ _SPECS = (
         draw=asking.task_ask_rates,
     ),
     FigureSpec(
+        name="failure_modes",
+        title="What goes wrong with questions, by ambiguity class",
+        source="LHAW figure 5",
+        reads=("failure_modes_by_class",),
+        draw=questions.failure_modes,
+    ),
+    FigureSpec(
+        name="persona_by_class",
+        title="Questions per trial by persona and ambiguity class",
+        source="LHAW figure 6",
+        reads=("by_persona",),
+        draw=questions.persona_by_class,
+    ),
+    FigureSpec(
         name="kendall",
         title="Agreement of agents on what matters when",
         source="Ask Early figure 11",
@@ -95,11 +95,11 @@ _SPECS = (
         draw=agreement.kendall,
     ),
     FigureSpec(
-        name="point_of_no_return",
-        title="Up to when the information still helps",
-        source="Ask Early figure 12",
-        reads=("point_of_no_return",),
-        draw=injections.point_of_no_return,
+        name="benchmark_distribution",
+        title="What the benchmarks consist of",
+        source="LHAW figure 3",
+        reads=("variant_breakdown",),
+        draw=variants.benchmark_distribution,
     ),
 )
 _BY_NAME = {spec.name: spec for spec in _SPECS}

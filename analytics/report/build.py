@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from markupsafe import Markup
 
-from analytics.findings.findings import findings
+from analytics.findings.findings import Finding, findings
 from analytics.report.cautions import cautions
 from analytics.report.facts import facts, missing
 from analytics.report.graphics import graphics
@@ -18,12 +19,20 @@ from analytics.report.packing import columnar, packed
 from analytics.report.timelines import CHUNK_TRIALS, prompts, timelines
 from analytics.report.trials import choose_length, choose_trials, trial_list
 from analytics.tables.catalogue import GROUPS
-from analytics.tables.labels import column_label, column_meanings, measure_meanings, stored_label
+from analytics.tables.labels import (
+    BENCHMARKS,
+    column_label,
+    column_meanings,
+    measure_meanings,
+    measure_of,
+    stored_label,
+)
 from analytics.tables.tables import TABLES, Table, tables
 from analytics.views.claims import checks
 from analytics.views.parameters import current, parse_settings
 from analytics.views.store import open as open_store
 from recorder.html_templates import render
+from recorder.labels import CONDITION_LABELS
 from recorder.resources import data_path
 from recorder.storage.store import Store
 
@@ -93,7 +102,11 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         policy=Markup(policy(style=style, script=script)),  # noqa: S704 - names and digests of ours
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
-        findings=[(question, list(each)) for question, each in groupby(said, key=lambda one: one.question)],
+        labels=json.dumps({"condition": CONDITION_LABELS, "benchmark": BENCHMARKS}),
+        findings=[
+            (question, [(one, _interval(one, computed)) for one in each])
+            for question, each in groupby(said, key=lambda one: one.question)
+        ],
         has_several=len({each.benchmark for each in said} - {"all"}) > 1,
         facts=facts(connection, settings),
         cautions=found,
@@ -118,10 +131,20 @@ def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[
     return [(title, [one for one in each if one.rows], [one for one in each if not one.rows]) for title, each in chosen]
 
 
-def _measures(computed: Mapping[str, Table], k: object) -> dict[str, tuple[str, str]]:
-    """Return the label and the meaning of every measure of the tables."""
+def _interval(said: Finding, computed: Mapping[str, Table]) -> tuple[float, float, float] | None:
+    """Return (low, value, high) of a finding in per cent of the way from -1 to 1; None unless it is a difference."""
+    if said.verdict not in ("shown", "not shown"):
+        return None
+    (row,) = (each for each in computed[said.table].rows if all(each[key] == it for key, it in said.keys.items()))
+    low, value, high = (50 * (1 + row[name]) for name in ("low", "value", "high"))
+    return low, value, high
+
+
+def _measures(computed: Mapping[str, Table], k: object) -> dict[str, tuple[str, str, int | None]]:
+    """Return the label, the meaning and, for shares, the whole (1 or 100) of every measure of the tables."""
     names = {str(row["measure"]) for each in computed.values() for row in each.rows if "measure" in row}
-    return {name: (stored_label(name, k), measure_meanings().get(name, "")) for name in sorted(names)}
+    shares = {name: 100 // each.scale for name in names if (each := measure_of(name)).unit == "%"}
+    return {name: (stored_label(name, k), measure_meanings().get(name, ""), shares.get(name)) for name in sorted(names)}
 
 
 def _encoded(each: Table) -> dict[str, object]:

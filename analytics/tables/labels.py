@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from analytics.resources import sql_root
 from analytics.views.headers import headers
+from recorder.labels import CONDITION_LABELS
 
 Unit = Literal["%", "pp", "USD", "tokens", "actions", ""]
 
@@ -81,17 +82,6 @@ _MEASURES: Mapping[str, Measure] = {
     "log_odds_ratio": Measure("log odds ratio"),
     "kappa": Measure("kappa"),
 }
-_CONDITIONS = {
-    "full": "full prompt",
-    "underspecified": "underspecified",
-    "ask_user": "may ask",
-    **{f"inject_{percent}": f"told at {percent} %" for percent in (10, 30, 50, 70, 90)},
-    "full_ask_user": "full, may ask",
-    "control": "control",
-    "control_ask_user": "control, may ask",
-    "faulty": "faulty request",
-    "faulty_ask_user": "faulty, may ask",
-}
 BENCHMARKS = {"mcp_atlas": "MCP-Atlas", "tac": "TheAgentCompany", "swebench_pro": "SWE-Bench Pro"}
 """Benchmarks by their published names. Others keep their own."""
 _KEYS = {
@@ -145,7 +135,7 @@ def label(key: str, value: object, k: object = "k") -> str:
     if key == "segments_removed":
         return f"{text} removed"
     if key == "condition":
-        return _CONDITIONS.get(text, text)
+        return CONDITION_LABELS.get(text, text)
     return BENCHMARKS.get(text, text) if key == "benchmark" else text
 
 

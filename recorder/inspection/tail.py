@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from recorder.events import Envelope, type_name
 from recorder.files.layout import JournalName
+from recorder.inspection.summaries import summary
 from recorder.reading.reader import consistent_read, stream_rows
 from recorder.storage.journal import read_journal
 from recorder.storage.retirement import list_retired
@@ -164,13 +165,14 @@ def _journal_lines(journals: Mapping[JournalName, Path], segments: StoreSegments
 
 
 def _line_of(envelope: Envelope) -> Line:
+    event_type = type_name(type(envelope.event))
     return Line(
         envelope.recorded_at_us,
         envelope.experiment_id,
         envelope.stream_id,
         envelope.sequence,
-        type_name(type(envelope.event)),
-        _summary(msgspec.structs.asdict(envelope.event)),
+        event_type,
+        summary(event_type, msgspec.structs.asdict(envelope.event), _LONGEST_SUMMARY),
     )
 
 
@@ -178,7 +180,11 @@ def _lines_of(path: Path, rows: pa.Table) -> list[Line]:
     """Convert rows of a segment to lines. The rows have the envelope's columns and the columns of their event types."""
     with readable(path):
         return [
-            Line(**{name: row[name] for name in _ORDER}, type=row["type"], summary=_summary(row[row["type"]]))
+            Line(
+                **{name: row[name] for name in _ORDER},
+                type=row["type"],
+                summary=summary(row["type"], row[row["type"]], _LONGEST_SUMMARY),
+            )
             for row in rows.to_pylist()
         ]
 
@@ -275,13 +281,3 @@ def _lines_at(path: Path, group: int, rows: list[int]) -> list[Line]:
     with readable(path), pq.ParquetFile(where_now(path), memory_map=True) as file:
         types = set(file.read_row_group(group, columns=["type"])["type"].take(rows).to_pylist())
         return _lines_of(path, file.read_row_group(group, columns=[*_ORDER, "type", *sorted(types)]).take(rows))
-
-
-def _summary(event: Mapping[str, Any]) -> str:
-    parts = [
-        f"{name}={value}"
-        for name, value in event.items()
-        if value not in (None, "", [], ()) and not isinstance(value, dict | msgspec.Struct)
-    ]
-    text = " ".join(parts).replace("\n", " ")
-    return text if len(text) <= _LONGEST_SUMMARY else text[: _LONGEST_SUMMARY - 1] + "…"

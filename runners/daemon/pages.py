@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from recorder.html_templates import render
+from recorder.labels import CONDITION_LABELS
 from recorder.resources import data_path
 from recorder.storage.store import Store
 from runners.daemon.daemon import Daemon
@@ -30,6 +31,17 @@ It is passed in, because this layer cannot import the report.
 """
 
 _KEPT = 8  # a report may have some megabytes
+
+_VERBS = {
+    "action_started": "does",
+    "action_finished": "gets",
+    "model_failed": "model fails",
+    "question_asked": "asks",
+    "question_answered": "is answered",
+    "clarification_injected": "is told",
+    "checkpoint_scored": "scores",
+}
+"""What a running trial does, by the type of the event."""
 
 _ORDERS = {
     "running": ("pause", "cancel"),
@@ -111,6 +123,8 @@ def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
         agents=list(dict.fromkeys(cell.agent for cell in detail.cells)),
         conditions=conditions,
         trials=detail.live,
+        labels=CONDITION_LABELS,
+        verbs=_VERBS,
         cost=_cost,
         duration=_duration,
         moment=_moment,

@@ -1,5 +1,6 @@
 // What the reader has chosen, kept in the part of the address after #, so that an address shows another reader the same.
 
+const LABELS = JSON.parse(document.body.dataset.labels);
 const CHOICES = ["q", "benchmark", "agent", "condition", "experiment_id", "outcome", "role", "ambiguity_class"];
 
 class State {
@@ -53,11 +54,16 @@ class State {
 
 const state = new State();
 
+// What people call a value of a key, for example "may ask" for the condition ask_user.
+function labelOf(key, value) {
+  return Object.hasOwn(LABELS, key) && Object.hasOwn(LABELS[key], value) ? LABELS[key][value] : value;
+}
+
 // A labelled selection of one of several values, bound to a name of the state; none if there is nothing to choose.
 function chooser(name, values) {
   if (values.length < 2) return null;
   const label = { ambiguity_class: "class", experiment_id: "experiment" }[name] || name;
-  const select = element("select", { "data-choice": name }, element("option", { value: "" }, "all"), values.map((value) => element("option", { value }, value)));
+  const select = element("select", { "data-choice": name }, element("option", { value: "" }, "all"), values.map((value) => element("option", { value, title: value }, labelOf(name, value))));
   const show = () => { select.value = state.get(name); };
   select.addEventListener("change", () => state.set({ [name]: select.value }, true));
   state.onChange(show);

@@ -35,8 +35,8 @@ function tableRows(table) {
     Object.fromEntries(table.columns.map((name) => [name, valueAt(table.rows[name], place)])));
 }
 
-// A view is { head, lines }. A head is { text, hint, name }, a cell { text, beside, sort, hint, row }: the shown text, what
-// stands beside it, the value to sort by, the tooltip, and the row whose trials it opens.
+// A view is { head, lines }. A head is { text, hint, name }, a cell { text, beside, sort, hint, row, bar }: the shown text, what
+// stands beside it, the value to sort by, the tooltip, the row whose trials it opens, and its interval as a bar.
 function everyColumn(table, rows) {
   const opening = hasTrials(table) ? ["value", "n_trials"] : [];
   return { head: heads(table, table.columns), lines: rows.map((row) => table.columns.map((name) => ({ ...plainCell(row[name]), row: opening.includes(name) && row.n_trials ? row : null }))) };
@@ -47,6 +47,7 @@ function heads(table, names) {
 }
 
 function sideBySide(table, rows, measures) {
+  const scales = scalesOf(table, measures);
   const keys = shownKeys(table, rows).filter((key) => key !== "agent");
   const agents = [...new Set(rows.map((row) => row.agent))];
   const groups = new Map();
@@ -57,7 +58,7 @@ function sideBySide(table, rows, measures) {
   }
   const lines = [...groups.values()].map((byAgent) => {
     const first = byAgent.values().next().value;
-    const estimates = agents.map((agent) => byAgent.has(agent) ? estimateCell(table, byAgent.get(agent)) : { text: "", sort: null });
+    const estimates = agents.map((agent) => byAgent.has(agent) ? estimateCell(table, byAgent.get(agent), scales) : { text: "", sort: null });
     return [...keys.map((key) => keyCell(key, first[key], measures)), ...estimates, ...COUNTS.map((name) => countCell(byAgent, name))];
   });
   return { head: [...heads(table, keys), ...agents.map((agent) => ({ text: agent === "all" ? "all agents" : agent, hint: `agent ${agent}` })), ...heads(table, COUNTS)], lines };
@@ -67,7 +68,8 @@ function sideBySide(table, rows, measures) {
 function oneByOne(table, rows, measures) {
   const names = [...table.shown, ...COUNTS];
   const keys = shownKeys(table, rows);
-  const lines = rows.map((row) => [...keys.map((key) => keyCell(key, row[key], measures)), estimateCell(table, row),
+  const scales = scalesOf(table, measures);
+  const lines = rows.map((row) => [...keys.map((key) => keyCell(key, row[key], measures)), estimateCell(table, row, scales),
     ...names.map((name) => shownCell(name, row[name]))]);
   return { head: heads(table, [...keys, "value", ...table.shown, ...COUNTS]), lines };
 }
@@ -87,15 +89,34 @@ function shownCell(name, value) {
 }
 
 function keyCell(key, value, measures) {
+  if (labelOf(key, value) !== value) return { text: labelOf(key, value), sort: value, hint: value };
   if (key !== "measure" || !measures[value]) return plainCell(value);
   const [label, meaning] = measures[value];
   return { text: label, sort: label, hint: `${value}: ${meaning}` };
 }
 
-function estimateCell(table, row) {
+// The ends of the bars of each measure in a table: those of all its intervals and 0, or the whole of a share.
+function scalesOf(table, measures) {
+  const scales = new Map();
+  for (const { measure, low, value, high } of tableRows(table)) {
+    if (low === null || value === null) continue;
+    const [least, most] = scales.get(measure) ?? [0, measures[measure]?.[2] ?? 0];
+    scales.set(measure, [Math.min(least, low, value), Math.max(most, high, value)]);
+  }
+  return scales;
+}
+
+function bar(row, scales) {
+  const [least, most] = scales.get(row.measure) ?? [0, 0];
+  if (row.value === null || row.low === null || least === most) return null;
+  const part = (value) => `${(100 * (value - least) / (most - least)).toFixed(1)}%`;
+  return element("span", { class: "bar", "aria-hidden": "true", style: `--low: ${part(row.low)}; --at: ${part(row.value)}; --high: ${part(row.high)}; --zero: ${part(0)}` }, element("i"));
+}
+
+function estimateCell(table, row, scales) {
   const [text, beside] = estimate(row);
   const hint = `${row.n_units} units, ${row.n_clusters} clusters, ${row.n_trials} trials, ${row.n_missing} missing`;
-  return { text, beside, sort: row.value, hint, row: hasTrials(table) && row.n_trials ? row : null };
+  return { text, beside, sort: row.value, hint, bar: bar(row, scales), row: hasTrials(table) && row.n_trials ? row : null };
 }
 
 function countCell(byAgent, name) {
@@ -128,7 +149,7 @@ function drawCell(table, cell, isRepeated) {
   const shown = [cell.text, cell.beside ? element("span", { class: "interval" }, ` ${cell.beside}`) : null];
   const inside = cell.row ? element("button", { type: "button", class: "cell", tabindex: -1, title: cell.hint ? `${cell.hint}: press for its trials` : "press for its trials" }, shown) : shown;
   if (cell.row) inside.addEventListener("click", () => state.set({ cell: cellName(table, cell.row), at: "trials", trial: "", beside: "", q: "", condition: "", outcome: "", role: "", ambiguity_class: "" }, true));
-  return element("td", { class: isNumber(cell) || cell.row ? "number" : isRepeated ? "again" : null, title: cell.row ? null : cell.hint }, inside);
+  return element("td", { class: isNumber(cell) || cell.row ? "number" : isRepeated ? "again" : null, title: cell.row ? null : cell.hint }, inside, cell.bar);
 }
 
 // Arrow keys move between the cells that open trials; Tab reaches only the one used last.

@@ -70,13 +70,14 @@ class Timeline {
       if (held === undefined || rank(place) < rank(held)) best.set(key, place);
     }
     if (!best.size) return null;
+    const variants = new Set([...best.values()].map((place) => list.at("variant_id", place)).filter((each) => each !== null));
     const buttons = [...best.values()].map((place) => {
       const [mark, kind] = MARKS[list.at("outcome", place)];
       const isShown = others.includes(place);
       const id = list.at("trial_id", place).slice(0, 16);
-      const name = variant === null && list.at("variant_id", place) !== null ? `${list.at("variant_id", place)}, ${list.at("condition", place)}`
-        : `${list.at("condition", place)}${list.at("trial_index", place) === list.at("trial_index", first) ? "" : ` #${list.at("trial_index", place)}`}`;
-      const button = element("button", { type: "button", "aria-pressed": String(isShown) }, element("span", { class: kind, "aria-label": list.at("outcome", place) }, mark), ` ${name}`);
+      const name = variant === null && variants.size > 1 && list.at("variant_id", place) !== null ? `${list.at("variant_id", place)}, ${labelOf("condition", list.at("condition", place))}`
+        : `${labelOf("condition", list.at("condition", place))}${list.at("trial_index", place) === list.at("trial_index", first) ? "" : ` #${list.at("trial_index", place)}`}`;
+      const button = element("button", { type: "button", "aria-pressed": String(isShown), title: list.at("condition", place) }, element("span", { class: kind, "aria-label": list.at("outcome", place) }, mark), ` ${name}`);
       const ids = others.map((each) => list.at("trial_id", each).slice(0, 16));
       button.addEventListener("click", () => state.set({ beside: (isShown ? ids.filter((each) => each !== id) : [...ids, id]).join(",") }, true));
       return button;
@@ -88,12 +89,13 @@ class Timeline {
 
   trial(trial, parts, prompts, number) {
     const at = (name) => this.list.at(name, trial);
-    const title = `${at("variant_id") || at("task_id")}, ${at("condition")}, ${at("agent")} #${at("trial_index")}`;
+    const condition = labelOf("condition", at("condition"));
+    const title = `${at("variant_id") || at("task_id")}, ${condition}, ${at("agent")} #${at("trial_index")}`;
     const isOne = this.shown.length === 1;
-    const name = isOne ? title : [at("condition"), element("span", { class: "aside" }, `${at("variant_id") || at("task_id")}, ${at("agent")} #${at("trial_index")}`)];
+    const name = isOne ? title : [condition, element("span", { class: "aside" }, `${at("variant_id") || at("task_id")}, ${at("agent")} #${at("trial_index")}`)];
     const sections = [[this.facts(at, parts, isOne)], this.attempts(parts), [this.strip(parts)], this.prompts(at, prompts), [this.checkpoints(parts)],
       [element("h4", {}, "What happened"), element("ol", { class: "events" }, this.events(parts))]];
-    return element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { tabindex: -1, id: number === 0 ? "timeline-title" : null }, name),
+    return element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { title: at("condition"), tabindex: -1, id: number === 0 ? "timeline-title" : null }, name),
       sections.map((section) => element("div", {}, section)));
   }
 
@@ -104,7 +106,7 @@ class Timeline {
     const usd = at("cost_usd");
     const facts = [
       ["outcome", element("span", { class: kind }, `${mark} ${at("outcome")}${last[3] ? `, ${last[3].replace("_", " ")}` : ""}`)],
-      ...(isWhole ? [["benchmark", at("benchmark")], ["task", at("task_id")], ["variant", at("variant_id")],
+      ...(isWhole ? [["benchmark", labelOf("benchmark", at("benchmark"))], ["task", at("task_id")], ["variant", at("variant_id")],
         ["class", at("ambiguity_class")], ["agent", at("agent")], ["role", at("role")]] : []),
       ["progress", at("checkpoint_progress") === null ? null : `${(100 * at("checkpoint_progress")).toFixed(1)} %`],
       ["actions", at("action_count")], ["questions", at("question_count")],

@@ -72,7 +72,7 @@ class TrialList {
 
   idTexts() {
     return Array.from({ length: this.trials.count }, (_, place) =>
-      ["trial_id", "task_id", "variant_id", "agent", "condition"].map((name) => this.at(name, place) || "").join(" ").toLowerCase());
+      ["trial_id", "task_id", "variant_id", "agent", "condition"].map((name) => this.at(name, place) || "").concat(labelOf("condition", this.at("condition", place))).join(" ").toLowerCase());
   }
 
   choices(name) {
@@ -95,7 +95,7 @@ class TrialList {
       const { table, row } = this.behind;
       const number = this.behind.trials.size;
       const { measures } = await unpack("data-tables");
-      const keys = table.keys.map((key) => key === "measure" ? measures[row[key]]?.[0] ?? row[key] : row[key]).filter((value) => value !== null && value !== "all");
+      const keys = table.keys.map((key) => key === "measure" ? measures[row[key]]?.[0] ?? row[key] : labelOf(key, row[key])).filter((value) => value !== null && value !== "all");
       const other = row.n_trials === number ? "" : ` The value rests on ${counted(row.n_trials, "trial")}: the list has those with the same keys.`;
       const undo = element("button", { type: "button" }, "All trials");
       undo.addEventListener("click", () => state.set({ cell: "" }, true));
@@ -135,7 +135,7 @@ class TrialList {
     const words = `${this.found.length.toLocaleString("en")} of ${all} trials`;
     document.getElementById("count").replaceChildren(element("a", { href: "#trials" }, words), isPartial ? `, ${Math.round(100 * this.index.chunks.length / this.index.count)} % searched` : "");
     document.getElementById("clear").hidden = !(chosen.length || this.terms.length || this.behind);
-    const only = chosen.filter((name) => GLOBAL.includes(name)).map((name) => `${name} ${state.get(name)}`);
+    const only = chosen.filter((name) => GLOBAL.includes(name)).map((name) => `${name} ${labelOf(name, state.get(name))}`);
     for (const place of document.querySelectorAll("p.chosen:not(#behind)")) {
       place.hidden = !only.length;
       place.replaceChildren("Only ", element("strong", {}, only.join(", ")), ".");
@@ -155,7 +155,7 @@ class TrialList {
     const trial = this.found[place];
     const [mark, kind] = MARKS[this.at("outcome", trial)];
     const questions = this.at("question_count", trial);
-    const facts = [this.at("agent", trial), this.at("condition", trial), `#${this.at("trial_index", trial)}`];
+    const facts = [this.at("agent", trial), labelOf("condition", this.at("condition", trial)), `#${this.at("trial_index", trial)}`];
     if (this.at("action_count", trial) !== null) facts.push(counted(this.at("action_count", trial), "action"));
     if (questions) facts.push(counted(questions, "question"));
     const found = this.terms.map((term) => this.index.around(trial, term)).find(Boolean);
@@ -165,8 +165,8 @@ class TrialList {
     },
     element("span", { class: `mark ${kind}`, role: "img", "aria-label": this.at("outcome", trial) }, mark),
     element("span", {}, this.at("variant_id", trial) || this.at("task_id", trial),
-      this.hasBenchmarks ? element("span", { class: "aside" }, this.at("benchmark", trial)) : null),
-    element("span", { class: "second" }, facts.join(" · ")),
+      this.hasBenchmarks ? element("span", { class: "aside" }, labelOf("benchmark", this.at("benchmark", trial))) : null),
+    element("span", { class: "second", title: this.at("condition", trial) }, facts.join(" · ")),
     found ? element("span", { class: "found" }, found[0], element("mark", {}, found[1]), found[2]) : null);
     row.style.height = `${this.pixels}px`;
     row.style.top = `${place * this.pixels}px`;

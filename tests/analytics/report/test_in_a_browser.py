@@ -8,6 +8,7 @@ import pytest
 
 from analytics.tables.render import to_csv, to_json
 from analytics.tables.tables import TABLES, tables
+from recorder.labels import CONDITION_LABELS
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store
 from tests.analytics.report.pages import ATTACK, page_about, written
@@ -170,7 +171,7 @@ def test_a_value_opens_its_trials_and_the_address_tells_others(view, busy_addres
     view.value("document.querySelector('[data-table=overall] button.cell').click()")
     view.wait("!document.getElementById('behind').hidden")
     said, shown = view.value("[document.getElementById('behind').textContent, list.getBoundingClientRect().top < 900]")
-    assert said.startswith("6 trials behind 1.00 too few clusters (desk, a, full, pass@3")
+    assert said.startswith("6 trials behind 1.00 too few clusters (desk, a, full prompt, pass@3")
     assert shown
     assert view.value("document.getElementById('count').textContent").startswith("6 of ")
     address = view.value("location.href")
@@ -188,13 +189,13 @@ def test_filters_are_in_the_address(view, busy_address):
     """An agent and a condition of the address are chosen; they leave their rows of the tables and their trials only."""
     view.open(f"{busy_address}#agent=b&condition=ask_user")
     agents = "[...document.querySelectorAll('[data-table=overall] tbody tr')].map((line) => line.cells[0].textContent)"
-    assert set(view.value(agents)) == {"ask_user"}
+    assert set(view.value(agents)) == {"may ask"}
     heads = "[...document.querySelectorAll('[data-table=overall] th')].map((each) => each.textContent)"
     assert "b" in view.value(heads)
     assert "a" not in view.value(heads)
     listed = view.value("[...document.querySelectorAll('.trial .second')].map((each) => each.textContent)")
     assert listed
-    assert all(each.startswith("b · ask_user") for each in listed)
+    assert all(each.startswith("b · may ask") for each in listed)
     view.value("document.getElementById('clear').click()")
     view.wait("document.getElementById('clear').hidden")
     assert "a" in view.value(heads)
@@ -208,9 +209,10 @@ def test_the_search_reads_everything(view, busy_address):
     trials = view.value("unpack('data-trials').then((each) => each.columns.condition.of.length)")
     assert trials
     for words, conditions in {
-        "which?": {"ask_user"},
-        '"by the way"': {"inject_10", "inject_30", "inject_50", "inject_70", "inject_90"},
-        "by way inject_70": {"inject_70"},
+        "which?": {"may ask"},
+        '"by the way"': {f"told at {percent} %" for percent in (10, 30, 50, 70, 90)},
+        "by way inject_70": {"told at 70 %"},
+        '"told at 70 %"': {"told at 70 %"},
         "no-such-word": set(),
     }.items():
         view.value(f"state.set({{ q: {json.dumps(words)} }})")
@@ -230,12 +232,10 @@ def test_trials_stand_side_by_side(view, busy_address):
     view.open(busy_address)
     _open_first(view, "ask_user")
     assert view.value("document.querySelector('.trial-in-full ins').textContent") == " some"
-    view.value(
-        "[...document.querySelectorAll('.siblings button')].find((each) => each.textContent.endsWith(' full')).click()"
-    )
+    view.value("[...document.querySelectorAll('.siblings button')].find((each) => each.title === 'full').click()")
     view.wait("document.querySelectorAll('.trial-in-full').length === 2")
     titles = "[...document.querySelectorAll('.trial-in-full > h3')].map((each) => each.firstChild.data)"
-    assert view.value(titles) == ["ask_user", "full"]
+    assert view.value(titles) == ["may ask", "full prompt"]
     arrivals = (
         "[...document.querySelectorAll('.trial-in-full')].map((each) => each.querySelectorAll('.arrival').length)"
     )
@@ -409,11 +409,11 @@ def test_an_address_names_a_trial(view, busy_address):
 
 
 def test_a_sentence_leads_to_its_table(view, busy_address):
-    """A finding is a link named by its sentence; pressed, or opened as an address, it shows a table that was closed."""
+    """A finding is a link named by its sentence and table; pressed, or as an address, it opens a closed table."""
     view.open(busy_address)
     closed = "document.getElementById('table-net_value')"
     link = "document.querySelector('.findings a[href=\"#table-losses\"]')"
-    assert view.value(f"{link}.textContent.endsWith('.')")
+    assert view.value(f"{link}.textContent.endsWith('. losses')")
     assert not view.value("document.getElementById('table-losses').open")
     view.value(f"{link}.click()")
     view.wait("document.getElementById('table-losses').open")
@@ -481,5 +481,5 @@ def _open_first(view, condition):
     }})()
     """)
     view.press("Enter")
-    view.wait(f"document.querySelector('#timeline h3')?.textContent.includes(', {condition}, ')")
+    view.wait(f"document.querySelector('#timeline h3')?.textContent.includes(', {CONDITION_LABELS[condition]}, ')")
     return view.value("document.getElementById('timeline').innerText")
