@@ -22,7 +22,8 @@ BENCHMARK = "harbor"
 INSTRUCTION, CONFIG, VARIANTS = "instruction.md", "task.toml", "variants.toml"
 LISTING = "variants.json"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_NAME = re.compile(r"""(?m)^(\s*\[task\][^\[]*?^\s*name\s*=\s*)(["'])(.*?)\2""", re.DOTALL)
+_STRINGS = (r'"""(?:\\.|[^\\])*?"""', r"'''.*?'''", r'"(?:\\.|[^"\\\n])*"', r"'[^'\n]*'")
+_STRING = re.compile("|".join(_STRINGS), re.DOTALL)
 
 
 class HarborFolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +74,9 @@ def harbor_folders(
     for digest, variant in latest.values():
         task, source = registrations.task_of(digest, experiment), sources.get(variant.task_id)
         instruction = _text(source / INSTRUCTION) if source else ""
-        if source is None:
+        if variant.follow_up is not None or variant.environment_change is not None:
+            reason = "with a second request or another environment, for which a plain folder has no place"
+        elif source is None:
             reason = "whose task is not in the dataset"
         elif task is None or not task.prompt or not instruction.endswith(task.prompt):
             reason = f"made of another {INSTRUCTION} than the dataset has"
@@ -98,26 +101,50 @@ def write_harbor_folders(folders: tuple[HarborFolder, ...], target: Path) -> Non
     """
     for folder in folders:
         copied = target / folder.name
-        ignored = shutil.ignore_patterns(VARIANTS) if folder.variant else None
-        shutil.copytree(folder.source, copied, symlinks=True, ignore=ignored)
+        shutil.copytree(folder.source, copied, symlinks=True)
         if folder.variant is not None:
-            (copied / INSTRUCTION).write_text(folder.prefix + folder.variant.prompt, encoding="utf-8", newline="")
-            config = _text(copied / CONFIG)
             suffix = folder.name.removeprefix(folder.source.name)
-            (copied / CONFIG).write_text(renamed(config, suffix), encoding="utf-8", newline="")
+            config = renamed(_text(folder.source / CONFIG), suffix, str(folder.source / CONFIG))
+            for name, text in ((INSTRUCTION, folder.prefix + folder.variant.prompt), (CONFIG, config), (VARIANTS, "")):
+                (copied / name).unlink(missing_ok=True)  # it may be a link to the dataset's own
+                if text:
+                    (copied / name).write_text(text, encoding="utf-8", newline="")
     listing = [_described(folder.name, folder.variant) for folder in folders if folder.variant]
     (target / LISTING).write_text(json.dumps(listing, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def renamed(config: str, suffix: str) -> str:
-    """Return the text of a ``task.toml`` with a suffix at ``[task].name``; unchanged if it has none."""
-    name = tomllib.loads(config).get("task", {}).get("name")
+def renamed(config: str, suffix: str, place: str) -> str:
+    """Return the text of a ``task.toml`` with a suffix at ``[task].name``; unchanged if it has none.
+
+    The suffix stands in the one string that makes this the only change, however TOML lets the key be written.
+
+    Raises:
+        UnknownName: The file, which ``place`` names, is not TOML, or the name has a spelling that hides where it ends.
+    """
+    try:
+        wanted = tomllib.loads(config)
+    except tomllib.TOMLDecodeError as error:
+        raise UnknownName(f"{place} is not TOML: {error}; correct it") from error
+    table = wanted.get("task")
+    name = table.get("name") if isinstance(table, dict) else None
     if not isinstance(name, str) or not name:
         return config
-    text = _NAME.sub(lambda found: f"{found[1]}{found[2]}{found[3]}{suffix}{found[2]}", config, count=1)
-    if tomllib.loads(text)["task"]["name"] != name + suffix:
-        raise UnknownName(f"[task] name = {name!r} of a {CONFIG} is not written as one plain string; write it so")
-    return text
+    wanted["task"]["name"] = name + suffix
+    for start in (place for place, letter in enumerate(config) if letter in "\"'"):
+        found = _STRING.match(config, start)
+        if found is not None:
+            end = found.end() - (3 if found[0][:3] in ('"""', "'''") else 1)
+            text = f"{config[:end]}{suffix}{config[end:]}"
+            if _is_toml_of(text, wanted):
+                return text
+    raise UnknownName(f"{place}: [task] name = {name!r} cannot be changed; write it as one plain string")
+
+
+def _is_toml_of(text: str, wanted: Mapping[str, object]) -> bool:
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def _described(name: str, variant: Variant) -> Mapping[str, object]:
@@ -125,7 +152,9 @@ def _described(name: str, variant: Variant) -> Mapping[str, object]:
         "folder": name,
         "task_id": variant.task_id,
         "variant_id": variant.variant_id,
+        "origin": variant.origin,
         "severity": variant.severity,
+        "fault": variant.fault,
         "ambiguity_class": variant.ambiguity_class,
         "removed_segments": msgspec.to_builtins(variant.segments),
         "expected_questions": msgspec.to_builtins(variant.expected_questions),

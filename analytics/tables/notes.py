@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 _EVERYWHERE = {
     "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
     "data, not failures",
-    "discarded": "set aside by hand (discard): {n} trials of {benchmark}; where others of their cell are left, they "
-    "are missing",
+    "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost}, in no other sum; where "
+    "others of their cell are left, they are missing",
+    "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
+    "{benchmark}; what was set aside cost {cost}, in no other sum",
     "running_trials": "trials of {benchmark} running now: {n}",
     "unstarted_trials": "trials of the last plan not started yet: {n}",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",
@@ -140,20 +142,22 @@ class Background(NamedTuple):
     """What notes say about the whole store, the same under every table of a connection.
 
     ``values`` are the values of all parameters, ``counted`` the numbers of the view exclusions by kind and benchmark,
-    ``arms`` the lines of :func:`lines_of_arms`.
+    ``cost_usd`` what each cost, in USD, ``arms`` the lines of :func:`lines_of_arms`.
     """
 
     values: Mapping[str, Setting]
     counted: Mapping[tuple[str, str], int]
+    cost_usd: Mapping[tuple[str, str], float | None]
     arms: Mapping[str, Sequence[str]]
 
 
 def background(connection: "duckdb.DuckDBPyConnection") -> Background:
     """Read the background of notes from a connection with the views that notes read."""
-    rows = connection.execute("select benchmark, kind, n from exclusions order by kind, benchmark").fetchall()
+    rows = connection.execute("select benchmark, kind, n, cost_usd from exclusions order by kind, benchmark").fetchall()
     return Background(
         values=current(connection),
-        counted={(kind, benchmark): n for benchmark, kind, n in rows},
+        counted={(kind, benchmark): n for benchmark, kind, n, _ in rows},
+        cost_usd={(kind, benchmark): cost for benchmark, kind, _, cost in rows},
         arms=lines_of_arms(connection),
     )
 
@@ -182,7 +186,9 @@ def notes_for(
     templates = {**_EVERYWHERE, **_OF_TABLE.get(table, {})}
     for (kind, benchmark), n in counted.items():
         if kind in templates:
-            notes.append(templates[kind].format(n=n, benchmark=benchmark))
+            cost = found.cost_usd[kind, benchmark]
+            spent = "an unknown sum" if cost is None else f"{cost:.4g} USD"
+            notes.append(templates[kind].format(n=n, benchmark=benchmark, cost=spent))
         if kind == "variants_not_common" and kind in templates:
             notes.append(
                 f"common to all agents of {benchmark}: {counted.get(('common_variants', benchmark), 0)} variants"

@@ -19,7 +19,7 @@ def discard_command(options: argparse.Namespace) -> int:
     from recorder.events import TrialsDiscarded
     from recorder.reading.reader import read_snapshot
     from recorder.storage.creation import create_store
-    from runners.run.discarding import chosen, grouped, read_attempts, record_decision
+    from runners.run.discarding import chosen, grouped, read_attempts, record_decision, without_repeats
 
     wanted = {key: getattr(options, key) for key in _FILTERS if getattr(options, key)}
     attempts = read_attempts(read_snapshot(options.store))
@@ -38,9 +38,12 @@ def discard_command(options: argparse.Namespace) -> int:
     meant = chosen(attempts, wanted)
     if not (decision.reason.strip() or options.undo):
         raise ExperimentError("say why with --reason TEXT: it is recorded, and readers of the store will ask")
-    found = [each for each in meant if each.is_changed_by(decision)]
+    changed = [each for each in meant if each.is_changed_by(decision)]
+    found = changed if options.undo or options.repeats else without_repeats(changed, attempts)
     print_rows(grouped(found), _COLUMNS, options.format)
-    trials = len({each.stream_id.rpartition("-")[0] for each in found})
+    if len(found) < len(changed):
+        say(f"left as they are: {len(changed) - len(found)} attempts made since a --rerun; --repeats means those too")
+    trials = len({each.trial_id for each in found})
     what = "taken back in" if options.undo else "set aside and owed again" if options.rerun else "set aside"
     if not found:
         say(f"{place_of(options.store)}: nothing to do; what is meant is {'in use' if options.undo else what} already")
@@ -67,6 +70,7 @@ COMMANDS = (
             argument("--reason", metavar="TEXT", help="why; it is recorded"),
             flag("--undo", "take the trials back in"),
             flag("--rerun", "let the next run attempt them again; otherwise they are not paid for twice"),
+            flag("--repeats", "set aside also what was attempted since an earlier --rerun; it is kept otherwise"),
             ArgumentGroup(
                 "which trials (each may be given several times; several kinds narrow the choice)",
                 tuple(

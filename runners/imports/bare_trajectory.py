@@ -81,7 +81,11 @@ def parsed_trajectory(
     except ValueError as error:
         return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=str(error)),), remarks=tuple(remarks))
     stored = known.tasks.get((benchmark, task_id))
-    difference = _difference(stored, variant.prompt if variant else None, found.prompt) if stored else None
+    wanted = variant.prompt if variant else stored.prompt if stored else ""
+    if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
+        reason = f"{place}: its prompt is {other}"
+        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
+    difference = _difference(stored, wanted.strip(), found.prompt) if stored else None
     task = Task(
         benchmark=benchmark,
         benchmark_version=UNKNOWN,
@@ -157,12 +161,26 @@ def _variant(place: str, condition: str, options: Options, known: KnownRecords) 
     return known.variants[options.variant]
 
 
-def _difference(task: Task, variant_prompt: str | None, prompt: str) -> str | None:
+def _other_prompt(wanted: str, of_task: tuple[str, str], prompt: str, known: KnownRecords) -> str | None:
+    """Return which of the store's prompts of a task a trajectory was given, if it is another than the wanted one.
+
+    A variant's prompt is often a part of the full one, so of several that a prompt contains the longest was given.
+    """
+    task = known.tasks.get(of_task)
+    named = {"the full prompt: leave --variant out": task.prompt.strip()} if task else {}
+    for each in known.variants.values():
+        if (each.benchmark, each.task_id) == of_task:
+            named[f"that of {each.variant_id}: say so by --condition and --variant"] = each.prompt.strip()
+    others = {name: text for name, text in named.items() if wanted and text and text != wanted}
+    given = [name for name, text in others.items() if text == prompt or (len(text) > len(wanted) and text in prompt)]
+    return max(given, key=lambda name: len(others[name]), default=None)
+
+
+def _difference(task: Task, wanted: str, prompt: str) -> str | None:
     """Return why a trajectory is not a trial of the store's version of its task; None if it is one."""
     if len(task.checkpoints) != 1:
         return f"one reward does not say what the {len(task.checkpoints)} checkpoints are"
-    wanted = task.prompt if variant_prompt is None else variant_prompt
-    return None if wanted.strip() and wanted.strip() in prompt else "its prompt does not contain the store's"
+    return None if wanted and wanted in prompt else "its prompt does not contain the store's"
 
 
 def _end(place: str, found: BareTrajectory, options: Options, checkpoint: Checkpoint) -> Finish | Failure:

@@ -24,6 +24,8 @@ class StoredAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt that ended, and the decision that sets it aside, if there is one."""
 
     stream_id: str
+    trial_id: str
+    attempt: int
     experiment_id: str
     state: Literal["finished", "failed"]
     started: TrialStarted
@@ -71,13 +73,15 @@ def read_attempts(snapshot: Snapshot) -> list[StoredAttempt]:
     return [
         StoredAttempt(
             stream_id=each.stream_id,
+            trial_id=each.trial_id,
+            attempt=each.attempt,
             experiment_id=each.experiment_id,
             state="finished" if isinstance(each.event, TrialFinished) else "failed",
             started=started[each.stream_id],
             discarded=standing.get(each.stream_id),
         )
         for each in sorted(ended, key=in_recorded_order)
-        if each.stream_id in started
+        if each.stream_id in started and each.trial_id is not None and each.attempt is not None
     ]
 
 
@@ -106,6 +110,17 @@ def chosen(attempts: Sequence[StoredAttempt], wanted: Mapping[str, Sequence[str]
     ]
 
 
+def without_repeats(meant: Sequence[StoredAttempt], attempts: Sequence[StoredAttempt]) -> list[StoredAttempt]:
+    """Return the attempts that are meant, without those made after one of the same trial was set aside and owed."""
+    owed: dict[str, int] = {}
+    for each in attempts:
+        if each.discarded is not None and each.discarded.is_owed:
+            owed[each.trial_id] = min(each.attempt, owed.get(each.trial_id, each.attempt))
+    return [
+        each for each in meant if each.discarded is not None or each.attempt <= owed.get(each.trial_id, each.attempt)
+    ]
+
+
 def grouped(attempts: Sequence[StoredAttempt]) -> list[dict[str, object]]:
     """Return how many trials and attempts there are of each run, version of an agent, condition and reason."""
     rows: Counter[tuple[object, ...]] = Counter()
@@ -115,7 +130,7 @@ def grouped(attempts: Sequence[StoredAttempt]) -> list[dict[str, object]]:
         place = (each.experiment_id, start.run_id, start.benchmark, start.agent, start.agent_digest[:_DIGITS])
         key = (*place, start.condition, decision and decision.reason, decision and decision.is_owed)
         rows[key] += 1
-        trials.setdefault(key, set()).add(each.stream_id.rpartition("-")[0])
+        trials.setdefault(key, set()).add(each.trial_id)
     columns = ("experiment", "run", "benchmark", "agent", "digest", "condition", "reason", "is_owed")
     return [
         dict(zip(columns, key, strict=True)) | {"trials": len(trials[key]), "attempts": n} for key, n in rows.items()

@@ -1,16 +1,20 @@
 -- view: exclusions
 -- grain: benchmark, kind
--- inputs: ambiguity_classes, discarded_attempts, int_experiments, int_injections,
---     int_trials_evaluated, int_trials, int_trials_screened, int_variants,
+-- inputs: ambiguity_classes, discarded_attempts, int_attempts, int_experiments,
+--     int_injections, int_trials_evaluated, int_trials, int_trials_screened, int_variants,
 --     pass_at_k, stg_trials_flagged, stg_trials_started
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: kind of exclusion or caution
 --   n bigint: how many
+--   cost_usd double: USD of the attempts set aside; null for other kinds, and if a
+--       price is unknown
 -- equation: none; counts of what the tables leave out and of what to be careful with
 -- source: docs/metrics.md 1 to 4; docs/metrics.md 6: every table says which trials it
 --     excludes and why
 -- notes: only kinds that occur. benchmark is all for kinds that belong to no benchmark.
+--     A trial that was set aside is discarded_replaced if another attempt of it is valid
+--     or running.
 with screened as (
     select
         trials.benchmark,
@@ -187,13 +191,23 @@ flagged as (
 discarded as (
     select
         benchmark,
-        'discarded' as kind,
-        count(distinct trial_id) as n
+        case
+            when
+                trial_id in (
+                    select attempts.trial_id
+                    from int_attempts as attempts
+                    where attempts.attempt_state in ('valid', 'running')
+                )
+                then 'discarded_replaced'
+            else 'discarded'
+        end as kind,
+        count(distinct trial_id) as n,
+        known_sum(cost_usd, true) as cost_usd
     from discarded_attempts
     where
         getvariable('experiment') is null
         or experiment_id = getvariable('experiment')
-    group by benchmark
+    group by all
 ),
 
 started as (
@@ -250,14 +264,20 @@ united as (
     union all
     select * from flagged
     union all
-    select * from discarded
-    union all
     select * from unstarted
 )
 
 select
     benchmark,
     kind,
-    n::bigint as n
+    n::bigint as n,
+    null::double as cost_usd
 from united
 where n > 0
+union all
+select
+    benchmark,
+    kind,
+    n,
+    round(cost_usd, 6) as cost_usd
+from discarded

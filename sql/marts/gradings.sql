@@ -1,6 +1,6 @@
 -- view: gradings
 -- grain: stream_id, grading_id, checkpoint_id
--- inputs: stg_checkpoints_regraded, stg_checkpoints_scored
+-- inputs: int_attempts, stg_checkpoints_regraded, stg_checkpoints_scored
 -- outputs:
 --   stream_id, trial_id
 --   grading_id varchar: which grading
@@ -18,7 +18,7 @@
 -- source: docs/judging.md, grading again
 -- notes: every later result beside the one that counts; only grader_agreement uses the
 --     later ones. Of two results of one grading, the one recorded last is used (ties by
---     stream and sequence).
+--     stream and sequence). Attempts that were set aside are left out.
 with latest as (
     select
         graded_stream_id,
@@ -35,6 +35,8 @@ with latest as (
             (recorded_at_us, stream_id, sequence)
         ) as result
     from stg_checkpoints_regraded
+    where
+        graded_stream_id in (select attempts.stream_id from int_attempts as attempts)
     group by graded_stream_id, grading_id, checkpoint_id
 ),
 

@@ -44,7 +44,8 @@
 -- equation: sums and means over valid trials; n_missing = planned - valid - running
 -- source: docs/metrics.md 6 and 8 [Ask Early table 9]; parameter `experiment`
 -- notes: every trial that was paid for, including classifying, new_task and superseded
---     ones (the latter are never missing). In a key, all marks the sum over it. An
+--     ones (the latter are never missing), but not what was set aside: its cost is in
+--     a note and in discarded_attempts. In a key, all marks the sum over it. An
 --     unknown price makes a cost null (reason unknown_price); unknown tokens, also of a
 --     failed call, calls and times make sums null (unknown_tokens). The time of an
 --     interrupted attempt is unknown. attempts, failed_* and *_seconds depend on the

@@ -43,6 +43,15 @@ def test_discarded_trials_are_owed_only_if_asked(tmp_path):
     ]
     assert query(store, "select max(attempt) from stg_trials_finished") == [(2,)]
     assert "nothing to run" in called("run", experiment, "--store", store).stderr
+    notes = called("tables", store, "overall").stdout
+    assert "with another attempt in their place: 1 trials of desk; what was set aside cost 0.0" in notes
+    assert "are missing" not in notes
+
+    repeated = called("discard", store, "--condition", condition, "--reason", "again", "--rerun")
+    assert (repeated.returncode, "--repeats" in repeated.stderr) == (1, True)
+    assert query(store, count) == before
+    repeats = ("--condition", condition, "--reason", "again", "--rerun", "--repeats", "--dry-run")
+    assert "1 trials would be set aside" in called("discard", store, *repeats).stderr
 
     assert called("discard", store, "--condition", condition, "--undo").returncode == 0
     assert query(store, f"select distinct attempts from trials where condition = '{condition}'") == [(2,)]

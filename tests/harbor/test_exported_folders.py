@@ -1,9 +1,27 @@
 """Harbor's own classes load every folder that the export ``harbor`` writes."""
 
+from tests.analytics.exports.test_harbor_export import NAMES
 from tests.cli.program import called
 from tests.support.harbor_classes import loaded_tasks
 from tests.support.harbor_variants import register_variants
 from tests.support.needs import PUBLISHED, needs
+
+
+@needs("harbor")
+def test_harbor_reads_the_name_however_toml_writes_it(tmp_path):
+    """A variant has the task's name with its own ending, and is another task to Harbor."""
+    for number, config in enumerate(NAMES):
+        task = tmp_path / "tasks" / f"task-{number}"
+        for name in ("environment", "tests"):
+            (task / name).mkdir(parents=True)
+        (task / "tests" / "test.sh").write_text("exit 0\n")
+        (task / "instruction.md").write_text("Do it now.\n")
+        (task / "task.toml").write_bytes(config.encode())
+    register_variants(tmp_path / "store", tmp_path / "tasks")
+    done = called("export", "harbor", tmp_path / "store", "--tasks", tmp_path / "tasks", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = loaded_tasks(str(path) for path in sorted((tmp_path / "out").glob("task-*")))
+    assert [task["name"] for task in found] == ["a/b", "a/b--no-first-word"] * len(NAMES)
 
 
 @needs("harbor", "published")

@@ -1,6 +1,7 @@
 """A store with variants of a dataset of task folders, to be exported."""
 
 import anyio
+import msgspec
 
 from recorder.events import TaskRegistered, VariantGenerated
 from recorder.events.canonical_json import digest
@@ -10,8 +11,11 @@ from recorder.writing.recorder import Recorder
 from runners.benchmarks.harbor.task_folder import is_task_folder, read_task, task_of
 
 
-def register_variants(store, dataset):
-    """Record a variant without its first word of each task of a dataset, and return them by task."""
+def register_variants(store, dataset, kinds=None):
+    """Record a variant without its first word of each task of a dataset, and return them by task.
+
+    ``kinds`` are further variants of each: fields by name.
+    """
     variants = {}
     found = (task_of(read_task(folder)) for folder in sorted(filter(is_task_folder, dataset.iterdir())))
     tasks = [task for task in found if task.prompt]
@@ -33,8 +37,13 @@ def register_variants(store, dataset):
                 )
                 variants[task.task_id] = variant
                 await stream.append(TaskRegistered(task=task, task_digest=task.task_digest))
-                event = VariantGenerated(variant=variant, variant_digest=digest(variant), task_digest=task.task_digest)
-                await stream.append(event)
+                others = [
+                    msgspec.structs.replace(variant, variant_id=f"{task.task_id}/{name}", **fields)
+                    for name, fields in (kinds or {}).items()
+                ]
+                for each in (variant, *others):
+                    event = VariantGenerated(variant=each, variant_digest=digest(each), task_digest=task.task_digest)
+                    await stream.append(event)
 
     anyio.run(record)
     return variants

@@ -2,13 +2,26 @@
 
 import json
 import os
+import tomllib
 
 import pytest
 
+from analytics.errors import UnknownName
+from analytics.exports.harbor_tasks import renamed
 from runners.benchmarks.harbor.new_task import write_task
 from tests.cli.program import called
 from tests.support.harbor_variants import register_variants
 
+NAMES = (
+    '[task]\nname = "a/b"\n',
+    "[task]\nname='a/b' # it's theirs\n",
+    'task.name="a/b"\n[metadata]\n',
+    'task = { keywords = ["a/b"], name = "a/b" }',
+    "[ task ]\n'name' = '''a/b'''\n",
+    '["task"]\n"na\\u006De" = """\na/b"""\n',
+    "# name = 'a/b'\n[metadata]\nname = 'a/b'\n[task]\r\nname = \"a\\u002fb\"\r\n",
+    "[task]\nname = 'a/b'\n[task.more]\nname = 'a/b'\n",
+)
 CANARY = "<!-- canary GUID 0123 -->\n\n"
 
 
@@ -53,6 +66,58 @@ def test_a_folder_differs_from_its_task_by_the_prompt_alone(tmp_path, monkeypatc
     again = called("export", "harbor", tmp_path / "store", "--tasks", dataset, "-o", tmp_path / "out")
     assert "is there already" in again.stderr
     assert _files(tmp_path / "out" / "sort-guests") == original
+
+
+def test_the_name_of_a_task_is_found_however_toml_writes_it():
+    """Only the name changes, to TOML's own reader; comments and other strings stay."""
+    for config in NAMES:
+        wanted = tomllib.loads(config)
+        wanted["task"]["name"] += "--x"
+        made = renamed(config, "--x", "task.toml")
+        assert tomllib.loads(made) == wanted
+        assert len(made) == len(config) + 3
+    for config in ("[task]\nkeywords = []", "task = 3", "version = '1'"):
+        assert renamed(config, "--x", "task.toml") == config
+    with pytest.raises(UnknownName, match="is not TOML"):
+        renamed("[task", "--x", "task.toml")
+
+
+@pytest.mark.thorough
+def test_only_the_root_of_a_task_loses_its_variants_and_links_are_not_written_through(tmp_path, monkeypatch):
+    """A task's files may have any name; an instruction that is a link to the dataset's text leaves that as it is."""
+    monkeypatch.chdir(tmp_path)
+    dataset = _dataset(tmp_path / "tasks")
+    task = dataset / "sort-guests"
+    (task / "environment" / "variants.toml").write_text("a file of the task")
+    (task / "instruction.md").rename(dataset / "text.md")
+    (task / "instruction.md").symlink_to(dataset / "text.md")
+    before = _files(dataset)
+    register_variants(tmp_path / "store", dataset)
+    done = called("export", "harbor", tmp_path / "store", "--tasks", dataset, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    made = tmp_path / "out" / "sort-guests--no-first-word"
+    assert (made / "environment" / "variants.toml").read_text() == "a file of the task"
+    assert not (made / "variants.toml").exists()
+    assert _files(dataset) == before
+
+
+@pytest.mark.thorough
+def test_kinds_of_variants_are_told_and_a_second_request_is_left_out(tmp_path, monkeypatch):
+    """Controls and faulty requests have their kind beside them; what a plain folder cannot say is counted."""
+    monkeypatch.chdir(tmp_path)
+    dataset = _dataset(tmp_path / "tasks")
+    again = {"fault": "underspecified_follow_up", "follow_up": "And now?"}
+    kinds = {"control": {"origin": "control"}, "wrong": {"fault": "conflicting_instructions"}, "twice": again}
+    register_variants(tmp_path / "store", dataset, kinds)
+    done = called("export", "harbor", tmp_path / "store", "--tasks", dataset, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "3 variants exported; left out: 1 variants with a second request" in done.stderr
+    listing = json.loads((tmp_path / "out" / "variants.json").read_text())
+    assert {(each["variant_id"].partition("/")[2], each["origin"], each["fault"]) for each in listing} == {
+        ("no first/word", "hand_written", None),
+        ("control", "control", None),
+        ("wrong", "hand_written", "conflicting_instructions"),
+    }
 
 
 @pytest.mark.thorough

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from analytics.tables.tables import TABLES, tables
+from analytics.views.build_order import all_views
 from analytics.views.parameters import parse_settings
 from analytics.views.rows import rows_of
 from analytics.views.store import connect
@@ -14,22 +15,26 @@ from tests.analytics.views.test_marts_reference import SEEDS, marts_store
 from tests.support.depth import at_depth
 
 pytestmark = pytest.mark.thorough
-MARTS = ("trials", "arms", "unit_values", "observed_classes", "ambiguity_classes", "costs", "first_asks", "checkpoints")
+HISTORY = {"actions", "questions", "model_calls", "runs", "budgets", "exclusions", "discarded_attempts"}
+"""Marts that tell what happened, set aside or not (docs/marts.md)."""
+MARTS = [view.name for view in all_views() if view.layer == "marts" and view.name not in HISTORY]
 FEW = parse_settings(["draws=100", "permutations=100", "k=1"])
 
 
 def _numbers(snapshot):
-    """Return every row of every table and of the marts of trials, and how many trials were set aside."""
+    """Return every row of every table and of the marts of trials, and what is told of those set aside."""
     connection = connect(snapshot, parameters=FEW)
     try:
         found = {each.name: [dict(row) for row in each.rows] for each in tables(connection, TABLES)}
         for name in MARTS:
             found[name] = sorted(map(repr, rows_of(connection, f"select * from {name}")))
-        aside = rows_of(connection, "select coalesce(sum(n), 0) as n from exclusions where kind = 'discarded'")
+        aside = rows_of(connection, "select kind, n, cost_usd from exclusions where kind like 'discarded%'")
+        left = "select trial_id from trials where trial_state in ('valid', 'running')"
+        left_ids = {row["trial_id"] for row in rows_of(connection, left)}
         kept = rows_of(connection, "select * from discarded_attempts order by stream_id")
     finally:
         connection.close()
-    return found, int(aside[0]["n"]), kept
+    return found, {row["kind"]: (row["n"], row["cost_usd"]) for row in aside}, kept, left_ids
 
 
 def _standing(envelopes):
@@ -41,6 +46,19 @@ def _standing(envelopes):
     return {stream: found for stream, found in last.items() if not found[0].is_undone}
 
 
+def _before(envelopes):
+    """Return what each attempt cost, in USD, as ``costs`` says where nothing is set aside; None if unknown."""
+    spent = {}
+    connection = connect(envelopes, only={"costs"})
+    try:
+        for stream_id, cost in connection.execute("select stream_id, cost_usd from costs").fetchall():
+            sums = spent.get(stream_id, 0.0), cost
+            spent[stream_id] = None if None in sums else sum(sums)
+    finally:
+        connection.close()
+    return spent
+
+
 @settings(max_examples=at_depth(4, 12))
 @given(seed=SEEDS)
 def test_discarded_trials_leave_no_trace_in_any_number(seed):
@@ -48,6 +66,10 @@ def test_discarded_trials_leave_no_trace_in_any_number(seed):
     chance = Random(seed)
     store = marts_store(seed)
     streams = sorted(store.streams.values())
+    for (unit, *_), stream in sorted(store.streams.items())[:6]:
+        variant = store.variants.get(unit)
+        task = store.tasks[variant.task_id if variant else unit]
+        store.regrade(unit, stream, [chance.choice((0.0, 1.0)) for _ in task.checkpoints])
     for _ in range(chance.randint(1, 4)):
         fields = {"is_owed": chance.random() < 0.5, "is_undone": chance.random() < 0.3}
         store.discard(chance.sample(streams, chance.randint(0, len(streams) // 2)), chance.choice("ab"), **fields)
@@ -55,8 +77,8 @@ def test_discarded_trials_leave_no_trace_in_any_number(seed):
     without = [each for each in store.envelopes if each.stream_id not in standing]
     decisions = [each for each in without if type(each.event).__name__ != "TrialsDiscarded"]
 
-    found, aside, rows = _numbers(store.snapshot())
-    expected, none, no_rows = _numbers(store.snapshot(decisions))
+    found, aside, rows, _ = _numbers(store.snapshot())
+    expected, none, no_rows, left = _numbers(store.snapshot(decisions))
     assert found == expected
     starts = {each.stream_id: each for each in store.envelopes if type(each.event).__name__ == "TrialStarted"}
     assert {
@@ -65,8 +87,20 @@ def test_discarded_trials_leave_no_trace_in_any_number(seed):
         stream: (starts[stream].trial_id, starts[stream].event.agent, event.reason, event.is_owed)
         for stream, (event, _) in standing.items()
     }
-    assert aside == len({starts[stream].trial_id for stream in standing})
-    assert (none, no_rows) == (0, [])
+    recorded = [each for each in store.envelopes if type(each.event).__name__ != "TrialsDiscarded"]
+    spent = _before(store.snapshot(recorded))
+    costs = {row["stream_id"]: row["cost_usd"] for row in rows}
+    assert costs == pytest.approx({each: spent[each] for each in standing})
+    sums = {}
+    for stream in standing:
+        kind = "discarded_replaced" if starts[stream].trial_id in left else "discarded"
+        trials, parts = sums.setdefault(kind, (set(), []))
+        trials.add(starts[stream].trial_id)
+        parts.append(spent[stream])
+    assert {kind: n for kind, (n, _) in aside.items()} == {kind: len(trials) for kind, (trials, _) in sums.items()}
+    for kind, (_, cost) in aside.items():
+        assert cost == (None if None in sums[kind][1] else pytest.approx(sum(sums[kind][1]), abs=1e-6))
+    assert (none, no_rows) == ({}, [])
 
 
 def test_another_attempt_takes_the_place_of_one_that_was_set_aside():

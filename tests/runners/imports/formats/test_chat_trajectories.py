@@ -5,7 +5,7 @@ import json
 import pytest
 
 from recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
-from recorder.events.values import Checkpoint, Task
+from recorder.events.values import Checkpoint, Task, Variant
 from runners.conversation.deltas import rebuild_requests
 from runners.imports import ImportFailed
 from runners.imports.foreign_trial import KnownRecords
@@ -220,3 +220,38 @@ def test_a_trajectory_is_a_trial_of_the_stored_task_if_nothing_speaks_against_it
     assert any("another version" in each for each in found.remarks) is not is_same
     (result,) = trial.end.results
     assert (result.checkpoint_id, result.score) == (("c0", 1.0) if is_same else ("reward", 0.5))
+
+
+_FULL, _PART = "Add crime names to a.txt, sorted.", "Add crime names to a.txt"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("given", "options", "is_taken"),
+    [
+        (_FULL, {}, True),
+        (_PART, {"condition": "underspecified", "variant": "t/v"}, True),
+        (f"Be kind. {_PART} Thanks.", {"condition": "underspecified", "variant": "t/v"}, True),
+        (f"Be kind. {_FULL}", {"condition": "underspecified", "variant": "t/v"}, False),
+        (_PART, {}, False),
+    ],
+)
+def test_a_trajectory_with_another_prompt_of_its_task_is_named_and_left_out(given, options, is_taken):
+    """A variant's prompt is a part of the full one: the longest that a trajectory has is what its agent was given."""
+    task = Task(
+        benchmark="harbor",
+        benchmark_version="1",
+        task_id="t",
+        prompt=_FULL,
+        checkpoints=(Checkpoint(checkpoint_id="c0", label="x", total=1.0),),
+        environment_digest="e",
+    )
+    variant = Variant(
+        benchmark="harbor", task_id="t", variant_id="t/v", prompt=_PART, segments=(), origin="hand_written"
+    )
+    chat = [{"role": "user", "content": given}, {"role": "assistant", "content": "done"}]
+    known = KnownRecords(tasks={("harbor", "t"): task}, variants={"t/v": variant})
+    found = parsed("openai-messages", chat, known, benchmark="harbor", task="t", reward=0.5, agent="a", **options)
+    assert [trial.task == task for trial in found.trials] == [True] * is_taken
+    wrong = "its prompt is the full prompt" if options else "its prompt is that of t/v"
+    assert [wrong in each.reason for each in found.skipped] == [True] * (not is_taken)
