@@ -14,11 +14,13 @@ from runners.simulated_user.lexicon import stem
 
 Kind = Literal["number", "month", "colour", "name", "code", "word"]
 
-_TOKEN = re.compile(
-    r"`[^`\n]+`|\"[^\"\n]{1,60}\"|\u201c[^\u201d\n]{1,60}\u201d|https?://[^\s)>\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=[\w./-]*[A-Za-z])[\w-]*(?:[_/.][\w-]+)+|\#[0-9A-Fa-f]{6}\b|\d+(?:[,.:/_-]?\d+)*|[^\W\d_]+|[°%€$£]"
+CODED = re.compile(
+    r"`[^`\n]+`|\"[^\"\n]{1,60}\"|\u201c[^\u201d\n]{1,60}\u201d|https?://[^\s)>\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=[\w./-]*[A-Za-z])[\w-]*(?:[_/.][\w-]+)+"
 )
+_TOKEN = re.compile(CODED.pattern + r"|\#[0-9A-Fa-f]{6}\b|\d+(?:[,.:/_-]?\d+)*|[^\W\d_]+|[°%€$£]")
 _INNER = re.compile(r"\d+(?:[,.:/-]\d+)*|[^\W\d_]+|[%°€$£]")
 _CODE = re.compile(r"(?=.*[A-Za-z])[\w-]*(?:[_/.][\w-]+)+")
+_ABBREVIATION = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 LIST_NUMBER = re.compile(r"(?m)^[ \t]*(\d{1,3})[.)][ \t]")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL = re.compile(r"\d+[.,]\d+")
@@ -118,7 +120,8 @@ def _facts_of_part(text: str, part: str, start: int, known: Words, *, is_code: b
 
 def _is_code(token: str) -> bool:
     """Return whether a token is an address, a path, a file or an identifier."""
-    return "://" in token or "@" in token or bool(_CODE.fullmatch(token))
+    is_coded = _CODE.fullmatch(token) and not _ABBREVIATION.fullmatch(token)
+    return "://" in token or "@" in token or bool(is_coded)
 
 
 def _begins_sentence(text: str, start: int) -> bool:

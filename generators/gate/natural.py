@@ -54,7 +54,7 @@ _DANGLING = {
 }
 _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
 _TABLE_ROW = re.compile(r"(?m)^[ \t]*\|.*$")
-_PAIR = re.compile(r"([^\W\d_][\w'\u2019]*)(?:([ \t]+)([^\W\d_][\w'\u2019]*)|[ \t]*([.,;:!?)\n]|$))")
+_PAIR = re.compile(r"([^\W\d_][\w'\u2019]*)(?:([ \t]+)([^\W\d_][\w'\u2019]*)|[ \t]*((?!\.\w)[.,;:!?)\n]|$))")
 _SHE = re.compile(r"\b(?:she|he|her|him|his|hers)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _LOWER_START = re.compile(r"(?:[.!?]\s+|^\s*)([a-z]\w*)")

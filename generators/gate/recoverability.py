@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from generators.gate.facts import Fact, added, facts_of, fold, is_same_word, lost
+from generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost
 from generators.gate.quantities import THINGS, dimensions, in_base_units, quantities
 from generators.gate.words import words
 from generators.protocol import Removal
@@ -88,6 +88,13 @@ def _is_inside(value: str, text: str) -> bool:
     if " " not in core:
         return len(core) > _SHORTEST_PART_CHARS and bool(_NUMBER.search(core)) and core in fold(text)
     return has_words(core, text)
+
+
+def names_with(value: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the quoted texts, paths and identifiers that hold a value as a part, and must go with it."""
+    for found in CODED.finditer(text):
+        if _is_inside(value, found.group()):
+            yield found.span()
 
 
 def has_words(words_of_value: str, text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost
+from generators.gate.recoverability import names_with
 from generators.gate.words import words
 from generators.protocol import Removal
 from generators.rewriting.diff import Hunk, hunks
@@ -16,6 +17,8 @@ from recorder.events.values import Segment
 _BORDER = re.compile(r"[.!?](?=\s|$)|[;:\n()|]|,(?=\s)|\s(?:and|or|but)\s")
 _FIELD = re.compile(r"[ \t]*(?:[-*][ \t]+)?[A-Z][\w /-]{0,30}")
 _SENTENCE_BORDER = re.compile(r"[.!?](?=\s|$)|\n")
+_ITEM = re.compile(r"(?m)^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t].*$")
+_ASIDE = re.compile(r"\([^()\n]*\)")
 _BORDER_CHARS = 3
 _SHORTEST_WORD = 3
 _MARKS = re.compile(r"[\s.,;:!?()\"'`\u2018\u2019\u201c\u201d]+")
@@ -73,22 +76,37 @@ def collateral(
         others: The other segments of the task.
         extents: The passages that a person declared to belong to the removed segments.
     """
-    places = [place for segment in removal.segments for place in _places(before, segment)]
-    extent_places = [(before.text.find(each), before.text.find(each) + len(each)) for each in extents]
+    places = [
+        place
+        for segment in removal.segments
+        for place in (*_places(before, segment), *names_with(segment.value, before.text))
+    ]
+    synonyms = [each for segment in removal.segments for each in segment.synonyms]
+    extent_places = [
+        *((before.text.find(each), before.text.find(each) + len(each)) for each in extents),
+        *(span for each in synonyms for span in _said(before.text, each)),
+    ]
     clauses = list(_clauses(before.text))
     removed_places = _Cover([*places, *extent_places])
     value_places = _Cover(places)
     own = [clause for clause in clauses if value_places.touches(clause)]
-    gone = _gone(before.text, after.text, [*places, *extent_places], own)
+    whole_items, whole_asides = (list(_wholes(each, before.text, after.text, value_places)) for each in (_ITEM, _ASIDE))
+    gone = _gone(before.text, after.text, [*places, *extent_places], [*whole_items, *whole_asides], own)
     free = [*own, *_dependent(before.text, clauses, own, gone)]
     own_clauses, free_clauses = _Cover(own), _Cover(free)
     said = {each.key for each in facts_of(after.text)}
+    asides, items, labels = _Cover(whole_asides), _Cover(whole_items), _Cover(_labels(before.text, whole_items))
     for fact in gone:
         if removed_places.holds(fact):
             continue
         if fact.kind == "word" and fact.key in said and fact.key not in words().logic:
             continue
         is_free = free_clauses.holds(fact)
+        if asides.holds(fact) and (fact.kind == "word" or fact.key in said):
+            continue
+        is_named = fact.kind in ("name", "code") and items.holds(fact) and own_clauses.holds(fact)
+        if is_named and (fact.key in said or labels.holds(fact)):
+            continue
         if not is_free or fact.kind in ("number", "month", "colour") or (fact.is_hard and own_clauses.holds(fact)):
             yield "nothing_else_changed", f"{fact.text!r} is gone, too; leave everything else as it was"
     removed = {segment.segment_id for segment in removal.segments}
@@ -167,9 +185,9 @@ def _logic(text: str) -> list[str]:
     return [each for each in found if each in words().logic]
 
 
-def _gone(before: str, after: str, places: Sequence[Span], own: Sequence[Span]) -> list[Fact]:
-    """Return what was lost. Of several equal facts, the one in a removed value counts, then the one in its clause."""
-    covers = [_Cover(places), _Cover(own)]
+def _gone(before: str, after: str, *spans: Sequence[Span]) -> list[Fact]:
+    """Return what was lost. Of several equal facts, the one in the first spans counts, then the one in the second."""
+    covers = list(map(_Cover, spans))
     numbers: dict[str, int] = {}
     for each in lost(before, after):
         numbers[each.key] = numbers.get(each.key, 0) + 1
@@ -191,6 +209,28 @@ def _order(one: str, other: str) -> list[str]:
 
 def _places(prompt: Prompt, segment: Segment) -> list[Span]:
     return [(each.start, each.end) for each in prompt.occurrences(segment)]
+
+
+def _said(text: str, words: str) -> Iterator[Span]:
+    for found in re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", text):
+        yield found.span()
+
+
+def _wholes(pattern: re.Pattern[str], before: str, after: str, values: _Cover) -> Iterator[Span]:
+    """Yield the list items, or the asides, that hold a value and went as a whole."""
+    known = facts_of(before)
+    starts, cover = [each.start for each in known], _Cover((each.start, each.end) for each in hunks(before, after))
+    for found in pattern.finditer(before):
+        facts = known[bisect_left(starts, found.start()) : bisect_left(starts, found.end())]
+        if values.touches(found.span()) and facts and all(map(cover.holds, facts)):
+            yield found.span()
+
+
+def _labels(text: str, items: Iterable[Span]) -> Iterator[Span]:
+    for start, end in items:
+        label = _FIELD.match(text, start, end)
+        if label and text.startswith(":", label.end()):
+            yield label.span()
 
 
 def _clauses(text: str) -> Iterator[Span]:

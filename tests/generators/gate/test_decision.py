@@ -95,6 +95,50 @@ def test_something_else_changed(prompt):
     assert "nothing_else_changed" in findings(prompt)
 
 
+FORM = (
+    "Fit the model.\n- Success Criteria: Accuracy > 0.90 on the NMR set.\n"
+    "- The tolerance is 0.001 (i.e., |KL - 10.0| <= 0.001).\n"
+    'Check KL = 10.0 on the NMR set, and put the title April Report on the slide "/work/April Report.pptx".\n'
+)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("value", "severity", "was", "becomes", "is_fine"),
+    [
+        ("Accuracy > 0.90", "delete", "- Success Criteria: Accuracy > 0.90 on the NMR set.\n", "", True),
+        ("Accuracy > 0.90", "vaguify", "Accuracy > 0.90 on the NMR set", "a good accuracy", False),
+        ("0.001", "vaguify", "0.001 (i.e., |KL - 10.0| <= 0.001)", "small", True),
+        ("0.001", "delete", "- The tolerance is 0.001 (i.e., |KL - 10.0| <= 0.001).\n", "", True),
+        (
+            "April Report",
+            "vaguify",
+            'April Report on the slide "/work/April Report',
+            'we use on the slide "/work/slide',
+            True,
+        ),
+    ],
+)
+def test_what_goes_as_a_whole(value, severity, was, becomes, is_fine):
+    """A list item or brackets around the value may go if all else in them is said elsewhere, but not in part."""
+    assert was in FORM
+    asked, removed = {"S1": ("What is wanted there?",)}, (segment(value, "goal", "acceptance"),)
+    found = findings(FORM.replace(was, becomes), severity=severity, removed=removed, questions=asked, original=FORM)
+    assert found == ([] if is_fine else ["nothing_else_changed"])
+
+
+@pytest.mark.thorough
+def test_a_synonym_goes_with_its_value():
+    """Another expression for the value, in whatever sentence, is part of the removal."""
+    prompt = "Ask Ben for the filing date. He knows the day on which it was handed in. Write it to day.txt."
+    lost = "Ask Ben for the detail. He knows it. Write it to day.txt."
+    removed = segment("filing date", "goal", "content", synonyms=("the day on which it was handed in",))
+    asked = {"S1": ("What should I ask Ben for?",)}
+    assert findings(lost, removed=(removed,), questions=asked, original=prompt) == []
+    alone = segment("filing date", "goal", "content")
+    assert findings(lost, removed=(alone,), questions=asked, original=prompt)
+
+
 def test_another_segment_is_gone():
     """A segment beside the removed one is named where it went, too."""
     other = segment("keep everybody", "goal", "selection", segment_id="S3")
