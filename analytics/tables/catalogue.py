@@ -178,7 +178,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="agent_health",
-        title="How well the threads of each agent were followed",
+        title="How well each agent was followed, and which limits it met",
         keys=("benchmark", "agent", "measure"),
         needs="trials",
     ),

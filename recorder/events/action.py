@@ -1,13 +1,11 @@
-"""Events about an agent's actions. An action is one tool call, or one assistant turn without a tool call.
-
-Actions are counted from 1.
-"""
+"""Events about an agent's actions, counted from 1: one tool call, or one assistant turn without a tool call."""
 
 from typing import Literal
 
 from recorder.events._base import Event
 
 ActionKind = Literal["tool", "text", "malformed"]
+SandboxLimit = Literal["command_seconds", "memory_mb", "processes", "file_mb"]
 
 
 class ActionStarted(Event, frozen=True, tag="action_started"):
@@ -31,8 +29,9 @@ class ActionFinished(Event, frozen=True, tag="action_finished"):
 
     The result, the error flag and the duration are None if the source of an imported trial lacks them.
 
-    If the task has a recorded reference result for the same call, ``reference_result_sha256`` is the digest of that
-    result, and ``is_same_as_reference`` says whether the live result is byte-identical. A difference is not an error.
+    ``reference_result_sha256`` is the digest of the result that a recorded reference of the task has for the same call,
+    and ``is_same_as_reference`` whether the live one is byte-identical; a difference is no error. ``limit_met`` is the
+    key under ``[limits]`` that stopped the action, None if there was none or nobody can tell (programs, imports).
     """
 
     action_index: int
@@ -43,3 +42,4 @@ class ActionFinished(Event, frozen=True, tag="action_finished"):
     server_pid: int | None = None
     reference_result_sha256: str | None = None
     is_same_as_reference: bool | None = None
+    limit_met: SandboxLimit | None = None

@@ -1,8 +1,10 @@
 """The native agent's workspace tools: shell, Python, and reading and writing files in the sandbox."""
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recorder.events.action import SandboxLimit
 from runners.benchmarks.protocol import ToolResult
 from runners.conversation.messages import ToolDefinition
 from runners.sandboxes.command_output import cut_text, decode_output
@@ -89,9 +91,11 @@ def workspace_call_problem(tools: Sequence[ToolDefinition], name: str, arguments
 def _command_tool_result(result: CommandResult) -> ToolResult:
     """Return a command's output as a tool result. A nonzero exit code is added as the last line."""
     if not result.exit_code:
-        return ToolResult(text=result.output, is_error=result.exit_code is None)
+        return ToolResult(text=result.output, is_error=result.exit_code is None, limit_met=result.limit_met)
     separator = "" if not result.output or result.output.endswith("\n") else "\n"
-    return ToolResult(text=f"{result.output}{separator}[exit code {result.exit_code}]", is_error=True)
+    return ToolResult(
+        text=f"{result.output}{separator}[exit code {result.exit_code}]", is_error=True, limit_met=result.limit_met
+    )
 
 
 async def _read(sandbox: Sandbox, path: str) -> ToolResult:
@@ -121,7 +125,9 @@ async def _write(sandbox: Sandbox, path: str, text: str) -> ToolResult:
     try:
         await sandbox.write_file(path, content)
     except (OSError, ValueError) as error:
-        return ToolResult(text=f"Cannot write {path}: {_reason(error)}.", is_error=True)
+        is_too_large = isinstance(error, OSError) and error.errno == errno.EFBIG
+        met: SandboxLimit | None = "file_mb" if is_too_large else None
+        return ToolResult(text=f"Cannot write {path}: {_reason(error)}.", is_error=True, limit_met=met)
     return ToolResult(text=f"Wrote {len(content)} bytes to {path}.")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from recorder.events.action import SandboxLimit
 from recorder.events.canonical_json import canonical_json, short_digest
 
 
@@ -50,7 +51,8 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a tool call. ``server`` and ``server_pid`` are set if an MCP server executed the call.
 
-    ``reference_result_sha256`` and ``is_same_as_reference`` are set if the same call occurs in a recorded reference.
+    ``reference_result_sha256`` and ``is_same_as_reference`` are set if the same call occurs in a recorded reference;
+    ``limit_met`` if a limit of the sandbox stopped the call or a part of it.
     """
 
     text: str
@@ -59,6 +61,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     server_pid: int | None = None
     reference_result_sha256: str | None = None
     is_same_as_reference: bool | None = None
+    limit_met: SandboxLimit | None = None
 
 
 def to_wire(message: Message) -> dict[str, Any]:

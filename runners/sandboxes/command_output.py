@@ -1,8 +1,15 @@
 """Turn the driver's report about a command into the text that the agent reads."""
 
+from recorder.events.action import SandboxLimit
 from runners.sandboxes.protocol import CommandResult, ProgramEnd, SandboxLimits
 
 _PYTHON_TOO = "; the shell and the Python interpreter start anew, without their variables"
+_LIMITS: dict[str, SandboxLimit] = {
+    "timeout": "command_seconds",
+    "process_limit": "processes",
+    "memory_limit": "memory_mb",
+}
+_FILE_SIGNAL = 128 + 25  # SIGXFSZ, as a shell reports it
 _SHELL_ONLY = "; the shell starts anew, without its variables"
 
 
@@ -10,15 +17,26 @@ def command_result(reply: list[bytes], limits: SandboxLimits) -> CommandResult:
     """Convert a ``done`` reply: exit code, notes, total bytes, head and tail of the output."""
     _, exit_code, notes, *output = reply
     text, is_truncated = _output_text(*output)
-    for note in filter(None, notes.decode().split(",")):
+    named = list(filter(None, notes.decode().split(",")))
+    met = [_LIMITS[name] for note in named if (name := note.partition(":")[0].removesuffix("_python")) in _LIMITS]
+    code = int(exit_code) if exit_code else None
+    if not met and says_file_limit(code, text):
+        met.append("file_mb")
+    for note in named:
         text = _with_line(text, f"[{_note_text(note, limits)}]")
     return CommandResult(
         output=text,
-        exit_code=int(exit_code) if exit_code else None,
+        exit_code=code,
         is_timeout=not exit_code,
         is_truncated=is_truncated,
         is_out_of_memory=b"memory_limit" in notes.split(b","),
+        limit_met=next(iter(met), None),
     )
+
+
+def says_file_limit(exit_code: int | None, output: str) -> bool:
+    """Return whether a command failed because a file could not grow: by its signal, or by the system's own words."""
+    return bool(exit_code) and (exit_code == _FILE_SIGNAL or "File too large" in output)
 
 
 def program_end(reply: list[bytes]) -> ProgramEnd:

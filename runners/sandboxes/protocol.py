@@ -7,6 +7,8 @@ from typing import Protocol
 import anyio
 import msgspec
 
+from recorder.events.action import SandboxLimit
+
 
 class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one sandbox. Each sandbox lists in ``weak_limits`` which of them it cannot fully enforce."""
@@ -27,7 +29,8 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ``output`` is stdout and stderr in order, truncated in the middle to ``output_bytes``. ``exit_code`` is None after a
     timeout. ``is_out_of_memory`` says that the system killed a process of the sandbox since the previous command
-    because all of them together had used up ``memory_mb``; only docker can tell.
+    because all of them together had used up ``memory_mb``; only docker can tell. ``limit_met`` is what stopped
+    the command or a part of it, as far as can be told.
     """
 
     output: str
@@ -35,6 +38,7 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     is_timeout: bool = False
     is_truncated: bool = False
     is_out_of_memory: bool = False
+    limit_met: SandboxLimit | None = None
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):

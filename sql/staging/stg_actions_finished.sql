@@ -8,6 +8,7 @@
 --   duration_ms double: milliseconds; null if unknown
 --   server varchar: MCP server
 --   server_pid bigint: its process
+--   limit_met varchar: key under [limits] that stopped it; null if none or unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event action_finished
 -- notes: one row is one action that returned a result.
@@ -21,6 +22,7 @@ select
     action_finished.result,
     action_finished.duration_ms,
     action_finished.server,
-    action_finished.server_pid
+    action_finished.server_pid,
+    action_finished.limit_met
 from events
 where type = 'action_finished'

@@ -1,7 +1,7 @@
 -- view: agent_health
 -- grain: benchmark, agent, measure
 -- inputs: int_task_clusters, int_trials, int_trials_screened,
---     stg_anchors_lost, stg_models_called, stg_trials_flagged
+--     stg_actions_finished, stg_anchors_lost, stg_models_called, stg_trials_flagged
 -- outputs:
 --   benchmark, agent, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
@@ -9,8 +9,10 @@
 -- source: docs/metrics.md 1, flags; docs/gateway.md; parameter `experiment`
 -- notes: counts over valid trials of every role, flagged ones too; a call is a request
 --     of the agent to its model. The native agent has no threads to tell apart, so only
---     its trials and calls are above 0. Counts have no interval (reason count), and
---     shares without a call are null. n_missing counts trials that were started.
+--     its trials, calls and limits are above 0. A limit is met by an action of the
+--     agent: what meets one outside of the agent's part is missing data. Counts have
+--     no interval (reason count), and shares without a call are null. n_missing counts
+--     trials that were started.
 with trials as (
     select
         measured.benchmark,
@@ -51,6 +53,18 @@ lost as (
     group by stream_id
 ),
 
+met as (
+    select
+        stream_id,
+        count(*) filter (where limit_met = 'command_seconds') as n_seconds,
+        count(*) filter (where limit_met = 'memory_mb') as n_memory,
+        count(*) filter (where limit_met = 'processes') as n_processes,
+        count(*) filter (where limit_met = 'file_mb') as n_file
+    from stg_actions_finished
+    where limit_met is not null
+    group by stream_id
+),
+
 flags as (
     select
         stream_id,
@@ -81,10 +95,15 @@ summed as (
         coalesce(sum(calls.n_compacted), 0) as n_compacted,
         coalesce(sum(calls.n_restarted), 0) as n_restarted,
         coalesce(sum(calls.n_promoted), 0) as n_promoted,
-        coalesce(sum(lost.n_lost), 0) as n_anchors_lost
+        coalesce(sum(lost.n_lost), 0) as n_anchors_lost,
+        coalesce(sum(met.n_seconds), 0) as n_seconds,
+        coalesce(sum(met.n_memory), 0) as n_memory,
+        coalesce(sum(met.n_processes), 0) as n_processes,
+        coalesce(sum(met.n_file), 0) as n_file
     from trials
     left join calls on trials.stream_id = calls.stream_id
     left join lost on trials.stream_id = lost.stream_id
+    left join met on trials.stream_id = met.stream_id
     left join flags on trials.stream_id = flags.stream_id
     group by trials.benchmark, trials.agent
 ),
@@ -115,7 +134,11 @@ measured as (
                 { 'measure': 'compactions', 'value': n_compacted },
                 { 'measure': 'restarts', 'value': n_restarted },
                 { 'measure': 'promoted_threads', 'value': n_promoted },
-                { 'measure': 'lost_anchors', 'value': n_anchors_lost }
+                { 'measure': 'lost_anchors', 'value': n_anchors_lost },
+                { 'measure': 'met_command_seconds', 'value': n_seconds },
+                { 'measure': 'met_memory_mb', 'value': n_memory },
+                { 'measure': 'met_processes', 'value': n_processes },
+                { 'measure': 'met_file_mb', 'value': n_file }
             ]
         ) as counted
     from summed

@@ -154,7 +154,7 @@ class SandboxContract:
             await sandbox.run_bash(f"keep=1; (setsid bash -c 'sleep 0.2; {beats}' &)")
             result = await sandbox.run_bash("echo begun; setsid sleep 3601 & nohup sleep 3602 & sleep 3603")
             assert result.is_timeout
-            assert result.exit_code is None
+            assert (result.exit_code, result.limit_met) == (None, "command_seconds")
             assert result.output.startswith("begun\n[timed out after 3 s")
             assert (
                 await sandbox.run_bash("echo keep=$keep; cat beat >old; sleep 0.1; cmp beat old")
@@ -365,9 +365,11 @@ class SandboxContract:
     async def test_a_file_is_bounded(self):
         """No single file grows beyond the limit."""
         async with self.opened() as sandbox:
-            await sandbox.run_bash("head -c 20000000 /dev/zero >big")
+            stopped = await sandbox.run_bash("head -c 20000000 /dev/zero >big")
             assert len(await sandbox.read_file("big")) == 8 << 20
-            assert "File too large" in (await sandbox.run_python("open('b', 'wb').write(bytes(9 << 20))")).output
+            told = await sandbox.run_python("open('b', 'wb').write(bytes(9 << 20))")
+            assert "File too large" in told.output
+            assert [stopped.limit_met, told.limit_met] == ["file_mb", "file_mb"]
 
     async def test_memory_is_bounded(self):
         """A process that takes more memory than allowed fails, and the sandbox goes on."""

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from recorder.events.action import SandboxLimit
 from recorder.events.canonical_json import canonical_json
 from runners.benchmarks.harbor.container import TaskContainer, Verdict, agent_phase, open_container
 from runners.benchmarks.harbor.task_folder import HarborTask
@@ -14,6 +15,7 @@ from runners.benchmarks.protocol import Artifact, AskJudge, CheckpointResult, En
 from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, read_result, workspace_call_problem
 from runners.conversation.messages import ToolDefinition
 from runners.errors import GraderError, SandboxBoundaryError
+from runners.sandboxes.command_output import says_file_limit
 from runners.sandboxes.docker.execution import ExecResult
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.shell import new_path
@@ -150,7 +152,7 @@ class HarborEnvironment(Environment):
         if not note:
             return ToolResult(text=text)
         separator = "" if not text or text.endswith("\n") else "\n"
-        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True)
+        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True, limit_met=_limit_met(ran, text))
 
     async def _read(self, path: str) -> ToolResult:
         try:
@@ -252,6 +254,17 @@ def grade_of(task: HarborTask, found: Verdict) -> Grade:
             Artifact(name="test-stdout.txt", role="grading", media_type="text/plain", content=found.stdout),
         ),
     )
+
+
+def _limit_met(ran: ExecResult, printed: str) -> SandboxLimit | None:
+    """Return the limit that a command of the agent met, the first of several."""
+    met: dict[SandboxLimit, bool] = {
+        "command_seconds": ran.is_timeout,
+        "memory_mb": ran.is_out_of_memory,
+        "processes": ran.is_out_of_processes,
+        "file_mb": says_file_limit(ran.exit_code, printed),
+    }
+    return next((name for name, is_met in met.items() if is_met), None)
 
 
 def _note(ran: ExecResult, limits: SandboxLimits) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from analytics.tables.tables import table
 from analytics.views.store import connect
-from recorder.events import AnchorLost, CallDetails, ModelCalled, TrialFlagged
+from recorder.events import ActionFinished, AnchorLost, CallDetails, ModelCalled, TrialFlagged
 from tests.analytics.make_store import Store
 
 pytestmark = pytest.mark.thorough
@@ -41,6 +41,9 @@ def snapshot():
     store.add(fine, called("s1", "side"))
     store.add(fine, called("c9", change="compacted"))
     store.add(fine, AnchorLost(model_call_id="c9", thread_id="t1", anchor_call_id="m0", reason="summary"))
+    for index in (8, 9):
+        done = {"is_error": True, "result": "", "duration_ms": 1.0, "limit_met": "file_mb"}
+        store.add(fine, ActionFinished(action_index=index, **done))
     store.add(lost, TrialFlagged(flag="injection_lost", detail="due after action 1; 5 were served, 0 counted"))
     store.add(lost, TrialFlagged(flag="actions_uncounted", detail="5 more were served"))
     store.add(uncounted, TrialFlagged(flag="actions_uncounted", detail="4 more were served"))
@@ -96,4 +99,8 @@ def test_the_health_of_an_agent(connection):
         "restarts": 0,
         "promoted_threads": 0,
         "lost_anchors": 1,
+        "met_command_seconds": 0,
+        "met_memory_mb": 0,
+        "met_processes": 0,
+        "met_file_mb": 2,
     }

@@ -8,6 +8,7 @@ from runners.errors import GraderError
 from runners.sandboxes.docker.execution import ExecResult
 from runners.sandboxes.docker.machine import MachineUsage
 from tests.runners.benchmarks.harbor.folders import CONFIG, write_task
+from tests.support.machine_limits import ENDINGS, FLAGS
 
 ENDED = {"exit_code": 0, "stdout": b"said", "stderr": b""}
 FREE, FULL = MachineUsage(memory=0.1, processes=0.1), MachineUsage(memory=0.7, processes=0.7)
@@ -64,7 +65,14 @@ async def test_tests_that_could_not_judge_are_missing_data(tmp_path, machine, en
     assert (raised.value.kind, raised.value.is_retry_owed) == (kind, False)
 
 
-@pytest.mark.parametrize("limit", ["is_out_of_memory", "is_out_of_processes"])
+@pytest.mark.parametrize("ending", [ENDINGS[flag] for flag in FLAGS], ids=FLAGS)
+async def test_tests_at_a_limit_of_their_machine_are_missing_data(tmp_path, ending):
+    """Every limit that a result can tell of, whatever reward was left."""
+    with pytest.raises(GraderError):
+        await verified(tmp_path, b"0", FREE, TESTS, **ending)
+
+
+@pytest.mark.parametrize("limit", [flag for flag in FLAGS if flag != "is_timeout"])
 async def test_a_limit_that_the_agent_used_up_is_the_agents(tmp_path, limit):
     """The rewards count where what it left running took most of the limit."""
     assert await verified(tmp_path, b"0", FULL, TESTS, **{limit: True}) == {"reward": 0.0}

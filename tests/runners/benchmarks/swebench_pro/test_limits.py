@@ -10,6 +10,7 @@ from runners.benchmarks.swebench_pro.instances import Instance
 from runners.benchmarks.swebench_pro.scripts import Scripts
 from runners.errors import GraderError
 from runners.sandboxes.docker.execution import ExecResult
+from tests.support.machine_limits import ENDINGS, GOES_ON, ended
 
 STEPS = {
     "base commit": "git reset",
@@ -19,13 +20,9 @@ STEPS = {
     "parser": "parser.py",
 }
 LIMITS = {
-    "time": {"exit_code": None, "is_timeout": True},
-    "memory": {"exit_code": 137, "is_out_of_memory": True},
-    "memory of a child": {"exit_code": 1, "is_out_of_memory": True},
-    "processes": {"exit_code": 1, "is_out_of_processes": True},
+    **ENDINGS,
     "disk": {"exit_code": 1, "stderr": b"error: x: No space left on device\n"},
     "size of a file": {"exit_code": 1, "stderr": b"error: x: File too large\n"},
-    "a signal": {"exit_code": 137},
 }
 
 
@@ -37,10 +34,8 @@ class Machine:
 
     async def run(self, argv, **_):
         """End as ordered."""
-        good = {"exit_code": 0, "stdout": b"", "stderr": b""}
-        if argv[-1].startswith("tail"):
-            good["stdout"] = b"test_x failed"
-        return ExecResult(**{**good, **(self.ending if self.step and self.step in argv[-1] else {})})
+        good = {"stdout": b"test_x failed"} if argv[-1].startswith("tail") else {}
+        return ended(**{**good, **(self.ending if self.step and self.step in argv[-1] else {})})
 
     async def put(self, folder, files):
         """Take files."""
@@ -76,6 +71,14 @@ async def test_a_test_that_fails_counts_where_no_limit_was_met():
 
 CASES = [(step, limit) for step in STEPS for limit in LIMITS]
 CASES.remove(("run script", "size of a file"))  # its own output may quote these words
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("limit", GOES_ON)
+async def test_a_test_that_failed_at_a_limit_is_missing_data_where_the_script_went_on(limit):
+    """A run script that ends well says nothing: its tests failed where something was killed or refused."""
+    with pytest.raises(GraderError):
+        await opened_on(Machine(STEPS["run script"], **GOES_ON[limit])).test(b"patch")
 
 
 @pytest.mark.parametrize(("step", "limit"), CASES)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from recorder.events.values import Checkpoint
-from runners.benchmarks.tac.environment import trajectory_of
+from runners.benchmarks.tac.environment import _check_ended, trajectory_of
 from runners.benchmarks.tac.scoring import grade_of, strategy_of
 from runners.errors import GraderError
+from tests.support.machine_limits import ENDINGS, GOES_ON, ended
 from tests.support.needs import needs
 
 REAL = Path(__file__).parents[5] / "shared" / "real" / "tac" / "eval_results"
@@ -97,3 +98,12 @@ def test_an_agent_that_did_nothing_did_not_read_its_task():
     assert json.loads(trajectory_of("Open /Documents/Budget.", [], "done")) == [
         {"source": "agent", "action": "finish", "content": "done"}
     ]
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS.values(), *GOES_ON.values()], ids=str)
+def test_an_evaluator_at_a_limit_of_its_machine_is_missing_data(ending):
+    """Stopped or not: published evaluators go on after an error, and count a false."""
+    with pytest.raises(GraderError) as caught:
+        _check_ended(ended(**ending), 60.0, has_room=True)
+    assert caught.value.is_retry_owed
+    _check_ended(ended(), 60.0, has_room=True)
