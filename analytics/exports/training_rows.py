@@ -54,9 +54,12 @@ _TRIALS = """
         from trials
         inner join int_trials_screened as screened on trials.trial_id = screened.trial_id
         where trials.budget_actions is not null and screened.exclusion is null
+            and trials.ambiguity_class is distinct from 'new_task'
         group by all
     )
-    select trials.*, screened.exclusion, budgets.budget, without.unit_value as value_without, ledger.precision,
+    select trials.*,
+        coalesce(screened.exclusion, case trials.ambiguity_class when 'new_task' then 'new_task' end) as exclusion,
+        budgets.budget, without.unit_value as value_without, ledger.precision,
         ledger.recall, ledger.requested_count, ledger.removed_count, ledger.reason as ledger_reason
     from trials
     inner join int_trials_screened as screened on trials.trial_id = screened.trial_id

@@ -1,6 +1,6 @@
 -- view: int_arm_values
 -- grain: benchmark, agent, unit_kind, unit_id, condition, measure
--- inputs: pass_at_k
+-- inputs: int_cells
 -- outputs:
 --   benchmark, agent, unit_kind, unit_id, condition, measure, task_id, variant_digest,
 --   ambiguity_class, cluster_id, cell_id, unit_value, reason,
@@ -13,91 +13,28 @@
 --     trials the value is null.
 with cells as (
     select
-        benchmark,
-        agent,
-        unit_kind,
-        unit_id,
-        condition,
-        task_id,
-        variant_digest,
-        ambiguity_class,
-        cluster_id,
-        concat_ws('|', benchmark, agent, unit_kind, unit_id, condition) as cell_id,
-        n_trials,
-        n_missing,
+        *,
         unnest(
-            [
-                { 'name': 'pass_at_k', 'n': pass_at_k, 'reason': reason },
-                { 'name': 'pass_hat_k', 'n': pass_hat_k, 'reason': reason },
-                {
-                    'name': 'checkpoint_progress',
-                    'n': checkpoint_progress,
-                    'reason': 'no_points'
-                },
+            levels
+            || [
                 {
                     'name': 'success_pct',
-                    'n': 100 * n_success / n_trials,
-                    'reason': null
+                    'number': 100 * n_success / nullif(n_trials, 0),
+                    'reason': trial_reason
                 },
                 {
                     'name': 'ask_pct',
-                    'n': 100 * n_asking_trials / n_trials,
+                    'number': 100 * n_asking_trials / nullif(n_trials, 0),
                     'reason': 'unknown_actions'
                 },
                 {
                     'name': 'questions_per_trial',
-                    'n': n_questions / n_trials,
+                    'number': n_questions / nullif(n_trials, 0),
                     'reason': 'unknown_actions'
                 }
             ]
-        ) as measure
-    from pass_at_k
-),
-
-variants as (
-    select
-        benchmark,
-        agent,
-        unit_id,
-        any_value(task_id) as task_id,
-        any_value(variant_digest) as variant_digest,
-        any_value(ambiguity_class) as ambiguity_class,
-        any_value(cluster_id) as cluster_id,
-        list(condition) as conditions
-    from pass_at_k
-    where unit_kind = 'variant'
-    group by benchmark, agent, unit_id
-),
-
-shared as (
-    select
-        variants.benchmark,
-        variants.agent,
-        'variant' as unit_kind,
-        variants.unit_id,
-        cells.condition,
-        variants.task_id,
-        variants.variant_digest,
-        variants.ambiguity_class,
-        variants.cluster_id,
-        cells.cell_id,
-        cells.n_trials,
-        cells.n_missing,
-        cells.measure
-    from variants
-    inner join cells
-        on
-            variants.benchmark = cells.benchmark
-            and variants.agent = cells.agent
-            and variants.task_id = cells.unit_id
-            and cells.unit_kind = 'task'
-    where not list_contains(variants.conditions, cells.condition)
-),
-
-united as (
-    select * from cells
-    union all by name
-    select * from shared
+        ) as level
+    from int_cells
 )
 
 select
@@ -106,18 +43,18 @@ select
     unit_kind,
     unit_id,
     condition,
-    measure.name as measure,
+    level.name as measure,
     task_id,
     variant_digest,
     ambiguity_class,
     cluster_id,
     cell_id,
-    measure.n as unit_value,
+    level.number as unit_value,
     case
-        when measure.n is not null then null
-        when n_trials = 0 then 'no_valid_trials'
-        else measure.reason
+        when level.number is null
+            then coalesce(trial_reason, level.reason)
     end as reason,
     n_trials,
     n_missing
-from united
+from cells
+where level.name <> 'pass_at_1'

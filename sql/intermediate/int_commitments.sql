@@ -1,6 +1,6 @@
 -- view: int_commitments
 -- grain: benchmark, agent, variant_id, dimension, elapsed_percent
--- inputs: int_value_uses, int_variant_dimensions, unit_values
+-- inputs: int_cells, int_value_uses, int_variant_dimensions
 -- outputs:
 --   benchmark, agent, variant_id, dimension
 --   elapsed_percent bigint: share of the actions of the trial that are done, 0 to 100
@@ -26,10 +26,9 @@ with units as (
         cell_id,
         n_trials,
         n_missing
-    from unit_values
+    from int_cells
     where
         unit_kind = 'variant'
-        and measure = 'pass_at_k'
         and condition = 'full'
         and n_trials > 0
 ),

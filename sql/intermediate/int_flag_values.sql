@@ -1,6 +1,6 @@
 -- view: int_flag_values
 -- grain: stream_id, agent, category, measure
--- inputs: int_trials_evaluated, pass_at_k, question_flags
+-- inputs: int_cells, int_trials_evaluated, question_flags
 -- outputs:
 --   stream_id, benchmark, agent, ambiguity_class
 --   category varchar: failure mode, one of seven
@@ -66,7 +66,7 @@ cells as (
             as n_missing_of_agent,
         sum(n_missing) over (partition by benchmark, agent, ambiguity_class)::bigint
             as n_missing_of_class
-    from pass_at_k
+    from int_cells
     where unit_kind = 'variant' and condition = 'ask_user'
 )
 

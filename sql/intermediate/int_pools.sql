@@ -1,6 +1,6 @@
 -- view: int_pools
 -- grain: benchmark, pool
--- inputs: pass_at_k
+-- inputs: int_cells
 -- outputs:
 --   benchmark
 --   pool varchar: its own name; all for the pool of every benchmark
@@ -11,7 +11,7 @@
 --     A benchmark that ran only controls or faulty requests has nothing to pool.
 with benchmarks as (
     select distinct benchmark
-    from pass_at_k
+    from int_cells
     where
         unit_kind = 'variant'
         and condition not in (

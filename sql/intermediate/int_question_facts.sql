@@ -1,7 +1,7 @@
 -- view: int_question_facts
 -- grain: stream_id
 -- inputs: int_question_ledger, int_question_targets, int_questions_placed, int_trials,
---     int_trials_evaluated, int_variant_segments, int_variants, stg_actions_started
+--     int_trials_screened, int_variant_segments, int_variants, stg_actions_started
 -- outputs:
 --   stream_id, trial_id
 --   question_count bigint: questions of the attempt that counts
@@ -111,15 +111,16 @@ needles as (
 
 oracles as (
     select
-        evaluated.stream_id,
+        measured.stream_id,
         measured.task_digest,
-        evaluated.action_count
-    from int_trials_evaluated as evaluated
-    inner join int_trials as measured
-        on evaluated.trial_id = measured.trial_id
+        measured.action_count
+    from int_trials as measured
+    inner join int_trials_screened as screened
+        on measured.trial_id = screened.trial_id
     where
-        evaluated.condition = 'full'
-        and evaluated.is_measured
+        measured.condition = 'full'
+        and measured.trial_state = 'valid'
+        and screened.exclusion is null
         and measured.task_digest in (select needles.task_digest from needles)
 ),
 

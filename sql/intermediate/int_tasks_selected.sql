@@ -1,6 +1,6 @@
 -- view: int_tasks_selected
 -- grain: benchmark, task_id
--- inputs: int_trials, pass_at_k
+-- inputs: int_cells, int_trials
 -- outputs:
 --   benchmark, task_id
 --   domain varchar: domain of the task; unknown without one
@@ -24,7 +24,7 @@ with units as (
         n_trials,
         n_missing,
         cluster_id
-    from pass_at_k
+    from int_cells
     where
         unit_kind = 'task'
         and condition = 'full'

@@ -1,6 +1,6 @@
 -- view: int_trials_evaluated
 -- grain: trial_id, agent
--- inputs: int_attempt_arms, int_trials, int_trials_screened
+-- inputs: ambiguity_classes, int_attempt_arms, int_trials, int_trials_screened
 -- outputs:
 --   trial_id, stream_id, trial_state, benchmark, task_id, variant_id, variant_digest,
 --   ambiguity_class, agent, agent_digest, condition
@@ -24,7 +24,8 @@
 -- equation: none
 -- source: docs/metrics.md 2, 4 (injected = false) and 5 (settings); parameter
 --     `intention_to_treat`
--- notes: the trials that the tables use, in every state. `is_measured` means valid, and
+-- notes: the trials that the tables use, in every state: without those of new_task
+--     variants. An unlabelled variant is kept. `is_measured` means valid, and
 --     for injected conditions that the message was inserted, unless intention_to_treat.
 --     A trial that several arms share has a row for each.
 select
@@ -35,7 +36,7 @@ select
     trials.task_id,
     trials.variant_id,
     trials.variant_digest,
-    int_trials_screened.ambiguity_class,
+    ambiguity_classes.ambiguity_class,
     arms.agent,
     trials.agent_digest,
     trials.condition,
@@ -65,6 +66,9 @@ inner join int_attempt_arms as arms
     on trials.keys_stream_id = arms.stream_id
 inner join int_trials_screened
     on trials.trial_id = int_trials_screened.trial_id
+left join ambiguity_classes
+    on trials.variant_digest = ambiguity_classes.variant_digest
 where
     int_trials_screened.exclusion is null
+    and ambiguity_classes.ambiguity_class is distinct from 'new_task'
     and arms.is_chosen

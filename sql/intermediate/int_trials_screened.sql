@@ -1,17 +1,16 @@
 -- view: int_trials_screened
 -- grain: trial_id
--- inputs: ambiguity_classes, int_attempt_arms, int_trials,
---     stg_trials_flagged
+-- inputs: int_attempt_arms, int_trials, stg_trials_flagged
 -- outputs:
---   trial_id, ambiguity_class
---   exclusion varchar: why no table uses the trial; null if they do
+--   trial_id
+--   exclusion varchar: why no table uses the trial, whatever its variant is
 -- equation: none
--- source: docs/metrics.md 1 (flags) and 2 (classifying trials, new_task); parameters
+-- source: docs/metrics.md 1 (flags) and 2 (classifying trials); parameters
 --     `experiment`, `settings`, `user_simulator`, `reuse_classifying_trials`,
 --     `keep_flagged`, `exclude_endings`
--- notes: `exclusion` is null for the trials that the tables use, and otherwise the
---     first reason that applies. Of a changed task or variant only the version of the
---     trial that started last is kept. An unlabelled variant is kept.
+-- notes: `exclusion` is the first reason that applies, null if none does; the tables
+--     use these trials but those of new_task variants. Of a changed
+--     task or variant only the version of the trial that started last is kept.
 with arms as (
     select
         stream_id,
@@ -68,7 +67,6 @@ lost as (
 
 select
     chosen.trial_id,
-    ambiguity_classes.ambiguity_class,
     case
         when not chosen.is_chosen then 'other_experiment'
         when
@@ -86,7 +84,6 @@ select
             chosen.task_digest <> latest_tasks.task_digest
             or chosen.variant_digest <> latest_variants.variant_digest
             then 'superseded'
-        when ambiguity_classes.ambiguity_class = 'new_task' then 'new_task'
         when lost.stream_id is not null then 'injection_lost'
         when chosen.is_ending_excluded then 'excluded_ending'
     end as exclusion
@@ -100,7 +97,5 @@ left join latest_variants
     on
         chosen.benchmark = latest_variants.benchmark
         and chosen.variant_id = latest_variants.variant_id
-left join ambiguity_classes
-    on chosen.variant_digest = ambiguity_classes.variant_digest
 left join lost
     on chosen.stream_id = lost.stream_id

@@ -1,6 +1,6 @@
 -- view: int_voi_units
 -- grain: benchmark, agent, variant_id, condition, measure
--- inputs: int_injections, unit_values
+-- inputs: int_cells, int_injections
 -- outputs:
 --   benchmark, agent, variant_id, condition
 --   measure varchar: pass_at_1, checkpoint_progress or pass_at_k
@@ -21,27 +21,33 @@
 --     are left out are null: incomplete_unit (complete case), not_run, or their own
 --     reason. The gain is the value of the information at that time; under full, that
 --     of having it from the start.
-with pass_values as (
+with cells as (
+    select
+        *,
+        unnest(levels) as level
+    from int_cells
+    where unit_kind = 'variant'
+),
+
+pass_values as (
     select
         benchmark,
         agent,
         unit_id as variant_id,
         condition,
-        measure,
+        level.name as measure,
         task_id,
         variant_digest,
         ambiguity_class,
         cluster_id,
-        unit_value,
-        reason,
+        level.number as unit_value,
+        level.reason,
         cell_id,
         n_trials,
         n_missing,
         n_not_injected
-    from unit_values
-    where
-        unit_kind = 'variant'
-        and measure in ('pass_at_1', 'checkpoint_progress', 'pass_at_k')
+    from cells
+    where level.name <> 'pass_hat_k'
 ),
 
 units as (

@@ -1,8 +1,8 @@
 -- view: exclusions
 -- grain: benchmark, kind
--- inputs: ambiguity_classes, discarded_attempts, int_attempts, int_experiments,
---     int_injections, int_trials_evaluated, int_trials, int_trials_screened, int_variants,
---     pass_at_k, stg_trials_flagged, stg_trials_started
+-- inputs: ambiguity_classes, discarded_attempts, int_attempts, int_cells,
+--     int_experiments, int_injections, int_trials_evaluated, int_trials,
+--     int_trials_screened, int_variants, stg_trials_flagged, stg_trials_started
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: kind of exclusion or caution
@@ -18,12 +18,16 @@
 with screened as (
     select
         trials.benchmark,
-        screened.exclusion as kind,
+        coalesce(screened.exclusion, 'new_task') as kind,
         count(*) as n
     from int_trials_screened as screened
     inner join int_trials as trials on screened.trial_id = trials.trial_id
-    where screened.exclusion is not null
-    group by trials.benchmark, screened.exclusion
+    left join ambiguity_classes
+        on trials.variant_digest = ambiguity_classes.variant_digest
+    where
+        screened.exclusion is not null
+        or ambiguity_classes.ambiguity_class = 'new_task'
+    group by trials.benchmark, kind
 ),
 
 cells as (
@@ -44,8 +48,10 @@ cells as (
                 }
             ]
         ) as counted
-    from pass_at_k
-    where unit_kind = 'variant' or condition in ('full', 'full_ask_user')
+    from int_cells
+    where
+        not is_of_task
+        and (unit_kind = 'variant' or condition in ('full', 'full_ask_user'))
     group by benchmark
 ),
 
@@ -59,8 +65,7 @@ variants_met as (
     where
         trials.variant_digest is not null
         and (
-            screened.exclusion is null
-            or screened.exclusion in ('classifying_trial', 'new_task')
+            screened.exclusion is null or screened.exclusion = 'classifying_trial'
         )
 ),
 
@@ -107,7 +112,7 @@ met_by_agents as (
         benchmark,
         unit_id,
         count(distinct agent) as n_agents
-    from pass_at_k
+    from int_cells
     where
         unit_kind = 'variant' and condition in ('underspecified', 'ask_user')
     group by benchmark, unit_id
@@ -117,7 +122,7 @@ agents_met as (
     select
         benchmark,
         count(distinct agent) as n_agents
-    from pass_at_k
+    from int_cells
     where
         unit_kind = 'variant' and condition in ('underspecified', 'ask_user')
     group by benchmark

@@ -1,6 +1,6 @@
 -- view: unit_values
 -- grain: benchmark, agent, unit_kind, unit_id, condition, measure
--- inputs: int_variant_dimensions, int_variants, pass_at_k
+-- inputs: int_cells, int_variant_dimensions, int_variants
 -- outputs:
 --   benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat
@@ -59,9 +59,8 @@ met as (
         any_value(ambiguity_class) filter (where unit_kind = 'variant')
             as ambiguity_class,
         any_value(cluster_id) as cluster_id,
-        bool_or(condition = 'full') as has_full,
         bool_or(condition in ('underspecified', 'ask_user')) as is_compared
-    from pass_at_k
+    from int_cells
     group by benchmark, agent, unit_kind, unit_id
 ),
 
@@ -79,50 +78,16 @@ units as (
     window task as (partition by met.benchmark, met.agent, met.task_id)
 ),
 
-own as (
-    select
-        * exclude (task_id, variant_digest, ambiguity_class),
-        concat_ws('|', benchmark, agent, unit_kind, unit_id, condition) as cell_id,
-        case when n_trials = 0 then 'no_valid_trials' end as trial_reason
-    from pass_at_k
-),
-
 cells as (
-    select * from own
-    union all
-    select own.* replace (units.unit_kind as unit_kind, units.unit_id as unit_id)
-    from own
-    inner join units
-        on
-            own.benchmark = units.benchmark
-            and own.agent = units.agent
-            and own.unit_id = units.task_id
-            and units.unit_kind = 'variant'
-    where own.unit_kind = 'task' and own.condition = 'full' and not units.has_full
+    select * exclude (task_id, variant_digest, ambiguity_class)
+    from int_cells
+    where condition = 'full' or not is_of_task
 ),
 
-levels as (
+valued as (
     select
         *,
-        unnest(
-            [
-                {
-                    'name': 'pass_at_1',
-                    'number': n_success / nullif(n_trials, 0),
-                    'reason': trial_reason
-                },
-                { 'name': 'pass_at_k', 'number': pass_at_k, 'reason': reason },
-                { 'name': 'pass_hat_k', 'number': pass_hat_k, 'reason': reason },
-                {
-                    'name': 'checkpoint_progress',
-                    'number': checkpoint_progress,
-                    'reason': case
-                        when checkpoint_progress is null
-                            then coalesce(trial_reason, 'no_points')
-                    end
-                }
-            ]
-        ) as level
+        unnest(levels) as level
     from cells
 ),
 
@@ -178,7 +143,7 @@ gains as (
         sum(n_trials)::bigint as n_trials,
         sum(n_missing)::bigint as n_missing,
         sum(n_not_injected)::bigint as n_not_injected
-    from levels
+    from valued
     where
         unit_kind = 'variant'
         and condition in ('ask_user', 'underspecified')
@@ -223,7 +188,7 @@ listed as (
         n_missing,
         n_not_injected,
         n_questions
-    from levels
+    from valued
     union all
     select
         benchmark,

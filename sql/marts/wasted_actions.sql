@@ -1,6 +1,6 @@
 -- view: wasted_actions
 -- grain: trial_id, action_index
--- inputs: int_oracle_traces, int_pre_injection_actions
+-- inputs: int_oracle_traces
 -- outputs:
 --   trial_id, action_index, benchmark, agent, task_id, variant_id, condition
 --   action_name varchar: tool name; empty for a turn of text
@@ -13,30 +13,33 @@
 -- notes: one row per pre-injection action: those up to the action after which the
 --     message was inserted, including its parallel batch; all actions if the trial
 --     ended before (intention_to_treat). Null without any `full` trial of the unit.
-with numbered as (
+with listed as (
+    select
+        *,
+        unnest(actions) as action
+    from int_oracle_traces
+),
+
+numbered as (
     select
         *,
         row_number() over (
-            partition by trial_id, action_key order by action_index
+            partition by trial_id, action.action_key order by action.action_index
         ) as number_among_equals
-    from int_pre_injection_actions
+    from listed
 )
 
 select
-    numbered.trial_id,
-    numbered.action_index,
-    traces.benchmark,
-    traces.agent,
-    traces.task_id,
-    traces.variant_id,
-    traces.condition,
-    numbered.action_name,
-    numbered.action_key,
-    numbered.number_among_equals,
-    numbered.supply,
-    case
-        when traces.has_oracle then numbered.number_among_equals > numbered.supply
-    end as is_wasted
+    trial_id,
+    action.action_index,
+    benchmark,
+    agent,
+    task_id,
+    variant_id,
+    condition,
+    action.action_name,
+    action.action_key,
+    number_among_equals,
+    action.supply,
+    case when has_oracle then number_among_equals > action.supply end as is_wasted
 from numbered
-inner join int_oracle_traces as traces
-    on numbered.trial_id = traces.trial_id

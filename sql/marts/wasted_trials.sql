@@ -1,7 +1,6 @@
 -- view: wasted_trials
 -- grain: trial_id
--- inputs: int_oracle_traces, int_pre_injection_actions, stg_actions_started,
---     stg_models_responded
+-- inputs: int_oracle_traces, stg_actions_started, stg_models_responded
 -- outputs:
 --   trial_id, benchmark, agent, task_id, variant_id, condition
 --   pre_injection_actions bigint: actions before the message; null if unknown
@@ -20,14 +19,21 @@
 --     a call that served several actions of one batch counts once, and all actions have
 --     calls, including ask_user and text. Tokens and cost are null if one of these
 --     calls, its reply, its tokens or its price is unknown, and 0 without such actions.
-with tallied as (
+with listed as (
     select
         trial_id,
-        action_key,
+        unnest(actions) as action
+    from int_oracle_traces
+),
+
+tallied as (
+    select
+        trial_id,
+        action.action_key,
         count(*) as n_actions,
-        any_value(supply) as supply
-    from int_pre_injection_actions
-    group by trial_id, action_key
+        any_value(action.supply) as supply
+    from listed
+    group by trial_id, action.action_key
 ),
 
 counted as (

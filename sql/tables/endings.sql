@@ -1,6 +1,7 @@
 -- view: endings
 -- grain: benchmark, agent, condition, ended_by, finish_reason
--- inputs: int_task_clusters, int_trials, int_trials_screened, trial_endings
+-- inputs: ambiguity_classes, int_task_clusters, int_trials, int_trials_screened,
+--     trial_endings
 -- outputs:
 --   benchmark, agent, condition
 --   ended_by varchar: how the agent's part ended, docs/metrics.md 1, or unknown
@@ -33,7 +34,11 @@ with trials as (
         on measured.trial_id = screened.trial_id
     left join trial_endings as endings
         on measured.trial_id = endings.trial_id
-    where coalesce(screened.exclusion = 'excluded_ending', true)
+    left join ambiguity_classes
+        on measured.variant_digest = ambiguity_classes.variant_digest
+    where
+        coalesce(screened.exclusion = 'excluded_ending', true)
+        and ambiguity_classes.ambiguity_class is distinct from 'new_task'
 ),
 
 arm_tasks as (
