@@ -8,6 +8,7 @@ In Python, :func:`open` gives a store's views, tables and figures, and :func:`ru
 import argparse
 import importlib.metadata
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -45,6 +46,7 @@ from runners.cli.daemon_commands import daemon_commands
 from runners.errors import ExperimentError, RunnerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from analytics.opened import OpenStore
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from runners.daemon.endpoints import Extension
     from runners.planning.plan import PlannedTrial
 
+_PROGRESS_LINE = re.compile(r" *\d+ s  ")
 _ROOT = str(Path(__file__).resolve().parent)
 _SUCCESSES = (
     "select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions "
@@ -78,7 +81,9 @@ def open(path: str | Path, parameters: "Mapping[str, Setting] | None" = None) ->
 
 
 def run(experiment: str | Path, store: str | Path | None = None, arguments: Sequence[str] = ()) -> None:
-    """Run an experiment in a process of its own and print its progress. Finished trials are not run again.
+    """Run an experiment in a process of its own and show its progress. Finished trials are not run again.
+
+    A notebook shows the progress in one place, everything else a line every few seconds.
 
     Args:
         experiment: The experiment file.
@@ -95,10 +100,33 @@ def run(experiment: str | Path, store: str | Path | None = None, arguments: Sequ
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", env=environment
     ) as process:
         assert process.stdout is not None
+        show = _notebook_line() if "ipykernel" in sys.modules else None
         for line in process.stdout:
-            print(line, end="", flush=True)
+            if show is None or not show(line):
+                print(line, end="", flush=True)
     if process.returncode:
         raise RunnerError(f"'run {experiment}' ended with exit code {process.returncode}; its messages stand above")
+
+
+def _notebook_line() -> "Callable[[str], bool]":
+    """Return a function that shows a line of progress in place of the one before; False for any other line."""
+    from IPython.display import display  # only where a notebook's kernel runs
+
+    shown = display({"text/plain": ""}, raw=True, display_id=True)
+    block: list[str] = []
+
+    def show(line: str) -> bool:
+        if _PROGRESS_LINE.match(line):
+            block[:] = [line]
+        elif block and line.startswith(" "):
+            block.append(line)  # a model's endpoint, below it
+        else:
+            block.clear()
+            return False
+        shown.update({"text/plain": "".join(block).rstrip()}, raw=True)
+        return True
+
+    return show
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -39,8 +39,6 @@ def paper_command(options: argparse.Namespace) -> int:
         say(_left_alone(path, options.out / "paper.toml", kept))
     for name, reason in paper.left_out.items():
         say(f"{name} is left out: {reason}")
-    for name in paper.long_tables:
-        say(f"{name} is longer than a page: keep fewer rows, or set intervals = false")
     for finding in paper.broken_claims:
         say(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}")
     return 1 if paper.broken_claims else 0

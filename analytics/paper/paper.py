@@ -14,7 +14,7 @@ from analytics.figures.drawing import NothingToDraw, Row
 from analytics.figures.style import to_bytes
 from analytics.paper.notebooks import marimo_app, notebook
 from analytics.paper.pivot import Empty, Pivot, pivot
-from analytics.paper.render import LATEX_PAGE, is_longer_than_a_page, latex_figure, to_html, to_latex, to_markdown
+from analytics.paper.render import LATEX_PAGE, latex_figure, to_html, to_latex, to_markdown
 from analytics.paper.spec import FigureChoice, PaperSpec
 from analytics.tables.filters import Filter, known_filter
 from analytics.tables.labels import BENCHMARKS
@@ -78,11 +78,6 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     figures: Mapping[str, PaperFigure]
     left_out: Mapping[str, str]
     broken_claims: tuple[Finding, ...] = ()
-
-    @property
-    def long_tables(self) -> list[str]:
-        """The names of tables that are longer than a page."""
-        return [name for name, each in self.tables.items() if is_longer_than_a_page(each.pivot)]
 
     def write(self, folder: Path | str) -> list[Path]:
         """Write every table as .tex, every figure as .pdf and .svg, paper.tex and paper.md, and return their paths.

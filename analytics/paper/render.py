@@ -16,6 +16,7 @@ FIT = (
 """Shrinks what is wider than the line. Needs graphicx."""
 _HEAD_LETTERS = 13
 _PAGE_LINES = 48
+_CONTINUED = "Continued."
 _PUNCTUATION = "\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026\u20ac"
 
 LATEX_PAGE = r"""% {title}: made by lhaw-record. Tables and figures are files for papers of yours, too.
@@ -31,35 +32,52 @@ LATEX_PAGE = r"""% {title}: made by lhaw-record. Tables and figures are files fo
 """
 
 
-def is_longer_than_a_page(table: Pivot) -> bool:
-    """Return whether a table does not fit on a page of text."""
-    return len(table.lines) * (2 if table.has_intervals else 1) > _PAGE_LINES
-
-
 def to_latex(table: Pivot) -> str:
-    """Return a table as a float. Needs booktabs, graphicx and, for quotes, fontenc (T1) and textcomp."""
+    """Return a table as a float, or as several where it is longer than a page.
+
+    Needs booktabs, graphicx and, for quotes, fontenc (T1) and textcomp.
+    """
+    caption = rf"\caption{{{_tex(table.caption)}}}\label{{tab:{table.name}}}"
+    floats = [
+        _float(table, lines, rf"\addtocounter{{table}}{{-1}}\caption[]{{{_CONTINUED}}}" if place else caption)
+        for place, lines in enumerate(_pages(table))
+    ]
+    floats[-1][-1:] = [*_latex_notes(table), *floats[-1][-1:]]
+    heads = [*(f"% {note}" for note in table.cautions), FIT]
+    return "\n".join([*heads, *(line for each in floats for line in each), ""])
+
+
+def _pages(table: Pivot) -> list[list[Line]]:
+    """Return the lines of a table, page by page."""
+    pages: list[list[Line]] = [[]]
+    room, heading = _PAGE_LINES, ""
+    for line in table.lines:
+        height = (2 if table.has_intervals else 1) + 2 * (line.heading != heading)
+        if height > room:
+            pages.append([])
+            room = _PAGE_LINES - 2  # the heading again
+        pages[-1].append(line)
+        room, heading = room - height, line.heading
+    return pages
+
+
+def _float(table: Pivot, lines: Sequence[Line], caption: str) -> list[str]:
     widths = [2 if table.has_gain(place) else 1 for place in range(len(table.heads))]
     shape = "".join(r"r@{\hspace{0.35em}}l" if width == 2 else "r" for width in widths)
-    return "\n".join(
-        [
-            *(f"% {note}" for note in table.cautions),
-            FIT,
-            r"\begin{table}[!htbp]",
-            r"\centering\small",
-            rf"\caption{{{_tex(table.caption)}}}\label{{tab:{table.name}}}",
-            r"\fitline{%",
-            rf"\begin{{tabular}}{{@{{}}l{shape}@{{}}}}",
-            r"\toprule",
-            *_latex_heads(table, widths),
-            r"\midrule",
-            *_latex_lines(table, widths),
-            r"\bottomrule",
-            r"\end{tabular}}",
-            *_latex_notes(table),
-            r"\end{table}",
-            "",
-        ]
-    )
+    return [
+        r"\begin{table}[!htbp]",
+        r"\centering\small",
+        caption,
+        r"\fitline{%",
+        rf"\begin{{tabular}}{{@{{}}l{shape}@{{}}}}",
+        r"\toprule",
+        *_latex_heads(table, widths),
+        r"\midrule",
+        *_latex_lines(lines, widths),
+        r"\bottomrule",
+        r"\end{tabular}}",
+        r"\end{table}",
+    ]
 
 
 def to_markdown(table: Pivot) -> str:
@@ -145,9 +163,9 @@ def _latex_heads(table: Pivot, widths: Sequence[int]) -> Iterable[str]:
             yield "".join(rules)
 
 
-def _latex_lines(table: Pivot, widths: Sequence[int]) -> Iterable[str]:
+def _latex_lines(lines: Sequence[Line], widths: Sequence[int]) -> Iterable[str]:
     heading = ""
-    for place, line in enumerate(table.lines):
+    for place, line in enumerate(lines):
         if line.heading != heading:
             heading = line.heading
             if place:

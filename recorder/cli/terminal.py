@@ -19,9 +19,14 @@ def terminal_width(out: TextIO) -> int | None:
     return max(_LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)
 
 
+def takes_colours(out: TextIO) -> bool:
+    """Return whether ``out`` is a terminal that takes colours (https://no-color.org)."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def painted(text: str, code: str, out: TextIO) -> str:
-    """Return a text in a style, if ``out`` is a terminal that takes colours (https://no-color.org)."""
-    if not text or not out.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    """Return a text in a style, if ``out`` is a terminal that takes colours."""
+    if not text or not takes_colours(out):
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
 

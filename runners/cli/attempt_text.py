@@ -1,11 +1,14 @@
 """Prints one attempt of a trial: its keys, the conversation rebuilt from the deltas, and its grades."""
 
+import io
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import TextIO
 
-from recorder.cli.terminal import painted, visible
+from recorder.cli.terminal import painted, takes_colours, terminal_width, visible
 from recorder.errors import StoreError
 from recorder.events import (
     AnyEvent,
@@ -27,11 +30,22 @@ from recorder.reading.registrations import Registrations
 from recorder.reading.streams import stream_ids
 from recorder.sharing.address import place_of
 from runners.conversation.deltas import rebuild_requests, reply_message
-from runners.conversation.messages import Message
+from runners.conversation.messages import Message, ToolCall
 
 _UNKNOWN = "unknown"
 _FOLDED = 80
 _MARK = "30;43"
+_LANGUAGES = {
+    "code": "python",
+    "command": "bash",
+    "cmd": "bash",
+    "script": "bash",
+    "query": "sql",
+    "patch": "diff",
+    "diff": "diff",
+}
+"""Arguments of tools that are code, and in which language unless the tool or a file name says another."""
+_PATHS = ("path", "file_path", "filename", "file")
 _COLOURS = (
     (re.compile(r"--- "), "1;36"),
     (re.compile(r"\[reasoning: "), "2"),
@@ -72,11 +86,9 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     thoughts = _thoughts(events)
     try:
         conversation = _conversation(events)
-        out.writelines(
-            f"{style(line)}\n"
-            for message in conversation
-            for line in _message(message, thoughts, is_whole=has_reasoning)
-        )
+        for message in conversation:
+            out.writelines(f"{style(line)}\n" for line in _message(message, thoughts, is_whole=has_reasoning))
+            out.writelines(f"{style.call(call)}\n" for call in message.tool_calls)
     except ValueError as error:
         problem = str(error)
     facts = (line for event in events for line in facts_of(event) if not isinstance(event, TrialStarted))
@@ -109,6 +121,49 @@ class _Style:
         if self._removed is None:
             return text
         return self._removed.sub(lambda found: painted(found[0], _MARK, self._out), text)
+
+    def call(self, call: ToolCall) -> str:
+        """Return a tool call: on a terminal with colours code as code, else the arguments as they are recorded."""
+        plain = f"{call.call_id}: {call.name} {call.arguments_json}"
+        try:
+            arguments = json.loads(call.arguments_json)
+        except ValueError:
+            return self(plain)
+        if not isinstance(arguments, dict) or not takes_colours(self._out):
+            return self(plain)
+        lines = [self(f"{call.call_id}: {call.name}")]
+        for name, value in arguments.items():
+            if isinstance(value, str) and (name in _LANGUAGES or "\n" in value):
+                lines += [self(f"  {name}:"), self._code(value, _language(call.name, name, arguments))]
+            else:
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                lines.append(self(f"  {name}: {text}"))
+        return "\n".join(lines)
+
+    def _code(self, code: str, language: str) -> str:
+        """Return code in its colours, indented, with the removed values marked."""
+        from rich.console import Console
+        from rich.syntax import Syntax
+
+        width = terminal_width(self._out) or 80
+        text = Syntax("", language, theme="ansi_dark", background_color="default").highlight(visible(code, self._out))
+        text.rstrip()
+        if self._removed is not None:
+            text.highlight_regex(self._removed, "black on yellow")
+        console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=max(20, width - 4))
+        with console.capture() as captured:
+            console.print(text, soft_wrap=True)
+        return indent(captured.get().rstrip("\n"), "    ")
+
+
+def _language(tool: str, argument: str, arguments: Mapping[str, object]) -> str:
+    """Return the lexer for the text of a tool's argument: by a file name beside it, or what the names say."""
+    from rich.syntax import Syntax
+
+    path = next((each for key in _PATHS if isinstance(each := arguments.get(key), str)), None)
+    if path is not None:
+        return Syntax.guess_lexer(path)
+    return tool if tool in ("python", "bash", "sql") else _LANGUAGES.get(argument, "text")
 
 
 def _removed_segments(root: Path, events: Iterable[AnyEvent]) -> tuple[Segment, ...]:
@@ -145,8 +200,6 @@ def _message(message: Message, thoughts: dict[Message, Reasoning], *, is_whole: 
         yield _reasoning(thoughts[message], is_whole=is_whole)
     if message.content:
         yield message.content
-    for call in message.tool_calls:
-        yield f"{call.call_id}: {call.name} {call.arguments_json}"
 
 
 def _reasoning(reasoning: Reasoning, *, is_whole: bool) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import pty
 import re
@@ -26,6 +27,7 @@ from analytics.tables.tables import TABLES, table
 from lhaw_record import build_parser, main
 from recorder.cli.terminal import fitting_widths, painted, shortened
 from runners.cli.attempt_text import _Style
+from runners.conversation.messages import ToolCall
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 from tests.support.once import made_once
@@ -234,3 +236,25 @@ def test_what_was_removed_is_marked(monkeypatch):
     assert _Style(Terminal(), ())("\n--- user") == "\n\x1b[1;36m--- user\x1b[0m"
     assert _Style(Terminal(), ())("checkpoint c: 2 of 2 (x)").startswith("\x1b[32m")
     assert _Style(Terminal(), ())("checkpoint c: 1 of 2 (x)").startswith("\x1b[31m")
+
+
+@pytest.mark.thorough
+def test_a_call_shows_code_as_code(monkeypatch):
+    """On a terminal code stands as it was written, in colours, and obeys nothing; a pipe gets the recorded JSON."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    code = "for x in rows:\n    print(x, 'Q3')  # \x1b]52;c;ZXZpbA==\x07 [red]"
+    call = ToolCall(call_id="c1", name="python", arguments_json=json.dumps({"code": code, "limit": 3}))
+    shown = _Style(_Terminal(), ("Q3",)).call(call)
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines() == [
+        "c1: python",
+        "  code:",
+        "    for x in rows:",
+        r"        print(x, 'Q3')  # \x1b]52;c;ZXZpbA==\x07 [red]",
+        "  limit: 3",
+    ]
+    assert re.search(r"\x1b\[30;43(;\d+)*mQ3", shown)
+    assert re.search(r"\x1b\[[\d;]+mfor\x1b", shown)
+    assert _Style(io.StringIO(), ("Q3",)).call(call) == f"c1: python {call.arguments_json}"
+    broken = ToolCall(call_id="c2", name="python", arguments_json="{")
+    assert _Style(_Terminal(), ()).call(broken) == "c2: python {"

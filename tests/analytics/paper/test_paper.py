@@ -7,12 +7,13 @@ import shutil
 import subprocess
 
 import anyio
+import msgspec
 import pytest
 
 from analytics.errors import AnalyticsError
 from analytics.paper import PRESETS, make, preset, read_spec
 from analytics.paper.notebooks import marimo_app, notebook
-from analytics.paper.paper import Paper, write_notebooks
+from analytics.paper.paper import Paper, PaperTable, write_notebooks
 from analytics.paper.pivot import Empty, pivot
 from analytics.paper.render import to_html, to_latex, to_markdown
 from analytics.paper.spec import TableChoice
@@ -351,6 +352,45 @@ def test_what_cannot_be_made_is_said(stored, tmp_path, capsys):
     assert "name another folder with --out" in capsys.readouterr().err
 
 
+def compile_latex(folder):
+    """Compile paper.tex; where there is no pdflatex, the checks of columns and characters are what there is."""
+    if not shutil.which("pdflatex"):
+        return
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert not re.search(r"Overfull|Float too large|Missing character", done.stdout)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("has_intervals", ["true", "false"])
+def test_a_table_longer_than_a_page_is_split(stored, tmp_path, has_intervals):
+    """Its parts have one number and one label, hold each line once, and compile with none too large."""
+    spec = f"""
+[[tables]]
+table = "overall"
+rows = ["condition", "measure"]
+columns = ["agent"]
+intervals = {has_intervals}
+"""
+    paper = make(stored, read_spec(spec, "spec"))
+    ((name, short),) = paper.tables.items()
+    table = PaperTable(msgspec.structs.replace(short.pivot, lines=short.pivot.lines * 5))
+    parts = table.latex.split(r"\begin{table}")[1:]
+    assert len(parts) > 1
+    assert table.latex.count(r"\label{") == 1
+    assert table.latex.count(r"\addtocounter{table}{-1}") == len(parts) - 1
+    rows = [line for line in table.latex.splitlines() if re.match(r"[^\\ ].* & .*[\d-].* \\\\", line)]
+    assert len(rows) == len(table.pivot.lines) + len(parts)  # and their heads
+    msgspec.structs.replace(paper, tables={name: table}).write(tmp_path)
+    compile_latex(tmp_path)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_compiles(stored, tmp_path, name):
@@ -359,16 +399,7 @@ def test_a_preset_compiles(stored, tmp_path, name):
     paper = make(stored, spec)
     assert {*paper.tables, *paper.figures, *paper.left_out} == {each.label for each in (*spec.tables, *spec.figures)}
     paper.write(tmp_path)
-    if shutil.which("pdflatex"):  # where there is none, the checks of columns and characters are what there is
-        done = subprocess.run(
-            ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-2000:]
-        assert not re.search(r"Overfull|Float too large|Missing character", done.stdout)
+    compile_latex(tmp_path)
     if shutil.which("pdffonts") and (tmp_path / "paper.pdf").exists():
         fonts = subprocess.run(["pdffonts", "paper.pdf"], cwd=tmp_path, capture_output=True, text=True, check=True)
         lines = fonts.stdout.splitlines()[2:]
