@@ -133,9 +133,13 @@ def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[
 
 def _interval(said: Finding, computed: Mapping[str, Table]) -> tuple[float, float, float] | None:
     """Return (low, value, high) of a finding in per cent of the way from -1 to 1; None unless it is a difference."""
-    if said.verdict not in ("shown", "not shown"):
+    known = measure_of(said.keys.get("measure", ""))
+    if (known.unit, known.scale) != ("pp", 100):
         return None
-    (row,) = (each for each in computed[said.table].rows if all(each[key] == it for key, it in said.keys.items()))
+    rows = computed[said.table].rows
+    (row,) = (each for each in rows if all(str(each[key]) == it for key, it in said.keys.items()))
+    if row["low"] is None:
+        return None
     low, value, high = (50 * (1 + row[name]) for name in ("low", "value", "high"))
     return low, value, high
 

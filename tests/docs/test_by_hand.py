@@ -19,10 +19,12 @@ from tests.analytics.interval_law import broken_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(
-    r"```sql cell=(?P<table>\w+)/(?P<keys>\S+)(?: column=(?P<column>\w+))?\n(?P<query>.*?)```", re.DOTALL
+    r"^-- cell=(?P<table>\w+)/(?P<keys>\S+)(?: column=(?P<column>\w+))?\n(?P<query>.*?);", re.DOTALL | re.MULTILINE
 )
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
-CELLS = [match.groupdict() for match in _BLOCK.finditer((ROOT / "docs" / "by-hand.md").read_text(encoding="utf-8"))]
+CELLS = [
+    match.groupdict() for match in _BLOCK.finditer((ROOT / "examples" / "by_hand.sql").read_text(encoding="utf-8"))
+]
 
 
 def program(*arguments):

@@ -6,12 +6,16 @@ import json
 import re
 from importlib import import_module
 
+import msgspec
 import pytest
 
+from analytics.findings.findings import Finding
+from analytics.report.build import _interval
 from analytics.report.facts import grid
 from analytics.report.packing import columnar, packed
 from analytics.report.timelines import timelines
 from analytics.report.trials import LENGTHS, choose_length, choose_trials, trial_list
+from analytics.tables.tables import TABLES, tables
 from analytics.views.store import connect
 from tests.analytics.figures.test_figures import CONTROL
 from tests.analytics.make_store import Store
@@ -244,3 +248,30 @@ def test_the_hostile_store_is_hostile():
             assert connection.execute(query.format(column), [ATTACK]).fetchall()[0][0] > 0
     finally:
         connection.close()
+
+
+@pytest.mark.thorough
+def test_bars_of_findings_are_their_intervals(connection):
+    """Every difference with an interval has a bar from -1 to 1, and nothing else has one: no percentage, no unknown."""
+    computed = {each.name: each for each in tables(connection, TABLES)}
+    keys = {"benchmark": "desk", "dimension": "goal", "ambiguity_class": "all", "timing": "all"}
+    late = Finding(
+        question="",
+        benchmark="desk",
+        verdict="shown",
+        sentence="",
+        settled_by="",
+        table="point_of_no_return",
+        keys={**keys, "measure": "point_of_no_return_pct"},
+    )
+    assert _interval(late, computed) is None
+    losses = computed["losses"]
+    bars = 0
+    for row in losses.rows:
+        said = msgspec.structs.replace(late, table="losses", keys={key: str(row[key]) for key in losses.keys})
+        found = _interval(said, computed)
+        assert (found is None) == (row["low"] is None)
+        if found is not None:
+            bars += 1
+            assert [each / 50 - 1 for each in found] == pytest.approx([row["low"], row["value"], row["high"]])
+    assert bars

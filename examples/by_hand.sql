@@ -1,14 +1,9 @@
-# Cells of the tables, by hand
+-- One cell of each table that the others are cut from, recomputed from the raw events of the demo store, with no view or function of ours in between:
+--     make demo && lhaw-record sql stores/demo < examples/by_hand.sql
+-- A test runs the demo (without some of its injections) and compares each with the cell that it names. Events: docs/log-format.md.
 
-One cell of each table that the others are cut from, recomputed from the raw `events` of the demo store, with no view or function of ours in between. Run `make demo`, paste a query into `lhaw-record sql stores/demo`. A test runs the demo (without some of its injections) and compares each with the cell.
-Events: [log format](log-format.md); tables: [metrics](metrics.md).
-
-## overall
-
-`balanced`, `underspecified`, `pass_at_k`: with three trials of a variant and k = 3, pass@3 of the variant is 1 when any
-of its trials succeeded. The cell is the mean over variants.
-
-```sql cell=overall/agent=balanced/condition=underspecified/measure=pass_at_k
+-- cell=overall/agent=balanced/condition=underspecified/measure=pass_at_k
+-- `balanced`, `underspecified`, `pass_at_k`: with three trials of a variant and k = 3, pass@3 of the variant is 1 when any of its trials succeeded. The cell is the mean over variants.
 select avg(passed)
 from (
     select max(finished.trial_finished.is_success::int) as passed
@@ -19,14 +14,9 @@ from (
         and started.trial_started.condition = 'underspecified'
     group by started.trial_started.variant_id
 );
-```
 
-## by_class
-
-A variant is outcome-critical when none of the classifying agent's trials succeeded (those trials have
-`role = 'classifier'`). The cell is pass@3 of `balanced` with `ask_user` over these variants.
-
-```sql cell=by_class/ambiguity_class=outcome-critical/agent=balanced/condition=ask_user/measure=pass_at_k
+-- cell=by_class/ambiguity_class=outcome-critical/agent=balanced/condition=ask_user/measure=pass_at_k
+-- A variant is outcome-critical when none of the classifying agent's trials succeeded (those trials have `role = 'classifier'`). The cell is pass@3 of `balanced` with `ask_user` over these variants.
 with ended as (
     select started.trial_started as trial, finished.trial_finished.is_success as is_success
     from events as started
@@ -48,13 +38,9 @@ from (
         and trial.variant_id in (select variant_id from critical)
     group by trial.variant_id
 );
-```
 
-## by_dimension_pass
-
-The dimension of a variant is that of the segments that were removed; a variant counts once in each of its dimensions.
-
-```sql cell=by_dimension_pass/agent=over_clarifier/dimension=goal/condition=ask_user/measure=pass_at_k
+-- cell=by_dimension_pass/agent=over_clarifier/dimension=goal/condition=ask_user/measure=pass_at_k
+-- The dimension of a variant is that of the segments that were removed; a variant counts once in each of its dimensions.
 with removed as (
     select distinct
         variant_generated.variant.variant_id as variant_id,
@@ -73,14 +59,9 @@ from (
         and started.trial_started.variant_id in (select variant_id from removed where dimension = 'goal')
     group by started.trial_started.variant_id
 );
-```
 
-## by_dimension_progress
-
-Checkpoint progress of a trial is the sum of its scores over the sum of its totals; then the mean per variant, then the
-mean over variants.
-
-```sql cell=by_dimension_progress/agent=balanced/dimension=constraint/condition=underspecified/measure=checkpoint_progress
+-- cell=by_dimension_progress/agent=balanced/dimension=constraint/condition=underspecified/measure=checkpoint_progress
+-- Checkpoint progress of a trial is the sum of its scores over the sum of its totals; then the mean per variant, then the mean over variants.
 with removed as (
     select distinct
         variant_generated.variant.variant_id as variant_id,
@@ -105,13 +86,9 @@ from (
         and started.trial_started.variant_id in (select variant_id from removed where dimension = 'constraint')
     group by started.trial_started.variant_id
 );
-```
 
-## voi
-
-The same, under an injection: a unit is a (variant, agent), and all of the demo's units have all their conditions.
-
-```sql cell=voi/dimension=constraint/agent=balanced/condition=inject_90/measure=pass_at_k
+-- cell=voi/dimension=constraint/agent=balanced/condition=inject_90/measure=pass_at_k
+-- The same, under an injection: a unit is a (variant, agent), and all of the demo's units have all their conditions.
 with removed as (
     select distinct
         variant_generated.variant.variant_id as variant_id,
@@ -130,14 +107,9 @@ from (
         and started.trial_started.variant_id in (select variant_id from removed where dimension = 'constraint')
     group by started.trial_started.variant_id
 );
-```
 
-## wasted
-
-Of the actions before the injection, those that no `full` trial of the same agent and task does: for each action (tool
-and arguments), as many are excused as occur in the `full` trial that does it most often.
-
-```sql cell=wasted/agent=balanced/condition=inject_90/measure=wasted_pct
+-- cell=wasted/agent=balanced/condition=inject_90/measure=wasted_pct
+-- Of the actions before the injection, those that no `full` trial of the same agent and task does: for each action (tool and arguments), as many are excused as occur in the `full` trial that does it most often.
 with trials as (
     select stream_id, trial_started as trial
     from events
@@ -180,13 +152,9 @@ per_trial as (
 )
 select 100 * avg(share)
 from (select avg(share) as share from per_trial group by variant_id);
-```
 
-## natural_ask
-
-The share of valid trials under `ask_user` that asked at least one question, in per cent.
-
-```sql cell=natural_ask/agent=balanced/task_id=all/measure=ask_pct
+-- cell=natural_ask/agent=balanced/task_id=all/measure=ask_pct
+-- The share of valid trials under `ask_user` that asked at least one question, in per cent.
 select 100 * avg((questions > 0)::int)
 from (
     select started.stream_id, count(asked.stream_id) as questions
@@ -197,17 +165,12 @@ from (
         and started.trial_started.condition = 'ask_user'
     group by started.stream_id
 );
-```
 
-## trial_counts_and_cost
-
-What the agent's model calls cost in all valid `full` trials, in USD. The scripted models report a made-up price.
-
-```sql cell=trial_counts_and_cost/agent=balanced/condition=full/purpose=agent column=cost_usd
+-- cell=trial_counts_and_cost/agent=balanced/condition=full/purpose=agent column=cost_usd
+-- What the agent's model calls cost in all valid `full` trials, in USD. The scripted models report a made-up price.
 select sum(replied.model_responded.cost_usd)
 from events as started
 join events as replied using (stream_id)
 where started.type = 'trial_started' and replied.type = 'model_responded'
     and started.trial_started.agent = 'balanced'
     and started.trial_started.condition = 'full';
-```
