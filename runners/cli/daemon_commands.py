@@ -33,7 +33,7 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
     """Serve a store until a signal arrives. The exit code is 0 after an orderly end."""
     import anyio
 
-    from runners.daemon.client import TOKEN_VARIABLE
+    from runners.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE
     from runners.daemon.serve import Settings, serve
 
     token = os.environ.get(TOKEN_VARIABLE) or None
@@ -42,6 +42,7 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
         port=options.port,
         max_trials=options.max_trials,
         token=token,
+        lease_token=os.environ.get(LEASE_TOKEN_VARIABLE) or None,
         otlp=options.otlp,
         gateway=options.gateway,
         gateway_url=options.gateway_url,
@@ -255,9 +256,9 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
                 "Be the agent of the next trial of a leased agent. The command runs in a folder with the task's files, "
                 "with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "
                 "LHAW_RECORD_PROMPT_FILE, _MODEL, _MCP_URL and _MCP_CONFIG. Then the files are sent back and graded. "
-                "It runs as you do, without a sandbox, and can read what you can, also the daemon's token: run a "
-                "program that you do not trust under another account or on another host. Other variables named "
-                "*_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are taken away, because they lead past the gateway."
+                "It runs as you do, without a sandbox, and can read what you can, also the daemon's token: set "
+                "LHAW_RECORD_LEASE_TOKEN alone, which opens nothing but leases, or use another account. Variables "
+                "named *_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are taken away: they lead past the gateway."
             ),
             example="attach --store stores/team --agent mine -- claude -p {prompt}",
             arguments=(

@@ -22,7 +22,11 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 def application(
-    daemon: Daemon, token: str | None, pages: Sequence[BaseRoute] = (), extension: Extension | None = None
+    daemon: Daemon,
+    token: str | None,
+    pages: Sequence[BaseRoute] = (),
+    extension: Extension | None = None,
+    lease_token: str | None = None,
 ) -> ASGIApp:
     """Create the web application of a daemon, behind the guard.
 
@@ -31,7 +35,9 @@ def application(
         token: The token that requests must carry. None allows requests without a token, but only on loopback.
         pages: The routes of the web pages.
         extension: What another layer adds.
+        lease_token: The token that lets its holder take leases, and nothing else.
     """
+    assert daemon.leases is not None, "a daemon that serves has leases"
     endpoints: tuple[Endpoint, ...] = ENDPOINTS
     routes: list[BaseRoute] = [endpoint.route(daemon) for endpoint in ENDPOINTS]
     if extension is not None:
@@ -44,7 +50,8 @@ def application(
         Route("/openapi.json", _openapi(daemon, endpoints), methods=["GET"]),
         *pages,
     ]
-    return Guard(Starlette(routes=routes, exception_handlers={404: on_missing, 405: on_wrong_method}), token)
+    app = Starlette(routes=routes, exception_handlers={404: on_missing, 405: on_wrong_method})
+    return Guard(app, token, lease_token, daemon.leases.may_ask)
 
 
 def _events(daemon: Daemon) -> Answer:

@@ -1,6 +1,7 @@
 """``lhaw-record attach``: leases a trial, runs a command or a shell as its agent on this machine, and closes it."""
 
 import io
+import itertools
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from typing import Any
 import msgspec
 
 from runners.ask_user import bridge
-from runners.daemon.client import TOKEN_VARIABLE, Client
+from runners.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE, Client
 from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest
 from runners.errors import ExperimentError, RunnerError
@@ -29,10 +30,12 @@ from runners.sandboxes.protocol import READ_BYTES
 
 _INTERRUPTED = 128 + signal.SIGINT
 _SECONDS_BETWEEN_REQUESTS = 2.0
+_REQUESTS_PER_WORD = 15
 _LONGEST_BEAT_S = 30.0
 _GRACE_S = 10.0
 _TRANSFER_S = 600.0
 _UNUSABLE = 422
+_TOKENS = {TOKEN_VARIABLE, LEASE_TOKEN_VARIABLE}
 _PLACEHOLDERS = tuple(name for name in PLACEHOLDERS if name != "bin")
 
 Say = Callable[[str], None]
@@ -72,11 +75,12 @@ def attach(client: Client, options: AttachOptions, say: Say) -> int:
         RunnerError: No daemon answers, or no trial is left.
     """
     spec = _spec(options)
+    signal.signal(signal.SIGTERM, _stop)
     lease = _leased(client, options, say)
     say(f"leased trial {lease.trial_id}, attempt {lease.attempt}, of {lease.agent} in {lease.experiment}")
     folder = options.folder or Path(tempfile.mkdtemp(prefix="lhaw-record-lease-"))
-    signal.signal(signal.SIGTERM, _stop)
     try:
+        lease = _opened(client, lease, say)
         folder.mkdir(parents=True, exist_ok=True)
         _unpack(_transfer(lease, None), folder)
         code, is_interrupted = _run(client, lease, spec, folder, options.kept_variables, say)
@@ -93,7 +97,10 @@ def attach(client: Client, options: AttachOptions, say: Say) -> int:
     except BaseException:
         with suppress(RunnerError):
             client.release_lease(lease.lease_id, options.by)
-        say(f"the trial was not graded; its files are in {folder}")
+        kept = any(folder.iterdir()) if folder.is_dir() else False
+        say(f"the trial was not graded{f'; its files are in {folder}' if kept else ''}")
+        if options.folder is None and not kept:
+            folder.rmdir()
         raise
     if not is_interrupted:
         code = _graded(client, result, folder, say)
@@ -144,6 +151,24 @@ def _leased(client: Client, options: AttachOptions, say: Say) -> LeaseReply:
             time.sleep(_SECONDS_BETWEEN_REQUESTS)
 
 
+def _opened(client: Client, lease: LeaseReply, say: Say) -> LeaseReply:
+    """Wait until a leased trial is open, with a word now and then.
+
+    Raises:
+        RunnerError: It cannot be opened.
+    """
+    for number in itertools.count():
+        if lease.state != "opening":
+            break
+        if number % _REQUESTS_PER_WORD == 0:
+            say(lease.message)
+        time.sleep(_SECONDS_BETWEEN_REQUESTS)
+        lease = client.beat(lease.lease_id)
+    if lease.state != "open":
+        raise RunnerError(f"the trial cannot be opened: {lease.message}")
+    return lease
+
+
 def _run(
     client: Client, lease: LeaseReply, spec: ProgramSpec, folder: Path, kept: Sequence[str], say: Say
 ) -> tuple[int, bool]:
@@ -180,7 +205,7 @@ def _run(
             "LHAW_RECORD_MCP_CONFIG": str(config_file),
         }
         given = {name: value for name, value in os.environ.items() if name in kept or not _leads_past(name)}
-        if dropped := sorted(set(os.environ) - set(given) - set(start.environment) - {TOKEN_VARIABLE}):
+        if dropped := sorted(set(os.environ) - set(given) - set(start.environment) - _TOKENS):
             say(f"without {', '.join(dropped)}, which could lead past the gateway; --env NAME keeps one")
         say(f"its files are in {folder}; its prompt:\n\n{prompt}\n")
         if is_shell:
@@ -229,7 +254,7 @@ def _awaited(
     said = ""
     while True:
         try:
-            code = agent.wait(min(_LONGEST_BEAT_S, (lease.idle_s or _LONGEST_BEAT_S) / 3.0))
+            code = agent.wait(min(_LONGEST_BEAT_S, lease.idle_s / 3.0))
         except subprocess.TimeoutExpired:
             pass
         else:
@@ -257,7 +282,7 @@ def _awaited(
 
 def _leads_past(name: str) -> bool:
     """Whether a variable is the daemon's token, or a provider's key or address by the custom of its libraries."""
-    return name == TOKEN_VARIABLE or name.upper().endswith(("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_API_BASE"))
+    return name in _TOKENS or name.upper().endswith(("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_API_BASE"))
 
 
 def _graded(client: Client, result: LeaseReply, folder: Path, say: Say) -> int:

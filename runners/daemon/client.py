@@ -28,6 +28,7 @@ from runners.daemon.messages import (
 from runners.errors import ExperimentError, RunnerError
 
 TOKEN_VARIABLE = "LHAW_RECORD_TOKEN"  # noqa: S105 - the name of a variable
+LEASE_TOKEN_VARIABLE = "LHAW_RECORD_LEASE_TOKEN"  # noqa: S105 - the name of a variable
 PATIENCE_S = 120.0
 ADDRESS_FILE = "daemon.json"
 M = TypeVar("M", bound=Message)
@@ -46,6 +47,7 @@ class Client:
         self._url = url.rstrip("/")
         self._token = token
         self._origin = origin
+        self._of_leases: dict[str, str] = {}
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def list(self) -> Listing:
@@ -75,27 +77,34 @@ class Client:
         )
 
     def lease(self, wanted: LeaseRequest) -> LeaseReply:
-        """Take the next trial of a leased agent."""
-        return self._ask("/api/leases", LeaseReply, wanted)
+        """Take the next trial of a leased agent. Later requests about it carry its own token."""
+        taken = self._ask("/api/leases", LeaseReply, wanted)
+        if taken.lease_token is not None:
+            self._of_leases[taken.lease_id] = taken.lease_token
+        return taken
 
     def beat(self, lease_id: str) -> LeaseReply:
         """Say that this client is alive, and return the state of its lease."""
-        return self._ask(f"/api/leases/{quote(lease_id)}", LeaseReply, Order())
+        return self._of_lease(lease_id, "", Order())
 
     def close_lease(self, lease_id: str, closing: LeaseClosing) -> LeaseReply:
         """Let a leased trial be graded."""
-        return self._ask(f"/api/leases/{quote(lease_id)}/close", LeaseReply, closing)
+        return self._of_lease(lease_id, "/close", closing)
 
     def release_lease(self, lease_id: str, by: str) -> LeaseReply:
         """Give a leased trial back."""
-        return self._ask(f"/api/leases/{quote(lease_id)}/release", LeaseReply, Order(by=by))
+        return self._of_lease(lease_id, "/release", Order(by=by))
 
-    def _ask(self, path: str, kind: type[M], body: Message | None = None) -> M:
+    def _of_lease(self, lease_id: str, verb: str, body: Message) -> LeaseReply:
+        token = self._of_leases.get(lease_id)
+        return self._ask(f"/api/leases/{quote(lease_id)}{verb}", LeaseReply, body, token)
+
+    def _ask(self, path: str, kind: type[M], body: Message | None = None, token: str | None = None) -> M:
         request = urllib.request.Request(self._url + path, method="POST" if body else "GET")  # noqa: S310 - checked below
         if request.type not in ("http", "https"):
             raise ExperimentError(f"--url {self._url}: write http://HOST:PORT")
-        if self._token:
-            request.add_header("Authorization", f"Bearer {self._token}")
+        if token := token or self._token:
+            request.add_header("Authorization", f"Bearer {token}")
         if body is not None:
             request.data = msgspec.json.encode(body)
             request.add_header("Content-Type", "application/json")
@@ -149,7 +158,7 @@ def client_of(url: str | None, store: Path | None) -> Client:
         ExperimentError: Neither a URL nor a store is given.
         RunnerError: No daemon serves the store.
     """
-    token = os.environ.get(TOKEN_VARIABLE)
+    token = os.environ.get(TOKEN_VARIABLE) or os.environ.get(LEASE_TOKEN_VARIABLE)
     if url is not None:
         return Client(url, token)
     if store is None:

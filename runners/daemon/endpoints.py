@@ -235,11 +235,13 @@ def description(version: str, endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     guarded = (401, 403, 421) if endpoint.request is None else (401, 403, 413, 415, 421, 422)
+    is_lease = endpoint.operation in ("lease", "lease-heartbeat")
     found: dict[str, Any] = {
         "operationId": endpoint.operation,
         "summary": endpoint.summary,
         "responses": {
             "200": {"description": "Done.", "content": _json(endpoint.response)},
+            **({"202": {"description": "The trial is being opened; ask at Location."}} if is_lease else {}),
             **_refusals({*guarded, *endpoint.errors}),
         },
     }

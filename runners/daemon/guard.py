@@ -4,6 +4,7 @@
   prevents DNS rebinding: if another site's name is made to resolve to loopback, its pages still send that name.
 - With a token, every request must carry the token, as a bearer token or in the cookie that the sign-in page sets. The
   token is compared in constant time. The tokens of trials are different and give no access here.
+- Two lesser tokens open leases only: the daemon's lease token takes one, and each lease's own token is for that lease.
 - Requests from other sites are recognized by ``Origin`` and ``Sec-Fetch-Site`` and refused, and CORS is off. A request
   that changes something must be JSON, which a form cannot send and a foreign script may not send without a preflight.
   An additional CSRF token would not help: a forged request has the wrong origin, or has no origin but the wrong content
@@ -12,7 +13,7 @@
 
 import hmac
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers
@@ -26,6 +27,7 @@ COOKIE = "lhaw_record"
 SHORTEST_TOKEN = 16
 SIGN_IN = "/sign-in"
 _OPEN = (SIGN_IN, "/api/sign-in", "/static/")
+LEASES = "/api/leases"
 _SAFE = ("GET", "HEAD")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -48,11 +50,17 @@ class Guard:
     Args:
         app: The application with the control API and the pages.
         token: The token that requests must carry. None allows requests without a token, but only to a loopback host.
+        lease_token: A token that lets its holder take leases, and nothing else.
+        may_ask: Whether a token, its second argument, is that of the lease with the id that is its first.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None) -> None:
+    def __init__(
+        self, app: ASGIApp, token: str | None, lease_token: str | None, may_ask: Callable[[str, str], bool]
+    ) -> None:
         self._app = app
         self._token = token
+        self._lease_token = lease_token
+        self._may_ask = may_ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to the application, or refuse it."""
@@ -94,10 +102,10 @@ class Guard:
             raise DaemonRefusal(
                 "send JSON with the header 'Content-Type: application/json'", kind="not_json", status=415
             )
-        if not path.startswith(_OPEN) and not self._is_known(headers):
+        if not path.startswith(_OPEN) and not self._is_known(headers) and not self._is_of_lease(method, path, headers):
             raise DaemonRefusal(
-                "the token is missing or wrong; send 'Authorization: Bearer TOKEN' with the LHAW_RECORD_TOKEN that the "
-                "daemon was started with",
+                "the token is missing or wrong, or does not open this; send 'Authorization: Bearer TOKEN' with the "
+                "LHAW_RECORD_TOKEN that the daemon was started with",
                 kind="unauthorized",
                 status=401,
             )
@@ -105,10 +113,15 @@ class Guard:
     def _is_known(self, headers: Mapping[str, str]) -> bool:
         if self._token is None:
             return True
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        is_bearer = scheme.lower() == "bearer" and is_token(given.strip(), self._token)
         cookie = _cookie_of(headers.get("cookie", ""))
-        return is_bearer or hmac.compare_digest(cookie.encode(), session_of(self._token).encode())
+        is_session = hmac.compare_digest(cookie.encode(), session_of(self._token).encode())
+        return is_session or is_token(_bearer_of(headers), self._token)
+
+    def _is_of_lease(self, method: str, path: str, headers: Mapping[str, str]) -> bool:
+        given = _bearer_of(headers)
+        if path == LEASES:
+            return method == "POST" and self._lease_token is not None and is_token(given, self._lease_token)
+        return path.startswith(f"{LEASES}/") and given != "" and self._may_ask(path.split("/")[3], given)
 
 
 def session_of(token: str) -> str:
@@ -127,6 +140,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _bearer_of(headers: Mapping[str, str]) -> str:
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def _host_of(header: str) -> str:

@@ -1,8 +1,10 @@
 """The requests about leases: take the next trial of a leased agent, say that it is alive, close it, or give it back."""
 
+import time
 from typing import TYPE_CHECKING
 
 import anyio
+import msgspec
 
 from runners.daemon.daemon import Daemon, experiment_of
 from runners.daemon.errors import DaemonRefusal
@@ -14,6 +16,8 @@ from runners.run.scheduler import Scheduler
 if TYPE_CHECKING:
     from runners.external_agents.leases import Lease, Leases
 
+OPENING_WAIT_S = 20.0
+"""How long the reply to a request for a lease waits until its trial is open, which may need an image first."""
 GRADING_WAIT_S = 60.0
 """How long the reply to a close waits for the grade."""
 _LONGEST_IDLE_S = 7 * 86_400.0
@@ -22,6 +26,8 @@ _MAY_YET = ("waiting", "pausing", "paused", "problem")
 
 async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
     """Begin the next trial of a leased agent and return what its agent needs.
+
+    If opening it takes long, the reply has the state ``opening``, and :func:`beat` gives the rest later.
 
     Raises:
         DaemonRefusal: There is no such trial (``nothing_left``), none now (``nothing_now``), or it cannot be opened.
@@ -33,27 +39,12 @@ async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
     leases = _leases(daemon)
     for name in names:
         scheduler = _scheduler(daemon, name)
-        if scheduler is not None and (taken := _taken(leases, scheduler, wanted)) is not None:
-            lease, trial, attempt = taken
-            await lease.settled.wait()
-            if lease.offer is None:
+        if scheduler is not None and (lease := _taken(leases, name, scheduler, wanted)) is not None:
+            with anyio.move_on_after(OPENING_WAIT_S):
+                await lease.settled.wait()
+            if lease.settled.is_set() and lease.offer is None:
                 raise DaemonRefusal(f"the trial cannot be opened: {lease.message}", kind="not_opened", status=503)
-            offer, url = lease.offer, leases.url_of(lease.offer)
-            return LeaseReply(
-                lease_id=lease.lease_id,
-                state=lease.state,
-                experiment=name,
-                agent=trial.agent.name,
-                trial_id=trial.trial_id,
-                attempt=attempt,
-                idle_s=lease.idle_s,
-                prompt=offer.prompt,
-                model=offer.model,
-                gateway_url=url,
-                token=offer.token,
-                mcp_url=f"{url}/mcp" if offer.has_tools else None,
-                workspace_url=f"{url}/workspace",
-            )
+            return msgspec.structs.replace(_reply(leases, lease), lease_token=lease.token)
     raise _nothing(daemon, names, wanted.agent)
 
 
@@ -65,7 +56,7 @@ async def beat(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
     """
     lease = _known(daemon, lease_id)
     lease.touch()
-    return _reply(lease)
+    return _reply(_leases(daemon), lease)
 
 
 async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseReply:
@@ -74,18 +65,21 @@ async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseRe
     If grading takes long, the reply has the state ``grading``.
 
     Raises:
-        DaemonRefusal: There is no such lease, or its trial was given back before.
+        DaemonRefusal: There is no such lease, its trial is not open yet, or was given back before.
     """
     from runners.external_agents.leases import Closing
 
     lease = _known(daemon, lease_id)
+    if lease.state == "opening":
+        message = f"lease {lease_id} is being opened, so there is nothing to grade; ask for it until its state is open"
+        raise DaemonRefusal(message, kind="conflict", status=409)
     lease.close(Closing(exit_code=closing.exit_code, answer=closing.answer))
     with anyio.move_on_after(GRADING_WAIT_S):
         await lease.ended.wait()
     if lease.state == "returned":
         message = f"nothing was graded, {lease.message}: take another lease"
         raise DaemonRefusal(message, kind="returned", status=409)
-    return _reply(lease)
+    return _reply(_leases(daemon), lease)
 
 
 async def release(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
@@ -96,27 +90,47 @@ async def release(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
     """
     lease = _known(daemon, lease_id)
     lease.release()
-    await lease.ended.wait()
-    if lease.state == "graded":
-        message = f"lease {lease_id} was closed before, and its trial is graded; there is nothing to release"
+    with anyio.move_on_after(GRADING_WAIT_S if lease.offer is not None else 0.0):
+        await lease.ended.wait()
+    if lease.state in ("grading", "graded"):
+        message = f"lease {lease_id} was closed before, and its trial is {lease.state}; there is nothing to release"
         raise DaemonRefusal(message, kind="conflict", status=409)
-    return _reply(lease)
+    return _reply(_leases(daemon), lease)
 
 
-def _taken(leases: "Leases", scheduler: Scheduler, wanted: LeaseRequest) -> "tuple[Lease, PlannedTrial, int] | None":
-    def begin(trial: PlannedTrial, attempt: int) -> "tuple[Lease, PlannedTrial, int]":
-        return leases.begin(trial.trial_id, wanted.idle_s), trial, attempt
+def _taken(leases: "Leases", name: str, scheduler: Scheduler, wanted: LeaseRequest) -> "Lease | None":
+    from runners.external_agents.leases import LeasedTrial
+
+    def begin(trial: PlannedTrial, attempt: int) -> "Lease":
+        leased = LeasedTrial(experiment=name, agent=trial.agent.name, trial_id=trial.trial_id, attempt=attempt)
+        return leases.begin(leased, wanted.idle_s)
 
     return scheduler.lease(wanted.agent, begin)
 
 
-def _reply(lease: "Lease") -> LeaseReply:
+def _reply(leases: "Leases", lease: "Lease") -> LeaseReply:
     score, total = lease.points or (None, None)
+    offer = lease.offer if lease.state == "open" else None
+    url = leases.url_of(offer) if offer else None
+    message = lease.message
+    if lease.state == "opening":
+        message = f"opened since {time.monotonic() - lease.begun_s:.0f} s; its image may be made or fetched first"
     return LeaseReply(
         lease_id=lease.lease_id,
         state=lease.state,
+        experiment=lease.trial.experiment,
+        agent=lease.trial.agent,
+        trial_id=lease.trial.trial_id,
+        attempt=lease.trial.attempt,
+        idle_s=lease.idle_s,
+        prompt=offer.prompt if offer else None,
+        model=offer.model if offer else None,
+        gateway_url=url,
+        token=offer.token if offer else None,
+        mcp_url=f"{url}/mcp" if offer and offer.has_tools else None,
+        workspace_url=f"{url}/workspace" if offer else None,
         limit=lease.limit,
-        message=lease.message,
+        message=message,
         ended_by=lease.finished.ended_by if lease.finished else None,
         is_success=lease.finished.is_success if lease.finished else None,
         score=score,

@@ -16,6 +16,11 @@ TrialState = Literal["started", "finished", "failed", "interrupted"]
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message of the control API, sent as a JSON object. Unknown fields are an error."""
 
+    @property
+    def pending_at(self) -> str | None:
+        """Where to ask again, if what was asked for is not ready. The reply then has the status 202."""
+        return None
+
 
 class Submission(Message, frozen=True):
     """An experiment file to run.
@@ -166,21 +171,23 @@ class LeaseClosing(Message, frozen=True):
 class LeaseReply(Message, frozen=True):
     """The state of a lease.
 
-    From ``experiment`` to ``workspace_url`` it is given only when the lease is taken: ``gateway_url`` is the trial's
-    address at the gateway (OpenAI's clients add /v1), ``token`` the key for all three addresses, ``mcp_url`` null if
-    the agent may not ask. ``workspace_url`` gives the work directory as a tar archive (GET), and takes it back (PUT).
-    ``limit`` is the limit that the agent has reached; send the files, and close. ``state`` is opening, open, grading,
-    graded, returned (owed to the next who asks) or failed (missing data), and ``message`` says why. ``score`` of
-    ``total`` are the points of the checkpoints.
+    ``lease_token``, given only to who takes the lease, lets its holder ask for it, close it and give it back, and opens
+    nothing else. From ``prompt`` to ``workspace_url`` is for the agent, and null unless the lease is open:
+    ``gateway_url`` is the trial's address at the gateway (OpenAI's clients add /v1), ``token`` the key for all three
+    addresses, ``mcp_url`` null if the agent may not ask. ``workspace_url`` gives the work directory as a tar archive
+    (GET), and takes it back (PUT). ``limit`` is the limit that the agent has reached; send the files, and close.
+    ``state`` is opening, open, grading, graded, returned (owed to the next who asks) or failed (missing data), and
+    ``message`` says why. ``score`` of ``total`` are the points of the checkpoints.
     """
 
     lease_id: str
     state: str
-    experiment: str | None = None
-    agent: str | None = None
-    trial_id: str | None = None
-    attempt: int | None = None
-    idle_s: float | None = None
+    experiment: str
+    agent: str
+    trial_id: str
+    attempt: int
+    idle_s: float
+    lease_token: str | None = None
     prompt: str | None = None
     model: str | None = None
     gateway_url: str | None = None
@@ -193,6 +200,11 @@ class LeaseReply(Message, frozen=True):
     is_success: bool | None = None
     score: float | None = None
     total: float | None = None
+
+    @property
+    def pending_at(self) -> str | None:
+        """The address to ask again while the trial is being opened."""
+        return f"/api/leases/{self.lease_id}" if self.state == "opening" else None
 
 
 class TrialChange(Message, frozen=True):

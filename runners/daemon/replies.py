@@ -17,8 +17,12 @@ _OF_FILES = ("GET", "HEAD")
 
 
 def as_json(value: Message, status: int = 200) -> Response:
-    """Create a JSON reply from a message."""
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+    """Create a JSON reply from a message. It has the status 202 and an address if there is more to come."""
+    if value.pending_at is not None:
+        status, headers = 202, {"location": value.pending_at, "retry-after": "2"}
+    else:
+        headers = {}
+    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
 
 
 def refused(refusal: DaemonRefusal) -> Response:

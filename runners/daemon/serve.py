@@ -32,7 +32,7 @@ from recorder.storage.store import Store
 from recorder.writing.recorder import Recorder
 from recorder.writing.redaction import Redactor, secrets_of
 from runners.daemon.app import application
-from runners.daemon.client import TOKEN_VARIABLE, Address, remove_address, write_address
+from runners.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE, Address, remove_address, write_address
 from runners.daemon.daemon import Daemon
 from runners.daemon.endpoints import Extension
 from runners.daemon.guard import SHORTEST_TOKEN, is_loopback
@@ -57,14 +57,16 @@ Extend = Callable[[Daemon], AbstractAsyncContextManager[Extension]]
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the daemon listens, the token that clients must send, and how many trials it runs at a time.
 
-    ``otlp`` is the URL of an OpenTelemetry collector that gets every attempt that ends. Leased trials are reached at
-    ``gateway``, a host or HOST:PORT, and told to their clients as ``gateway_url``.
+    ``lease_token`` lets clients take leases, and nothing else. ``otlp`` is the URL of an OpenTelemetry collector that
+    gets every attempt that ends. Leased trials are reached at ``gateway``, a host or HOST:PORT, and told to their
+    clients as ``gateway_url``.
     """
 
     host: str = "127.0.0.1"
     port: int = 8321
     max_trials: int = 8
     token: str | None = None
+    lease_token: str | None = None
     otlp: str | None = None
     gateway: str = "127.0.0.1"
     gateway_url: str | None = None
@@ -101,7 +103,8 @@ async def serve(
             daemon_id = daemon.facts().daemon_id
             pages = page_routes(daemon, Reports(store, make_report), has_token=settings.token is not None)
             server = QuietServer(
-                application(daemon, settings.token, pages, extension), timeout_graceful_shutdown=_SECONDS_FOR_READERS
+                application(daemon, settings.token, pages, extension, settings.lease_token),
+                timeout_graceful_shutdown=_SECONDS_FOR_READERS,
             )
             write_address(store, Address(url=url, process=os.getpid(), host=socket.gethostname(), daemon_id=daemon_id))
 
@@ -218,10 +221,15 @@ def check(settings: Settings) -> None:
     Raises:
         ExperimentError: The settings are not valid or not safe.
     """
-    if settings.token is not None and len(settings.token) < SHORTEST_TOKEN:
+    for name, token in ((TOKEN_VARIABLE, settings.token), (LEASE_TOKEN_VARIABLE, settings.lease_token)):
+        if token is not None and len(token) < SHORTEST_TOKEN:
+            raise ExperimentError(
+                f"{name} is shorter than {SHORTEST_TOKEN} characters and could be guessed; make one with "
+                "'python -c \"import secrets; print(secrets.token_hex(32))\"'"
+            )
+    if settings.lease_token is not None and settings.token in (None, settings.lease_token):
         raise ExperimentError(
-            f"{TOKEN_VARIABLE} is shorter than {SHORTEST_TOKEN} characters and could be guessed; make one with "
-            "'python -c \"import secrets; print(secrets.token_hex(32))\"'"
+            f"{LEASE_TOKEN_VARIABLE} opens less only beside a {TOKEN_VARIABLE}, and another one: set that too"
         )
     if settings.token is None and not is_loopback(settings.host):
         raise ExperimentError(

@@ -4,7 +4,7 @@ A lease is one attempt of a trial whose agent has a ``leased`` entry. The daemon
 offers what the client needs, and waits until the lease is closed, released or expired.
 
     async with open_leases(listener, url) as leases:
-        lease = leases.begin(trial_id, idle_s=600.0)   # before the attempt starts
+        lease = leases.begin(trial, idle_s=600.0)   # before the attempt starts
         await lease.settled.wait()                     # then there is lease.offer, or lease.message says why not
         lease.close(Closing(exit_code=0))
         await lease.ended.wait()                       # lease.state, and lease.finished if the trial was graded
@@ -15,9 +15,9 @@ import posixpath
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from typing import Any, Literal, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import anyio
 import msgspec
@@ -36,9 +36,12 @@ from runners.trial_clock import TrialClock
 LeaseState = Literal["opening", "open", "grading", "graded", "returned", "failed"]
 """``returned``: the trial is owed to the next who asks. ``failed``: it is missing data for another reason."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _ENDED_LEASES = 1000
 """How many ended leases are remembered, for clients that ask again."""
+STALL_S = 60.0
+"""How long a transfer may wait for its client, so that a client that is gone does not hold the agent's clock."""
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,17 +61,31 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     answer: str | None = None
 
 
+class LeasedTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """Which attempt a lease is of."""
+
+    experiment: str
+    agent: str
+    trial_id: str
+    attempt: int
+
+
 class Lease:
     """One leased attempt.
 
     Args:
         lease_id: The id under which the client asks for it.
         idle_s: After how many seconds without a sign of life it expires.
+        trial: Its attempt.
     """
 
-    def __init__(self, lease_id: str, idle_s: float) -> None:
+    def __init__(self, lease_id: str, idle_s: float, trial: LeasedTrial) -> None:
         self.lease_id = lease_id
         self.idle_s = idle_s
+        self.trial = trial
+        self.token = secrets.token_hex(32)
+        """Lets its holder ask for the lease, close it and give it back. The agent gets another, that of the offer."""
+        self.begun_s = time.monotonic()
         self.state: LeaseState = "opening"
         self.message = ""
         self.limit: str | None = None
@@ -103,7 +120,8 @@ class Lease:
                 kind="lease_work_dir",
                 is_retry_owed=False,
             )
-        self.offer, self._sandbox, self._trial_clock, self.state = offer, sandbox, trial_clock, "open"
+        if not self._is_over.is_set():
+            self.offer, self._sandbox, self._trial_clock, self.state = offer, sandbox, trial_clock, "open"
         self.touch()
         self.settled.set()
         try:
@@ -115,7 +133,7 @@ class Lease:
                 with anyio.move_on_after(left_s):
                     await self._is_over.wait()
         finally:
-            self.state = "grading"
+            self.state = "grading" if self.state == "open" else self.state
             with anyio.CancelScope(shield=True):
                 async with self._files:  # a transfer under way is finished before anything is graded or closed
                     self._sandbox = None
@@ -150,7 +168,10 @@ class Lease:
         self._end(closing, None)
 
     def release(self) -> None:
-        """Give the trial back. Its attempt is missing data, and the trial is owed to the next who asks."""
+        """Give the trial back. Its attempt is missing data, and the trial is owed to the next who asks.
+
+        A trial that is still being opened is given back as soon as it is open.
+        """
         self._end(None, LeaseReturned("whoever leased the trial gave it back", kind="lease_released"))
 
     def break_off(self) -> None:
@@ -158,8 +179,10 @@ class Lease:
         self._end(None, None)
 
     def _end(self, closing: Closing | None, error: BoundaryError | None) -> None:
-        if self.state == "open" and not self._is_over.is_set():
-            self._closing, self._error, self.state = closing, error, "grading"
+        is_returned = isinstance(error, LeaseReturned)
+        if (self.state == "open" or (is_returned and self.state == "opening")) and not self._is_over.is_set():
+            self._closing, self._error, self.state = closing, error, "returned" if is_returned else "grading"
+            self.message = str(error) if is_returned else ""
             self._is_over.set()
 
     def end(self, last: TrialFinished | TrialFailed | None, points: tuple[float, float] | None) -> None:
@@ -225,13 +248,13 @@ class Leases:
         assert self._listener is not None, "the leases are open"
         return self._listener
 
-    def begin(self, trial_id: str, idle_s: float) -> Lease:
+    def begin(self, trial: LeasedTrial, idle_s: float) -> Lease:
         """Return a new lease for a trial whose attempt is about to start."""
         ended = [each.lease_id for each in self._by_id.values() if each.ended.is_set()]
         for lease_id in ended[:-_ENDED_LEASES]:
             del self._by_id[lease_id]
-        lease = Lease(secrets.token_hex(8), idle_s)
-        self._by_id[lease.lease_id] = self._by_trial[trial_id] = lease
+        lease = Lease(secrets.token_hex(8), idle_s, trial)
+        self._by_id[lease.lease_id] = self._by_trial[trial.trial_id] = lease
         return lease
 
     def of_trial(self, trial_id: str) -> Lease:
@@ -241,6 +264,11 @@ class Leases:
     def find(self, lease_id: str) -> Lease | None:
         """Return a lease, also one that has ended."""
         return self._by_id.get(lease_id)
+
+    def may_ask(self, lease_id: str, token: str) -> bool:
+        """Return whether a token is that of a lease. What is said of an unknown lease is no secret."""
+        lease = self._by_id.get(lease_id)
+        return lease is None or secrets.compare_digest(token.encode("utf-8", "replace"), lease.token.encode())
 
     def url_of(self, offer: Offer) -> str:
         """Return the address of a trial at the gateway."""
@@ -271,8 +299,8 @@ class Leases:
                 return
             lease.touch()
             if words[3:] == ["workspace"]:
-                with lease.transferring():  # from the request's first byte to the reply's last
-                    await app(scope, receive, send)
+                with lease.transferring(), suppress(TimeoutError):  # from the request's first byte to the reply's last
+                    await app(scope, _not_stalled(receive), _not_stalled(send))
                 return
             if scope.get("method") in ("GET", "HEAD"):
                 await app(scope, receive, send)
@@ -296,6 +324,8 @@ class Leases:
             return Response(await lease.download(), media_type="application/gzip")
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it; the work directory is as before
+        except TimeoutError:
+            return _refused(408, "stalled", f"nothing came for {STALL_S:g} s; the work directory is as before")
         except WorkspaceError as error:
             return _refused(422, "bad_workspace", str(error))
 
@@ -320,6 +350,16 @@ async def _body(request: Request) -> bytes:
         if len(body) > READ_BYTES:
             raise WorkspaceError(f"the archive is larger than {READ_BYTES:,} bytes; leave out what is not graded")
     return bytes(body)
+
+
+def _not_stalled(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Return ``receive`` or ``send`` of a request that waits for its client at most :data:`STALL_S`."""
+
+    async def bounded(*args: P.args, **kwargs: P.kwargs) -> T:
+        with anyio.fail_after(STALL_S):
+            return await call(*args, **kwargs)
+
+    return bounded
 
 
 def _refused(status: int, kind: str, message: str) -> Response:

@@ -12,9 +12,9 @@
 -- equation: none; counts of what the tables leave out and of what to be careful with
 -- source: docs/metrics.md 1 to 4; docs/metrics.md 6: every table says which trials it
 --     excludes and why
--- notes: only kinds that occur. benchmark is all for kinds that belong to no benchmark.
---     A trial that was set aside is discarded_replaced if another attempt of it is valid
---     or running.
+-- notes: only kinds that occur. benchmark is all for kinds that belong to none. A trial
+--     that was set aside is discarded_replaced if another attempt of it is valid or
+--     running.
 with screened as (
     select
         trials.benchmark,

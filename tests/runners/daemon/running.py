@@ -17,14 +17,14 @@ PATIENCE_S = 300.0
 
 
 @asynccontextmanager
-async def daemon_at(root, *, token=None, max_trials=4, store=None, extend=None):
+async def daemon_at(root, *, token=None, lease_token=None, max_trials=4, store=None, extend=None):
     """A daemon that supervises, and a client of its application; it is stopped in order afterwards."""
     async with AsyncExitStack() as stack:
         leases = await stack.enter_async_context(open_leases(socket.create_server(("127.0.0.1", 0)), "http://gateway"))
         daemon = await stack.enter_async_context(opened_daemon(store or create_store(root), max_trials, leases))
         extension = await stack.enter_async_context(extend(daemon)) if extend else None
         pages = page_routes(daemon, Reports(daemon.store, lambda *_: b"<p>report</p>"), has_token=token is not None)
-        transport = httpx.ASGITransport(application(daemon, token, pages, extension))
+        transport = httpx.ASGITransport(application(daemon, token, pages, extension, lease_token))
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321") as client,
             anyio.create_task_group() as tasks,

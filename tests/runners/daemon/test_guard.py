@@ -6,12 +6,14 @@ import pytest
 from runners.daemon.guard import COOKIE, session_of
 from runners.daemon.serve import Settings, check
 from runners.errors import ExperimentError
+from runners.external_agents.leases import LeasedTrial
 from runners.models.endpoints.door import door_of
 from runners.models.protocol import ModelError
 from tests.runners.daemon.running import daemon_at
 from tests.support.canned_model import text_reply
 
 TOKEN = "a-long-and-random-token"
+LEASE_TOKEN = "another-long-random-token"
 TRIAL_TOKEN = "the-token-of-one-trial-0001"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 
@@ -123,6 +125,32 @@ async def test_the_token_opens(locked_client):
         assert reply.status_code == 200
 
 
+async def test_a_lease_token_takes_leases_and_opens_nothing_else(tmp_path):
+    """What a harness holds gives no orders, and a lease's own token is for that lease alone."""
+    async with daemon_at(tmp_path / "store", token=TOKEN, lease_token=LEASE_TOKEN) as (daemon, client):
+        trial = LeasedTrial(experiment="e", agent="a", trial_id="t", attempt=1)
+        own, other = (daemon.leases.begin(trial, 600.0) for _ in range(2))
+
+        async def status(method, path, token):
+            headers = {"authorization": f"Bearer {token}"}
+            return (await client.request(method, path, headers=headers, json={})).status_code
+
+        assert await status("POST", "/api/leases", LEASE_TOKEN) == 404
+        assert await status("POST", f"/api/leases/{own.lease_id}", own.token) == 202
+        assert await status("POST", f"/api/leases/{own.lease_id}/close", own.token) == 409
+        assert await status("POST", "/api/leases/unknown", own.token) == 404
+        own_path, other_path = f"/api/leases/{own.lease_id}", f"/api/leases/{other.lease_id}/close"
+        for path, token in (
+            (own_path, LEASE_TOKEN),
+            (own_path, ""),
+            (other_path, own.token),
+            ("/api/leases", own.token),
+        ):
+            assert await status("POST", path, token) == 401, path
+        for path in ("/api/experiments", "/api/experiments/e/cancel", "/api/leasesx", "/t/../api/experiments"):
+            assert {await status("POST", path, token) for token in (LEASE_TOKEN, own.token)} == {401}, path
+
+
 async def test_people_sign_in_once(locked_client):
     """A browser is led to the sign-in page; the cookie it gets is no token, unreadable for scripts, and same-site."""
     reply = await locked_client.get("/", headers={"accept": "text/html"})
@@ -164,6 +192,9 @@ async def test_a_trial_has_nothing_here(locked_client):
         (Settings(token="short"), "shorter than 16"),
         (Settings(max_trials=0), "--max-trials"),
         (Settings(host="", token=TOKEN), "--host is empty"),
+        (Settings(token=TOKEN, lease_token="short"), "LEASE_TOKEN is shorter than 16"),
+        (Settings(lease_token=LEASE_TOKEN), "beside a LHAW_RECORD_TOKEN"),
+        (Settings(token=TOKEN, lease_token=TOKEN), "another one"),
     ],
 )
 def test_unsafe_settings_are_refused(settings, word):

@@ -16,6 +16,7 @@ from pathlib import Path
 import anyio
 import openai
 import pytest
+from starlette.applications import Starlette
 
 from recorder.events import (
     ActionStarted,
@@ -30,12 +31,13 @@ from recorder.events import (
 from recorder.reading.reader import read_envelopes
 from runners.daemon.client import read_address
 from runners.errors import LeaseReturned, SandboxBoundaryError
-from runners.external_agents.leases import Closing, Lease, Leases, Offer
+from runners.external_agents.leases import Closing, Lease, LeasedTrial, Leases, Offer
 from runners.external_agents.workspace import WorkspaceError, replace
 from runners.sandboxes.protocol import CommandResult
 from runners.trial_clock import TrialClock
 from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS, write_experiment
 from tests.cli.program import PROGRAM, called, count_events, end, environment, lhaw_record, query, verify, wait_until
+from tests.runners.daemon.running import PATIENCE_S, daemon_at, submission
 from tests.support.tiny_agent import TOOLS, Hands, tool
 
 TINY = Path(__file__).parents[2] / "support" / "tiny_agent.py"
@@ -47,6 +49,7 @@ CALL = (
     "{'content-type': 'application/json', 'authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']})\n"
     "u.urlopen(r)\n"
 )
+TRIAL = LeasedTrial(experiment="e", agent="a", trial_id="t", attempt=1)
 OFFER = Offer(prompt="Do it.", model="m", key="k", token="t", has_tools=False)
 
 
@@ -215,7 +218,7 @@ async def test_a_lease_ends_once_and_by_the_first_word():
     """Closed, released or silent: what came first decides, what comes later changes nothing."""
 
     async def ended(act, idle_s=600.0):
-        lease = Lease("x", idle_s)
+        lease = Lease("x", idle_s, TRIAL)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(act, lease)
             return await lease.held(OFFER, Nowhere("/work"), TrialClock())
@@ -246,7 +249,12 @@ async def test_a_lease_ends_once_and_by_the_first_word():
 @pytest.mark.thorough
 async def test_a_transfer_takes_none_of_the_agents_time():
     """An upload of ten seconds in a trial of eight: the answer that follows is in time."""
-    now, clock, lease, leases = [0.0], TrialClock(8.0, now_s=lambda: now[0]), Lease("x", 600.0), Leases("http://x")
+    now, clock, lease, leases = (
+        [0.0],
+        TrialClock(8.0, now_s=lambda: now[0]),
+        Lease("x", 600.0, TRIAL),
+        Leases("http://x"),
+    )
 
     async def slow(*_):
         now[0] += 10.0
@@ -265,10 +273,76 @@ async def test_a_transfer_takes_none_of_the_agents_time():
 
 
 @pytest.mark.thorough
+async def test_a_client_that_is_gone_holds_no_clock(monkeypatch):
+    """A transfer that waits for its client ends, so that the lease can expire and the agent's time goes on."""
+    monkeypatch.setattr("runners.external_agents.leases.STALL_S", 0.01)
+    clock, lease, leases, replies = TrialClock(8.0), Lease("x", 600.0, TRIAL), Leases("http://x"), []
+
+    async def send(message):
+        replies.append(message)
+
+    async def download():
+        return b"files"
+
+    lease.download = download
+
+    async def stalled():
+        await lease.settled.wait()
+        with leases.reachable(lease, "k"):
+            app = leases.watched(Starlette(routes=leases.routes))
+            headers = [(b"authorization", b"Bearer t")]
+            path = "/t/k/workspace"
+            for method, tell in (("PUT", send), ("GET", lambda _: anyio.sleep_forever())):
+                scope = {"type": "http", "path": path, "method": method, "headers": headers, "query_string": b""}
+                await app(scope, anyio.sleep_forever, tell)
+        lease.close(Closing())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lease.held, OFFER, Nowhere("/work"), clock)
+        tasks.start_soon(stalled)
+    assert replies[0]["status"] == 408
+    assert lease.state == "grading"
+
+
+@pytest.mark.thorough
+async def test_a_lease_whose_trial_is_being_opened_says_where_to_ask(tmp_path, monkeypatch):
+    """Nobody waits for an image: 202, and an address that gives the rest later. It can be given back before."""
+    monkeypatch.setattr("runners.daemon.leasing.OPENING_WAIT_S", 0.0)
+    async with daemon_at(tmp_path / "store") as (_, client):
+        settings = {"agents": [LEASED], "conditions": ["full"], "sandbox": PLAIN_PROCESS}
+        assert (await client.post("/api/experiments", json=submission(tmp_path, **settings))).status_code == 200
+
+        async def taken():
+            while True:
+                reply = await client.post("/api/leases", json={})
+                if reply.status_code != 503:
+                    return reply
+                await anyio.sleep(0.02)
+
+        with anyio.fail_after(PATIENCE_S):
+            first = await taken()
+            lease = first.json()
+            address = f"/api/leases/{lease['lease_id']}"
+            assert (first.status_code, first.headers["location"], lease["state"]) == (202, address, "opening")
+            assert lease["prompt"] is None
+            assert (await client.post(f"{address}/close", json={})).status_code == 409
+            released = (await client.post(f"{address}/release", json={})).json()
+            assert released["state"] == "returned"
+            assert (await client.post(f"{address}/close", json={})).status_code == 409
+
+            again = (await taken()).json()
+            assert (again["trial_id"], again["attempt"]) == (lease["trial_id"], 2)
+            while (reply := await client.post(f"/api/leases/{again['lease_id']}", json={})).status_code == 202:
+                await anyio.lowlevel.checkpoint()
+            assert (reply.json()["state"], reply.json()["prompt"] is None) == ("open", False)
+    assert [each[-1].error_kind for each in trials(tmp_path / "store")][:1] == ["lease_released"]
+
+
+@pytest.mark.thorough
 async def test_a_container_without_a_work_directory_is_not_leased():
     """Its files would be the whole container, which an upload would replace."""
     for root in ("/", "//", "/.", "/app/.."):
-        lease = Lease("x", 600.0)
+        lease = Lease("x", 600.0, TRIAL)
         with pytest.raises(SandboxBoundaryError, match="WORKDIR") as caught:
             await lease.held(OFFER, Nowhere(root), TrialClock())
         assert (lease.offer, caught.value.is_retry_owed) == (None, False)
