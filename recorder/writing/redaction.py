@@ -4,12 +4,13 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import TypeVar
 from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from recorder.events import Event
+from recorder.events import AnyEvent, Event
 from recorder.writing.secret_patterns import SHAPES, scanner
 
 EventT = TypeVar("EventT", bound=Event)
@@ -113,11 +114,11 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def map_text(event: EventT, function: Callable[[str], str]) -> EventT:
-    """Return the event with a function applied to every text in it."""
+    """Return the event with a function applied to every text in it but the words of the log itself."""
 
     def apply(value: object) -> object:
         if isinstance(value, str):
-            return function(value)
+            return value if value in _log_words() else function(value)
         if isinstance(value, dict):
             return {key: apply(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -125,3 +126,17 @@ def map_text(event: EventT, function: Callable[[str], str]) -> EventT:
         return value
 
     return msgspec.convert(apply(msgspec.to_builtins(event)), type(event))
+
+
+@cache
+def _log_words() -> frozenset[str]:
+    """Return the names of event types and the values of closed choices. A key that is spelled so hides none of them."""
+    pending: list[object] = [msgspec.json.schema(AnyEvent)]
+    found: set[str] = set()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            found.update(each for each in part.get("enum", ()) if isinstance(each, str))
+        if isinstance(part, dict | list):
+            pending += part.values() if isinstance(part, dict) else part
+    return frozenset(found)

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from recorder.writing.redaction import MARK, Redactor, secrets_of
+from recorder.writing.redaction import Redactor, secrets_of
 from runners.models.endpoints.hints import rate_limit_headers, retry_after_s
 from runners.models.limits import ENDLESS_REPLY, limit_in, limit_in_error
 from runners.models.litellm_library import litellm_library
@@ -113,9 +113,7 @@ def response_error(
         shown: The headers that an agent behind the gateway gets too.
     """
     hidden = {*secrets, *secrets_of(os.environ)}
-    text = raw.decode("utf-8", "replace")
-    for secret in sorted(hidden, key=len, reverse=True):
-        text = text.replace(secret, MARK) if secret else text
+    text = Redactor(hidden).clean_text(raw.decode("utf-8", "replace"))
     try:
         body = msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -249,9 +247,7 @@ def _rate_limits(chain: list[BaseException]) -> dict[str, str]:
 
 def _clean(text: str, secrets: set[str]) -> str:
     """Return the first useful words of an error message, on one line, without secrets."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, MARK) if secret else text
-    text = Redactor().clean_text(text)
+    text = Redactor(secrets).clean_text(text)
     text = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     text = _PREFIX.sub("", text)
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from runners.conversation.messages import Message
-from runners.models.failures import in_band_error
+from runners.models.failures import in_band_error, response_error
 from runners.models.limits import ended_by_failure
 from runners.models.litellm_model import LitellmModel
 from runners.models.protocol import ModelError, ModelRequest
@@ -87,3 +87,13 @@ async def test_a_reply_keeps_the_reason_why_it_ended(case, closed_clients):
     assert reply.finish_reason == finish_reason
     said = answer[1]["choices"][0]["message"]
     assert reply.message.content == (said["content"] or said.get("refusal") or "")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("key", "said"), [("x", "no key x here"), ("my-local-key", "no key [redacted] here")])
+def test_a_key_is_left_out_of_a_message_and_a_dummy_one_spoils_none(key, said):
+    """Local servers take "x" for a key; it stands inside words, and is no secret."""
+    body = json.dumps({"error": {"message": f"no key {key} here", "code": "context_length_exceeded"}}).encode()
+    error = response_error(400, {}, body, model="m", secrets=[key], shown={})
+    assert said in str(error)
+    assert error.kind == "context_window"
