@@ -20,6 +20,7 @@ from recorder.errors import StoreError
 from recorder.events import BenchmarkSelected, Envelope, RunFinished, RunStarted, TrialStarted
 from recorder.inspection.verify import verify
 from recorder.reading.reader import read_envelopes, read_snapshot
+from recorder.reading.registrations import Registrations
 from recorder.storage.creation import create_store
 from tests.analytics import reference
 from tests.analytics.make_store import Store as Written
@@ -219,7 +220,7 @@ def test_a_withdrawal_is_one_of_its_experiment(tmp_path):
             written.envelopes[-1] = msgspec.structs.replace(written.envelopes[-1], event=event)
         here.reject("a", variant_id, "recoverable_by_paraphrase", attempt=0)
     classify(there, "a1", STATES["benign"])
-    root = to_disk(tmp_path / "s", here, there, run)
+    root = to_disk(tmp_path / "s", there, here, run)
     offered = {name: eligible_variants(root, "desk", experiment=name) for name in (None, "here", "there", "run")}
     assert {name: [each.variant_id for each in found.candidates] for name, found in offered.items()} == {
         None: ["a1"],
@@ -236,6 +237,14 @@ def test_a_withdrawal_is_one_of_its_experiment(tmp_path):
     listed = {name: load_generation_index(read_snapshot(root), name).variants.values() for name in (None, "here")}
     prompts = {name: {each.variant.prompt for each in found} for name, found in listed.items()}
     assert prompts == {None: {"a1 there"}, "here": set()}
+    registrations = Registrations.read(read_snapshot(root))
+    run_from = {name: [*registrations.of_experiment(name)] for name in (None, "here", "there", "run")}
+    assert {name: [(e.experiment_id, e.event.variant.prompt) for e in found] for name, found in run_from.items()} == {
+        None: [("there", "a1 there"), ("run", "a1 there")],
+        "here": [],
+        "there": [("there", "a1 there")],
+        "run": [("run", "a1 there")],
+    }
 
 
 @pytest.mark.parametrize(
