@@ -38,14 +38,9 @@ strategy = "STRATEGY"
 
 @pytest.fixture
 def design(tmp_path, monkeypatch):
-    """A function that writes an experiment file of a benchmark that is installed for one test.
-
-    Its tasks name an output file whose words stand nowhere else in the prompt, so that rules may put "a file" there.
-    """
+    """A function that writes an experiment file of a benchmark that is installed for one test."""
     folder = tmp_path / "corner_shop"
     write_benchmark("corner_shop", folder)
-    for path in (folder / "corner_shop").glob("*.py"):
-        path.write_text(path.read_text().replace("count.txt", "total.txt"))
     installed(folder, "corner_shop")
     monkeypatch.syspath_prepend(str(folder))
 
