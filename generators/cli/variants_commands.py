@@ -40,7 +40,7 @@ COLUMNS = (
     "judged_by",
 )
 METHOD_COLUMNS = (
-    *("step", "method", "method_digest", "n_tasks", "n_accepted", "n_refused", "acceptance_rate"),
+    *("step", "method", "method_digest", "n_tasks", "n_accepted", "n_refused", "acceptance_rate", "n_judged"),
     *("attempts", "agreement", "cost_usd"),
 )
 CALIBRATION = "gate-calibration"
@@ -305,7 +305,8 @@ COMMANDS = (
                 name="compare",
                 help="compare the extractors and the rewriters of a store",
                 description="Print for each extractor how many of its segments were kept, how far the others agree and "
-                "what it cost; for each rewriter how many of its variants the gate accepted, in how many attempts.",
+                "what it cost; for each rewriter how many of its variants the gate accepted, in how many attempts, and "
+                "how many of these a model judged, too.",
                 example="variants compare stores/mine",
                 arguments=(STORE, FORMAT),
                 function=compare_command,

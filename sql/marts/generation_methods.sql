@@ -9,6 +9,8 @@
 --   n_tasks bigint: tasks that it worked on
 --   n_accepted bigint: segments kept; variants made
 --   n_refused bigint: proposed segments that were not taken; variants given up
+--   n_judged bigint: of the variants made, those that a model let pass, too; null for
+--       extractions
 --   acceptance_rate double: share of accepted ones, 0 to 1; null without any
 --   attempts bigint: extractions; rewritings, with those that were rejected
 --   agreement double: how far other extractors find the same segments, 0 to 1; null
@@ -100,6 +102,7 @@ made as (
         rewriter as method,
         if(rewriter = 'written', rewriter, rewriter_digest) as method_digest,
         true as is_made,
+        bool_or(judge is not null) as is_judged,
         0 as rejections
     from stg_variants_generated
     where rewriter is not null and origin <> 'hand_written'
@@ -129,6 +132,9 @@ decided_there as (
         method,
         method_digest,
         bool_or(is_made) and not coalesce(bool_or(is_withdrawn), false) as is_made,
+        bool_or(is_made)
+        and bool_or(is_judged)
+        and not coalesce(bool_or(is_withdrawn), false) as is_judged,
         bool_or(is_final) as is_final,
         sum(rejections)::bigint as rejections
     from (
@@ -146,6 +152,7 @@ decided as (
         method,
         method_digest,
         bool_or(is_made) as is_made,
+        bool_or(is_judged) as is_judged,
         bool_or(is_final) as is_final,
         sum(rejections + is_made::bigint)::bigint as attempts
     from decided_there
@@ -167,6 +174,7 @@ rewriters as (
         decided.method_digest,
         count(distinct decided.task_digest) as n_tasks,
         count(*) filter (where decided.is_made) as n_accepted,
+        count(*) filter (where decided.is_judged) as n_judged,
         count(*) filter (
             where not decided.is_made and decided.is_final
         ) as n_refused,
@@ -185,6 +193,7 @@ select
     extractors.n_tasks,
     extractors.n_accepted,
     extractors.n_refused,
+    null::bigint as n_judged,
     extractors.n_accepted
     / nullif(extractors.n_accepted + extractors.n_refused, 0) as acceptance_rate,
     extractors.attempts,
@@ -203,6 +212,7 @@ select
     n_tasks,
     n_accepted,
     n_refused,
+    n_judged,
     n_accepted / nullif(n_accepted + n_refused, 0) as acceptance_rate,
     attempts,
     null::double as agreement,

@@ -18,6 +18,7 @@
 --   rewriter varchar: rules/N, or the model's name; null for variants that were not
 --       rewritten here
 --   rewriter_digest varchar: digest of all that decides its result
+--   judge varchar: the model that let it pass; null if rules alone did
 --   diff varchar: unified diff of the words of the two prompts
 --   terminal_states bigint[][]: those behind an imported label, each once
 -- equation: none; renames the fields of one event type
@@ -44,6 +45,7 @@ select
     variant_generated.task_digest,
     variant_generated.rewriter,
     variant_generated.rewriter_digest,
+    variant_generated.judgement.judge,
     variant_generated.diff,
     variant_generated.terminal_states
 from events

@@ -138,7 +138,7 @@ def _mean_score(name, found):
 
 
 def generation_methods_of(envelopes, live):
-    """Return (tasks, accepted, refused, rate, attempts, agreement, cost) by (step, method, digest)."""
+    """Return (tasks, accepted, refused, judged, rate, attempts, agreement, cost) by (step, method, digest)."""
 
     def named(step, name, digest):
         return step, name, name if name == "written" else digest
@@ -167,33 +167,39 @@ def generation_methods_of(envelopes, live):
             len(own),
             accepted,
             refused,
+            None,
             _rate(accepted, refused),
             attempts[method],
             agreement,
             _sum(costs[method]),
         )
-    there = defaultdict(lambda: [False, False, 0, False])
+    there, judged = defaultdict(lambda: [False, False, 0, False]), set()
     for found in _recorded(envelopes, "VariantGenerated"):
         each = found.event
         if each.rewriter is not None and each.variant.origin != "hand_written":
             method = named("rewriting", each.rewriter, each.rewriter_digest)
-            there[method, each.variant.variant_id, each.task_digest, found.experiment_id][0] = True
+            key = method, each.variant.variant_id, each.task_digest, found.experiment_id
+            there[key][0] = True
+            judged |= {key} if each.judgement else set()
     for found in _recorded(envelopes, "VariantRejected"):
         each = found.event
         method = named("rewriting", each.rewriter, each.rewriter_digest)
         counts = there[method, each.variant_id, each.task_digest, found.experiment_id]
         counts[1:] = [counts[1] or each.is_final, counts[2] + 1, counts[3] or each.attempt == 0]
     tried = defaultdict(lambda: defaultdict(lambda: [False, False, 0]))
-    for (method, variant_id, task, _), (is_made, is_final, rejections, is_withdrawn) in there.items():
+    passed = defaultdict(set)
+    for key, (is_made, is_final, rejections, is_withdrawn) in there.items():
+        method, variant_id, task, _ = key
         counts, is_kept = tried[method][variant_id, task], is_made and not is_withdrawn
         counts[:] = [counts[0] or is_kept, counts[1] or is_final, counts[2] + rejections + is_kept]
+        passed[method] |= {(variant_id, task)} if is_kept and key in judged else set()
     for method, variants in tried.items():
         made = sum(is_made for is_made, *_ in variants.values())
         given_up = sum(is_final and not is_made for is_made, is_final, _ in variants.values())
         tries = sum(count for *_, count in variants.values())
         tasks = {task for _, task in variants if task is not None}
         spent = _sum([usd for variant, _ in variants for usd in paid[variant]])
-        rows[method] = (len(tasks), made, given_up, _rate(made, given_up), tries, None, spent)
+        rows[method] = (len(tasks), made, given_up, len(passed[method]), _rate(made, given_up), tries, None, spent)
     return rows
 
 

@@ -18,6 +18,7 @@ from recorder.events import (
     Wire,
 )
 from recorder.events.canonical_json import digest as digest_of
+from recorder.events.generation import GateJudgement
 from recorder.events.values import ExpectedQuestions, Segment, Usage
 from tests.analytics import reference, reference_verdicts
 from tests.analytics import reference_facts as slow
@@ -32,6 +33,7 @@ ACTIONS = (
     *("ask_user S1 S2 S3", "read 2025-10-01 12000", "read 2025-10-01", "write out.csv", "write Out.csv 1,2000"),
     *("read value 1", "write my VALUE 2!", "broken value 1", "say value 1", "read value 1 + read a", "submit"),
 )
+JUDGED = GateJudgement(judge="reader", judge_digest="0", judged=("reads_naturally",))
 QUERIES = {  # how many columns are the key, and the query
     "tasks": (
         1,
@@ -78,8 +80,8 @@ QUERIES = {  # how many columns are the key, and the query
     ),
     "generation_methods": (
         3,
-        """select step, method, method_digest, n_tasks, n_accepted, n_refused, acceptance_rate, attempts, agreement,
-        cost_usd from generation_methods""",
+        """select step, method, method_digest, n_tasks, n_accepted, n_refused, n_judged, acceptance_rate, attempts,
+        agreement, cost_usd from generation_methods""",
     ),
     "variant_reviews": (
         2,
@@ -107,6 +109,7 @@ def facts_store(seed):
     generated = store.variant("t", "made", "goal", origin="generated")
     for method in chance.sample(["model", "rules/1"], chance.randint(0, 2)):
         made = {"rewriter": method, "rewriter_digest": digest_of(method), "task_digest": store.tasks["t"].task_digest}
+        made["judgement"] = chance.choice([None, JUDGED])
         store.add(store.run_id, VariantGenerated(variant=generated, variant_digest=generated.variant_digest, **made))
     for name in chance.choices(sorted(store.variants), k=9):
         variant = store.variants[name]

@@ -136,9 +136,9 @@ def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
     listed = json.loads(called("variants", "list", store, "--format", "json").stdout)
     assert [row["judged_by"] for row in listed] == ["local-model"] * 2
     (rewriter,) = query(
-        store, "select n_accepted, n_refused, attempts from generation_methods where step = 'rewriting'"
+        store, "select n_accepted, n_refused, n_judged, attempts from generation_methods where step = 'rewriting'"
     )
-    assert rewriter == (2, 1, 3)
+    assert rewriter == (2, 1, 2, 3)
     left = Registrations.read(read_snapshot(store)).of_experiment()
     assert {each.event.variant.variant_id for each in left} == {row["variant_id"] for row in listed}
 

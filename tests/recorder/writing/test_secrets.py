@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from urllib.parse import quote
 
-import pyarrow.parquet as pq
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
