@@ -19,9 +19,9 @@ Pearson). A design whose interval is not wholly on the wanted side is simulated 
 studies, which alone count. It *misses* if its share is then on the wrong side of the limit, and is *open* if only a
 part of its interval is. Of {designs} designs {missed} and {is_open}.
 
-The studies are drawn without any code of the engine. A task has its own rate of success (beta, mean p, intraclass
-correlation ICC); 1 or 3 agents and 1, 7, or 1 to 7 variants of each task draw their trials from it, or all variants of
-an agent copy one value, as under `full`. Levels are symmetric in p. Bootstraps had {draws} draws and tests {flips}
+No code of the engine draws the studies. A task has its own rate of success (beta, mean p, intraclass correlation ICC);
+1 or 3 agents and 1, 7, or 1 to 7 variants of each task draw their trials from it, or all variants of an agent copy one
+value, as under `full`. Bootstraps had {draws} draws and tests {flips}
 permutations, fewer than the tables take. Tests draw again otherwise (logit-normal rates) and hold the engine against
 scipy and plain numpy (`tests/analytics/statistics/test_independent_judge.py`).
 
@@ -63,9 +63,8 @@ def _lines(found: Sequence[Coverage], command: str) -> Iterator[str]:
         if cells:
             shown = (_cell([each for each in cells if each.design.tasks == count], kind.is_test) for count in tasks)
             yield f"| {kind.title} | {kind.method} | {' | '.join(shown)} | {len(cells)} |"
-    for found, what in ((missed, "Missed"), (is_open, "Open")):
-        if found:
-            yield f"\n{what}{_listed(found)}."
+    if missed:
+        yield f"\nMissed{_listed(missed)}."
     yield ""
 
 

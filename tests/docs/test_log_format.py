@@ -1,4 +1,4 @@
-"""docs/log-format.md tells the truth about the bytes of a journal."""
+"""docs/journal.txt tells the truth about the bytes of a journal."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from recorder.events import ActionFinished
 from recorder.storage.journal import read_journal
 from recorder.storage.journal_format import MAGIC, commit, record
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "log-format.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "journal.txt").read_text(encoding="utf-8")
 LINE = re.compile(r"^([0-9a-f]{4})  ((?:[0-9a-f]{2} ?)+)", re.MULTILINE)
 
 
