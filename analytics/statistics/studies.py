@@ -370,7 +370,7 @@ def _numbers(design: Design, rng: "Generator") -> "Floats":
     return rng.gamma(1 / spread, spread, design.tasks) if spread else np.ones(design.tasks)
 
 
-_FEW, _TESTED = (5, 8, 13, 30, 100), (6, 8, 13, 30, 100)
+_FEW, _TESTED, _OF_RATIOS = (5, 8, 13, 30, 100), (6, 8, 13, 30, 100), (7, 8, 13, 30, 100)
 KINDS: dict[str, Kind] = {
     "level": Kind(
         title="Levels: values 0 and 1",
@@ -436,7 +436,7 @@ KINDS: dict[str, Kind] = {
         title="Ratios: questions per asking trial",
         method="bootstrap_t",
         judge=_ratio,
-        tasks=_TESTED,
+        tasks=_OF_RATIOS,
         means=(0.2, 0.5),
     ),
     "median": Kind(
@@ -499,7 +499,7 @@ KINDS: dict[str, Kind] = {
         title="Ratios: gain per question, break-even cost",
         method="bootstrap_t",
         judge=_per_question,
-        tasks=_TESTED,
+        tasks=_OF_RATIOS,
         means=(0.2, 0.5),
         variants=(1, 0),
     ),
@@ -507,7 +507,7 @@ KINDS: dict[str, Kind] = {
         title="Amounts: a log-normal cost per trial, p its standard deviation",
         method="bootstrap_t",
         judge=_amount,
-        tasks=_TESTED,
+        tasks=_OF_RATIOS,
         means=(0.5, 1.0),
         variants=(1, 0),
     ),

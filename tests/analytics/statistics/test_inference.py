@@ -192,7 +192,7 @@ def test_copies_of_a_value_add_nothing_to_what_is_known():
     assert one.p_value == seven.p_value
 
 
-@pytest.mark.parametrize(("kind", "fewest"), [("level", 5), ("percent", 5), ("ratio", 6), ("median", 8), ("gain", 6)])
+@pytest.mark.parametrize(("kind", "fewest"), [("level", 5), ("percent", 5), ("ratio", 7), ("median", 8), ("gain", 6)])
 def test_floors(kind, fewest):
     """One cluster less has an estimate and no interval, with the reason; more units in a cluster make no difference."""
     rng = np.random.default_rng(2)
@@ -258,14 +258,16 @@ def test_draws_that_differ_by_rounding_only_make_no_interval_endless():
 
 def test_a_cluster_with_a_gain_and_no_question_counts():
     """The value is over all clusters, so the interval is, too: leaving out those without a question left it out."""
-    gained = [(100.0, 0)] * 4 + [(gain, n) for gain, n in zip((0, 50, 0, 100, 0, 50), (5, 4, 6, 3, 5, 4), strict=True)]
+    gained = [(100.0, 0)] * 4 + [
+        (gain, n) for gain, n in zip((0, 50, 0, 100, 0, 50, 0), (5, 4, 6, 3, 5, 4, 5), strict=True)
+    ]
     above, below = (np.array(column, dtype=float) for column in zip(*gained, (0.0, 0), strict=True))
-    found = estimate("ratio", Units(above, below, np.arange(11)), Settings())
-    assert found.value == pytest.approx(600 / 27, abs=1e-6)
+    found = estimate("ratio", Units(above, below, np.arange(12)), Settings())
+    assert found.value == pytest.approx(600 / 32, abs=1e-6)
     assert found.low < found.value < found.high
-    assert found.n_clusters == 10  # nothing happened in the eleventh
+    assert found.n_clusters == 11  # nothing happened in the twelfth
     below[5:] = 0
-    assert estimate("ratio", Units(above, below, np.arange(11)), Settings()).reason == "too_few_clusters"
+    assert estimate("ratio", Units(above, below, np.arange(12)), Settings()).reason == "too_few_clusters"
 
 
 @pytest.mark.parametrize(("kind", "least"), [("amount", 0.0), ("amount_from_1", 1.0)])
