@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +213,17 @@ def read_task(folder: Path) -> HarborTask:
         return task
     entries = _decoded(folder / VARIANTS, VariantsFile).variants
     variants_of(entries, task_of(task), str(folder / VARIANTS))
+    _check_spellings(folder, entries)
     return msgspec.structs.replace(task, variants=entries)
+
+
+def _check_spellings(folder: Path, entries: Sequence[VariantEntry]) -> None:
+    """Check that the solution has what ``written`` says; otherwise ``scripted/replay_masked`` would hide nothing."""
+    spellings = {each.written.encode() for entry in entries for each in entry.segments if each.written}
+    files = [path.read_bytes() for path in (folder / "solution").rglob("*") if path.is_file()]
+    for spelling in sorted(spellings):
+        if files and not any(spelling in content for content in files):
+            raise PublishedError(f"{folder / VARIANTS}: written = {spelling.decode()!r} is in no file of solution/")
 
 
 def task_of(harbor: HarborTask, network: str = "") -> Task:

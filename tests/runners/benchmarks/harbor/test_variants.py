@@ -34,6 +34,7 @@ BROKEN = [
     (VARIANT.replace('severity = "delete"', 'severity = "environment"'), "changes the environment"),
     (VARIANT.replace("written", "spelt"), "unknown key 'variants[0].segments[0].spelt'"),
     (VARIANT.replace("written", 'checkpoint_refs = ["c9"]\nwritten'), "the task's checkpoints are reward"),
+    (VARIANT.replace('written = "hello"', 'written = "hullo"'), "written = 'hullo' is in no file of solution/"),
     (VARIANT + VARIANT, "two have that name"),
 ]
 
