@@ -135,7 +135,8 @@ def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
         failure = outcome.failure
         assert failure is not None
         trial = f"{outcome.trial.agent.name}, {outcome.trial.condition}, {outcome.trial.task.task_id}"
-        message = redactor.clean_text(failure.message).splitlines()[0]  # a program may print its environment
+        lines = redactor.clean_text(failure.message).strip().splitlines() or [""]  # a program may print its environment
+        message = " … ".join(dict.fromkeys((lines[0], lines[-1].strip())))  # the last line of a traceback is the error
         say(f"  failed at {failure.boundary} ({failure.error_kind}) in {trial}: {message}")
     for pause in summary.pauses:
         say(f"paused: {redactor.clean_text(pause)}")

@@ -80,7 +80,7 @@ def attach(client: Client, options: AttachOptions, say: Say) -> int:
     say(f"leased trial {lease.trial_id}, attempt {lease.attempt}, of {lease.agent} in {lease.experiment}")
     folder = options.folder or Path(tempfile.mkdtemp(prefix="lhaw-record-lease-"))
     try:
-        lease = _opened(client, lease, say)
+        lease = opened(client, lease, say)
         folder.mkdir(parents=True, exist_ok=True)
         _unpack(_transfer(lease, None), folder)
         code, is_interrupted = _run(client, lease, spec, folder, options.kept_variables, say)
@@ -151,7 +151,7 @@ def _leased(client: Client, options: AttachOptions, say: Say) -> LeaseReply:
             time.sleep(_SECONDS_BETWEEN_REQUESTS)
 
 
-def _opened(client: Client, lease: LeaseReply, say: Say) -> LeaseReply:
+def opened(client: Client, lease: LeaseReply, say: Say) -> LeaseReply:
     """Wait until a leased trial is open, with a word now and then.
 
     Raises:

@@ -114,7 +114,7 @@ def _reply(leases: "Leases", lease: "Lease") -> LeaseReply:
     url = leases.url_of(offer) if offer else None
     message = lease.message
     if lease.state == "opening":
-        message = f"opened since {time.monotonic() - lease.begun_s:.0f} s; its image may be made or fetched first"
+        message = f"the trial is being opened for {time.monotonic() - lease.begun_s:.0f} s; its image may be made or fetched first"
     return LeaseReply(
         lease_id=lease.lease_id,
         state=lease.state,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from recorder.cli.suggestions import did_you_mean
 from recorder.events import AnyEvent, Skipped
 from recorder.events.canonical_json import short_digest
 from recorder.events.trial import EndedBy
@@ -81,6 +82,9 @@ def parsed_trajectory(
     except ValueError as error:
         return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=str(error)),), remarks=tuple(remarks))
     stored = known.tasks.get((benchmark, task_id))
+    others = [name for of, name in known.tasks if of == benchmark]
+    if options.task and others and not stored:
+        remarks = (*remarks, f"the store has no task {task_id} of {benchmark}{did_you_mean(task_id, others)}")
     wanted = variant.prompt if variant else stored.prompt if stored else ""
     if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
         reason = f"{place}: its prompt is {other}"

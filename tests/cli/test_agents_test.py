@@ -34,6 +34,12 @@ def test_an_entry_is_tested_as_it_is_now(tmp_path, monkeypatch):
     assert "--- stderr.txt\nTraceback" in broken.stdout
     assert "No module named 'nothing_of_this_name'" in broken.stdout
     assert "failed at sandbox (program_no_call)" in broken.stdout
+    run = tmp_path / "run.toml"
+    program = '{name = "mine", model = "scripted/balanced", program = "mine.toml"}'
+    text = EXPERIMENT.replace('{name = "native", model = "scripted/balanced"}', program)
+    run.write_text(text.replace('"full", "ask_user"', '"full"') + "retry = {max_attempts = 1}\n")
+    told = called("run", run, "--store", tmp_path / "agents" / "store").stderr
+    assert "Traceback (most recent call last): … ModuleNotFoundError: No module named 'nothing_of_this_name'" in told
     script.write_text(f"{ASKS}\nwork(2)\nprint('said', file=sys.stderr)\n")
     mended = called("agents", "test", str(entry), "--experiment", str(file))
     assert mended.returncode == 0

@@ -29,8 +29,10 @@ from recorder.events import (
     TrialStarted,
 )
 from recorder.reading.reader import read_envelopes
+from runners.daemon.attaching import opened
 from runners.daemon.client import read_address
-from runners.errors import LeaseReturned, SandboxBoundaryError
+from runners.daemon.messages import LeaseReply
+from runners.errors import LeaseReturned, RunnerError, SandboxBoundaryError
 from runners.external_agents.leases import Closing, Lease, LeasedTrial, Leases, Offer
 from runners.external_agents.workspace import WorkspaceError, replace
 from runners.sandboxes.protocol import CommandResult
@@ -336,6 +338,32 @@ async def test_a_lease_whose_trial_is_being_opened_says_where_to_ask(tmp_path, m
                 await anyio.lowlevel.checkpoint()
             assert (reply.json()["state"], reply.json()["prompt"] is None) == ("open", False)
     assert [each[-1].error_kind for each in trials(tmp_path / "store")][:1] == ["lease_released"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("last", "is_open"), [("open", True), ("failed", False)])
+def test_attach_waits_for_an_image_and_says_so_now_and_then(monkeypatch, last, is_open):
+    """Until the trial is open, or cannot be: then with the reason."""
+    monkeypatch.setattr("runners.daemon.attaching.time.sleep", lambda _: None)
+    trial = {"experiment": "e", "agent": "a", "trial_id": "t", "attempt": 1, "idle_s": 600.0}
+    states = [LeaseReply(lease_id="x", state="opening", message=f"being opened, {n}", **trial) for n in range(40)]
+    states.append(LeaseReply(lease_id="x", state=last, message="no space", **trial))
+    said = []
+
+    class Asked:
+        """A client that is told one state after another."""
+
+        def beat(self, lease_id):
+            """Tell the next."""
+            assert lease_id == "x"
+            return states.pop(0)
+
+    if is_open:
+        assert opened(Asked(), states.pop(0), said.append).state == "open"
+    else:
+        with pytest.raises(RunnerError, match="cannot be opened: no space"):
+            opened(Asked(), states.pop(0), said.append)
+    assert said == ["being opened, 0", "being opened, 15", "being opened, 30"]
 
 
 @pytest.mark.thorough

@@ -255,3 +255,5 @@ def test_a_trajectory_with_another_prompt_of_its_task_is_named_and_left_out(give
     assert [trial.task == task for trial in found.trials] == [True] * is_taken
     wrong = "its prompt is the full prompt" if options else "its prompt is that of t/v"
     assert [wrong in each.reason for each in found.skipped] == [True] * (not is_taken)
+    (remark,) = parsed("openai-messages", chat, known, benchmark="harbor", task="tt", agent="a").remarks
+    assert remark == "the store has no task tt of harbor; did you mean 't'?"
