@@ -114,7 +114,8 @@ def _reply(leases: "Leases", lease: "Lease") -> LeaseReply:
     url = leases.url_of(offer) if offer else None
     message = lease.message
     if lease.state == "opening":
-        message = f"the trial is being opened for {time.monotonic() - lease.begun_s:.0f} s; its image may be made or fetched first"
+        since_s = time.monotonic() - lease.begun_s
+        message = f"the trial is being opened for {since_s:.0f} s; its image may be made or fetched first"
     return LeaseReply(
         lease_id=lease.lease_id,
         state=lease.state,
