@@ -7,7 +7,7 @@ of ours is asked from a second one that shares its network, so that it can be wi
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -130,7 +130,7 @@ class World:
         answer = await self._ask({"method": method, "path": path, "body": body, "timeout_s": timeout_s})
         status, text = answer["status"], answer["body"]
         if status in (0, _TOOL_FAILED) and self._machine is not None:
-            await self._check_container(path)
+            await self.check_container(path)
         if status == 0:
             kind = "server_timeout" if text.startswith("timeout") else "server_gone"
             raise ToolBoundaryError(f"{self._name} gave no answer to {path}: {text}", kind=kind)
@@ -212,7 +212,12 @@ class World:
     def _name(self) -> str:
         return f"the container at {self._spec.address}" if self._spec.address else f"a container of {self._spec.image}"
 
-    async def _check_container(self, path: str) -> None:
+    async def check_container(self, path: str) -> None:
+        """Check that our container runs and has not run out of memory.
+
+        Raises:
+            ToolBoundaryError: It does not, or it has.
+        """
         assert self._machine is not None
         state = await self._machine.state()
         if state.memory_kills:
@@ -222,6 +227,12 @@ class World:
             )
         if not state.is_running:
             words = (await self._machine.last_words())[-300:] or "none"
+            if words.endswith("exec format error"):
+                raise ToolBoundaryError(
+                    f"{self._name} cannot run: the image is not made for this machine's processor; get one that is",
+                    kind="image_unfit",
+                    is_retry_owed=False,
+                )
             raise ToolBoundaryError(
                 f"{self._name} ended with exit code {state.exit_code} ({path}); its last words: {words}",
                 kind="container_gone",
@@ -267,11 +278,14 @@ async def open_world(
     service = ServiceConfig(environment={**_variables(names), **({} if has_network else _OFFLINE)})
     async with provider.room.hold(total_mb):
         room = MemoryBudget.of_trial(total_mb)
-        async with (
-            open_machine(image, limits, room, service=service) as machine,
-            open_sidecar(image, RELAY, room, beside=machine, entrypoint=program[:1], arguments=program[1:]) as channel,
-        ):
-            world = World(Relay(channel), machine, spec)
+        async with open_machine(image, limits, room, service=service) as machine, AsyncExitStack() as stack:
+            beside = open_sidecar(image, RELAY, room, beside=machine, entrypoint=program[:1], arguments=program[1:])
+            try:
+                relay = Relay(await stack.enter_async_context(beside))
+            except SandboxBoundaryError:
+                await World(partial(_asked_here, _ADDRESS), machine, spec).check_container("at its start")
+                raise
+            world = World(relay, machine, spec)
             await world.wait()
             yield world, image_id
 

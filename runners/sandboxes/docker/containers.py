@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer
 
 _REMOVE_S = 30.0
+_PODMANS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
+_PODMANS_LIMIT, _PODMANS_OWN = 1 << 20, 1 << 15  # what it gives, and the processes that its service leaves itself
+_ULIMITS: dict[str | None, list[dict[str, Any]]] = {}  # by the address of the engine
 
 
 @asynccontextmanager
@@ -38,6 +42,8 @@ async def created(docker: "Docker", config: dict[str, Any]) -> AsyncIterator["Do
     """
     name = _new_name()
     labelled = {**config, "Labels": {**config.get("Labels", {}), **own_labels()}}
+    if ulimits := await _podmans_ulimits(docker):
+        labelled["HostConfig"] = {**labelled["HostConfig"], "Ulimits": ulimits}
     try:
         with anyio.CancelScope(shield=True):
             async with asked(f"a container of the image {config['Image']} cannot be made"):
@@ -46,6 +52,22 @@ async def created(docker: "Docker", config: dict[str, Any]) -> AsyncIterator["Do
     finally:
         with anyio.CancelScope(shield=True), suppress(SandboxBoundaryError):
             await remove(docker, name)
+
+
+async def _podmans_ulimits(docker: "Docker") -> list[dict[str, Any]]:
+    """Return the limits to name where the engine is Podman, else none.
+
+    Podman gives containers of root 1,048,576 open files and processes, and where its process may not raise its own
+    limits (no CAP_SYS_RESOURCE) none starts. Its ``default_ulimits`` are not used for requests over the API.
+    """
+    if docker.docker_host not in _ULIMITS:
+        async with asked("the engine cannot be asked for its version"):
+            about = await docker.version()
+        is_podman = any(part["Name"] == "Podman Engine" for part in about.get("Components") or ())
+        hard = {name: resource.getrlimit(number)[1] for name, number in _PODMANS.items()} if is_podman else {}
+        lower = {name: min(limit, _PODMANS_OWN) for name, limit in hard.items() if 0 <= limit < _PODMANS_LIMIT}
+        _ULIMITS[docker.docker_host] = [{"Name": name, "Soft": each, "Hard": each} for name, each in lower.items()]
+    return _ULIMITS[docker.docker_host]
 
 
 def _new_name() -> str:

@@ -14,7 +14,7 @@ import pytest
 from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.experiment.decoding import read_experiment
 from runners.run.preparation import prepare
-from runners.sandboxes.docker import boot
+from runners.sandboxes.docker import boot, containers
 from runners.sandboxes.docker.engine import connected, refusal
 from runners.sandboxes.docker.files import FileLimits, regular_files
 from runners.sandboxes.docker.labels import is_orphan, is_own, own_labels
@@ -283,3 +283,32 @@ async def test_lines_of_a_sidecar_are_whole_and_bounded():
         channel.data_received(b"x\n" * 100_000)
         assert channel.end is not None
         assert channel.end[1] == "sandbox_protocol"
+
+
+class Versioned:
+    """A client of an engine that says what it is."""
+
+    def __init__(self, engine):
+        self.docker_host, self.engine = f"unix:///{engine}", engine
+
+    async def version(self):
+        """Name the engine, as each does."""
+        return {"Components": [{"Name": self.engine}]}
+
+
+@pytest.mark.parametrize(
+    ("engine", "hard", "named"),
+    [
+        ("Engine", 20_000, []),
+        ("Podman Engine", 20_000, [("nofile", 20_000), ("nproc", 20_000)]),
+        ("Podman Engine", 1 << 19, [("nofile", 1 << 15), ("nproc", 1 << 15)]),
+        ("Podman Engine", 1 << 20, []),
+        ("Podman Engine", -1, []),
+    ],
+)
+async def test_podman_is_given_limits_that_it_may_set(monkeypatch, engine, hard, named):
+    """Its own are more than a service without CAP_SYS_RESOURCE may set, and no container would start."""
+    monkeypatch.setattr(containers, "_ULIMITS", {})
+    monkeypatch.setattr(containers.resource, "getrlimit", lambda _: (hard, hard))
+    told = await containers._podmans_ulimits(Versioned(engine))
+    assert told == [{"Name": name, "Soft": limit, "Hard": limit} for name, limit in named]

@@ -1,10 +1,12 @@
 """The published container as a trial's world, against a stand-in of its interface, running already or one each."""
 
 import hashlib
+import io
 import json
 import socket
 import subprocess
 import sys
+import tarfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,9 +24,11 @@ from runners.sandboxes.protocol import SandboxLimits
 from tests.cli.program import called
 from tests.runners.benchmarks.tac.images import make_image
 from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401
+from tests.support.docker import docker
 from tests.support.image_registry import image_registry
 
 PROGRAM = Path(__file__).with_name("published_container.py")
+TRUE = Path("/bin/true").read_bytes()
 SETTINGS = EnvironmentSettings(sandbox=None, limits=SandboxLimits(command_seconds=30.0))
 TOOLS = (
     "calculator_calculate",
@@ -245,6 +249,27 @@ async def test_a_container_whose_servers_never_answer(tmp_path, image, how, erro
             pass
     assert caught.value.kind == kind
     assert caught.value.is_retry_owed
+    assert own_names() == []
+
+
+@needs_engine
+@pytest.mark.thorough
+async def test_an_image_for_another_processor_is_named_and_not_tried_again(tmp_path):
+    """Its container ends before anything can share its network: the error says why, not that."""
+    program = bytearray(TRUE)
+    program[18:20] = (0xF7, 0x7F)  # a machine that nobody has
+    name = f"lhaw-record/mcp-atlas-foreign:{hashlib.sha256(program).hexdigest()[:12]}"
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        entry = tarfile.TarInfo("bin/python3")
+        entry.size, entry.mode = len(program), 0o755
+        archive.addfile(entry, io.BytesIO(program))
+    assert docker("import", "--change", 'CMD ["/bin/python3"]', "-", name, stdin=made.getvalue()).returncode == 0
+    container, settings = own(name)
+    with pytest.raises(ToolBoundaryError, match="is not made for this machine's processor; get one that is") as caught:
+        async with opened(tmp_path, container, settings):
+            pass
+    assert (caught.value.kind, caught.value.is_retry_owed) == ("image_unfit", False)
     assert own_names() == []
 
 
