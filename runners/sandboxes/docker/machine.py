@@ -20,6 +20,7 @@ from runners.sandboxes.docker.execution import ExecResult, Program, check_end, e
 from runners.sandboxes.docker.files import FileLimits, packed, put_archive, read_archive, take_archive, unpacked
 from runners.sandboxes.docker.labels import MEMORY
 from runners.sandboxes.docker.memory_budget import MemoryBudget
+from runners.sandboxes.docker.warden import watch
 from runners.sandboxes.protocol import SandboxLimits
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ async def open_machine(
         limits: The limits of memory and processes. Other limits are set for each program.
         room: The memory budget that the container draws on.
         service: How the container runs the image's own command, instead of waiting for programs. If our process is
-            killed, such a container keeps running until the next start of any run.
+            killed, :mod:`runners.sandboxes.docker.warden` removes such a container.
         aliases: The container's names for other containers on ``image.network``.
         keeps_entrypoint: Whether the image's entry point, user and Docker's own capabilities stay, as its publisher
             expects, while it waits for programs. The entry point is called with our command, as with any other.
@@ -314,6 +315,8 @@ async def open_machine(
         for path, content in (service.files if service else {}).items():
             folder, name = posixpath.split(path)
             await put_archive(container, folder, await anyio.to_thread.run_sync(packed, {name: content}))
+        if service is not None:
+            await anyio.to_thread.run_sync(watch)
         async with asked(what):
             await container.start()
         yield DockerMachine(container)

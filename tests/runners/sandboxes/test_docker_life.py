@@ -22,12 +22,34 @@ from runners.sandboxes.docker.memory_budget import MemoryBudget
 from runners.sandboxes.kinds import provider
 from runners.sandboxes.protocol import SandboxLimits
 from tests.contracts.test_sandboxes import PROJECT
+from tests.runners.benchmarks.tac.images import make_image
 from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine, nobody_else, own_names  # noqa: F401
 from tests.support.docker import BASE_IMAGE, docker, private_engine
 from tests.support.image_registry import image_registry
 
 pytestmark = needs_engine
 LIMITS = SandboxLimits(memory_mb=128, processes=40)
+_KILLED_SERVICE = """
+import asyncio, os, signal
+from runners.sandboxes.docker.config import DockerImage
+from runners.sandboxes.docker.containers import internal_network
+from runners.sandboxes.docker.engine import connected
+from runners.sandboxes.docker.machine import ServiceConfig, open_machine
+from runners.sandboxes.docker.memory_budget import MemoryBudget
+from runners.sandboxes.protocol import SandboxLimits
+from tests.runners.sandboxes.docker_fixtures import nobody_else
+
+async def main():
+    limits, room = SandboxLimits(memory_mb=128), MemoryBudget(1000, nobody_else)
+    async with connected() as docker, internal_network(docker) as network:
+        image = DockerImage(name="lhaw-record/sleeps:1", network=network.name)
+        async with open_machine(image, limits, room, service=ServiceConfig()) as machine:
+            assert (await machine.state()).is_running
+            print(os.getpid(), flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
 _KILLED_HOST = """
 import asyncio, os, signal
 from runners.sandboxes.docker.engine import connected
@@ -190,6 +212,21 @@ async def test_leftovers_of_the_killed_are_reaped_and_nothing_else(own_engine, m
         assert not docker("network", "ls", "--quiet", "--filter", f"label=lhaw-record.pid={dead}").stdout
     finally:
         docker("rm", "--force", stranger)
+
+
+async def test_services_of_the_killed_end_with_them():
+    """Nobody starts another run: a service has no connection that would end it, so its warden does, and its network."""
+    make_image("lhaw-record/sleeps:1", {"srv/empty": b""}, ["sleep", "3600"])
+    done = await anyio.run_process([sys.executable, "-c", _KILLED_SERVICE], cwd=PROJECT, check=False)
+    dead = done.stdout.decode().strip()
+    assert dead, done.stderr
+    mine = ("--quiet", "--filter", f"label=lhaw-record.pid={dead}")
+    for _ in range(6000):
+        left = docker("ps", "--all", *mine).stdout + docker("network", "ls", *mine).stdout
+        if not left:
+            return
+        await anyio.sleep(0.1)
+    pytest.fail(f"still there: {left}")
 
 
 async def test_two_experiments_share_one_engine(own_engine, monkeypatch):

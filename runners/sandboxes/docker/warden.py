@@ -1,0 +1,54 @@
+"""Removes the services of a process that is killed: beside it runs ``python -m runners.sandboxes.docker.warden``.
+
+A container with a driver ends with its connection to us. A service has none, and would run until the next start.
+"""
+
+import atexit
+import os
+import subprocess
+import sys
+import time
+
+from recorder.sealing.own_session import start
+
+_ORDERLY = b"."
+_wardens: dict[tuple[int, str], "subprocess.Popen[bytes]"] = {}
+
+
+def watch() -> None:
+    """Start the warden of this process for its engine, once."""
+    key = (os.getpid(), os.environ.get("DOCKER_HOST", ""))
+    if key not in _wardens:
+        silent = subprocess.DEVNULL
+        command = [sys.executable, "-m", "runners.sandboxes.docker.warden"]
+        _wardens[key] = start(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent)
+        atexit.register(_dismiss, key)
+
+
+def _dismiss(key: tuple[int, str]) -> None:
+    if key[0] == os.getpid():
+        _wardens.pop(key).communicate(_ORDERLY)
+
+
+def main() -> None:
+    """Wait until the process that started this one has ended. If it was killed, remove what it left."""
+    parent = os.getppid()
+    if sys.stdin.buffer.read() == _ORDERLY:
+        return
+    while os.getppid() == parent:
+        time.sleep(0.05)
+    import anyio
+
+    anyio.run(_reap)
+
+
+async def _reap() -> None:
+    from runners.sandboxes.docker.containers import reap
+    from runners.sandboxes.docker.engine import connected
+
+    async with connected() as docker:
+        await reap(docker)
+
+
+if __name__ == "__main__":
+    main()
