@@ -1,8 +1,8 @@
 """Turns a trajectory that has neither a task nor a result into a trial.
 
-The task is named by its prompt or by the command line, which also gives the result. If the store has that task, with
-one checkpoint and a prompt that the trajectory contains, the trial is one of the store's version of the task. A
-trajectory without a result is a failed trial: its events are kept, and it is missing data.
+The task is named by its prompt or by the command line, which also gives the result. If the store has that task, the
+trial is one of the store's version, or is left out with the reason: a second version would take the place of the first
+in tables. A trajectory without a result is a failed trial: its events are kept, and it is missing data.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,11 @@ def parsed_trajectory(
     if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
         reason = f"{place}: its prompt is {other}"
         return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
-    difference = _difference(stored, wanted.strip(), found.prompt) if stored else None
+    reward = (options.rewards or {}).get(place, options.reward)
+    difference = _difference(stored, wanted.strip(), found.prompt, reward) if stored else None
+    if stored and stored.environment_digest and difference is not None:
+        reason = f"{place} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
+        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
     task = Task(
         benchmark=benchmark,
         benchmark_version=UNKNOWN,
@@ -100,8 +104,6 @@ def parsed_trajectory(
     )
     if stored and difference is None:
         task = stored
-    elif stored and stored.environment_digest:
-        remarks = (*remarks, f"{place} is of another version of {benchmark}/{task_id} than the store's: {difference}")
     trial = ForeignTrial(
         place=place,
         task=task,
@@ -114,7 +116,7 @@ def parsed_trajectory(
         run_name=found.run_name,
         program=found.program,
         trajectory=events,
-        end=_end(place, found, options, task.checkpoints[0]),
+        end=_end(found, reward, task.checkpoints),
         end_before=without_reward(found.duration_ms),
     )
     return ParsedFile(trials=(trial,), remarks=tuple(remarks))
@@ -180,21 +182,22 @@ def _other_prompt(wanted: str, of_task: tuple[str, str], prompt: str, known: Kno
     return max(given, key=lambda name: len(others[name]), default=None)
 
 
-def _difference(task: Task, wanted: str, prompt: str) -> str | None:
+def _difference(task: Task, wanted: str, prompt: str, reward: float | None) -> str | None:
     """Return why a trajectory is not a trial of the store's version of its task; None if it is one."""
-    if len(task.checkpoints) != 1:
-        return f"one reward does not say what the {len(task.checkpoints)} checkpoints are"
+    if len(task.checkpoints) != 1 and reward not in (None, 0, 1):
+        return f"a reward of {reward:g} does not say which of the {len(task.checkpoints)} checkpoints were reached"
     return None if wanted and wanted in prompt else "its prompt does not contain the store's"
 
 
-def _end(place: str, found: BareTrajectory, options: Options, checkpoint: Checkpoint) -> Finish | Failure:
-    reward = (options.rewards or {}).get(place, options.reward)
+def _end(found: BareTrajectory, reward: float | None, checkpoints: Sequence[Checkpoint]) -> Finish | Failure:
+    """Return the end of a trial. A reward of 0 or 1 is that of every checkpoint."""
     if reward is None:
         return without_reward(found.duration_ms)
     return Finish(
         is_success=reward >= 1,
-        results=(
-            CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=reward * checkpoint.total, details=""),
+        results=tuple(
+            CheckpointResult(checkpoint_id=each.checkpoint_id, score=reward * each.total, details="")
+            for each in checkpoints
         ),
         ended_by=found.ended_by,
         final_answer=found.final_answer,

@@ -199,10 +199,17 @@ def test_real_runs_of_mini_swe_agent(path, names, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("prompt", "totals", "is_same"), [("Do it.", (2.0,), True), ("Do more.", (2.0,), False), ("Do it.", (1, 1), False)]
+    ("prompt", "totals", "reward", "scores"),
+    [
+        ("Do it.", (2.0,), 0.5, [1.0]),
+        ("Do it.", (1.0, 2.0), 1.0, [1.0, 2.0]),
+        ("Do it.", (1.0, 2.0), 0.0, [0.0, 0.0]),
+        ("Do it.", (1.0, 2.0), 0.5, None),
+        ("Do more.", (2.0,), 1.0, None),
+    ],
 )
-def test_a_trajectory_is_a_trial_of_the_stored_task_if_nothing_speaks_against_it(prompt, totals, is_same):
-    """Same prompt and one checkpoint: the store's task, the reward as its share of the points. Else its own version."""
+def test_a_trajectory_is_a_trial_of_the_stored_task_or_is_left_out(prompt, totals, reward, scores):
+    """The reward is a share of the points; a second version of the task would take the first one's place in tables."""
     checkpoints = tuple(Checkpoint(checkpoint_id=f"c{n}", label="x", total=total) for n, total in enumerate(totals))
     task = Task(
         benchmark="harbor",
@@ -214,12 +221,11 @@ def test_a_trajectory_is_a_trial_of_the_stored_task_if_nothing_speaks_against_it
     )
     chat = [{"role": "user", "content": "Be kind. Do it."}, {"role": "assistant", "content": "done"}]
     known = KnownRecords(tasks={("harbor", "t"): task})
-    found = parsed("openai-messages", chat, known, benchmark="harbor", task="t", reward=0.5, agent="a")
-    (trial,) = found.trials
-    assert (trial.task == task) is is_same
-    assert any("another version" in each for each in found.remarks) is not is_same
-    (result,) = trial.end.results
-    assert (result.checkpoint_id, result.score) == (("c0", 1.0) if is_same else ("reward", 0.5))
+    found = parsed("openai-messages", chat, known, benchmark="harbor", task="t", reward=reward, agent="a")
+    assert [(trial.task, [each.score for each in trial.end.results]) for trial in found.trials] == (
+        [] if scores is None else [(task, scores)]
+    )
+    assert ["no trial of the store's harbor/t" in each.reason for each in found.skipped] == [True] * (scores is None)
 
 
 _FULL, _PART = "Add crime names to a.txt, sorted.", "Add crime names to a.txt"
