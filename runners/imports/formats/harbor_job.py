@@ -237,6 +237,11 @@ def _parsed(
         environment_digest=str(result.get("task_checksum") or ""),
         domain=result.get("source"),
     )
+    if (stored := known.tasks.get((task.benchmark, task.task_id))) is not None and stored.prompt:
+        remarks.append(
+            f"{trial.source.label} is of another version of {task.benchmark}/{task.task_id} than the store's; tables "
+            "keep only the one that ran last; import into a store of its own, or 'discard' it"
+        )
     found = ForeignTrial(
         place=trial.source.label,
         task=task,

@@ -116,6 +116,17 @@ def test_a_task_with_the_name_of_a_variant_is_one(tmp_path):
     assert rows == [("mcp_atlas", row["variant_id"], "underspecified")]
 
 
+@pytest.mark.thorough
+def test_a_task_of_the_store_with_that_name_is_said_to_be_another_version(tmp_path):
+    """Whose trials leave the tables is no surprise."""
+    chat = [{"role": "user", "content": "Do it."}, {"role": "assistant", "content": "done"}]
+    options = {"benchmark": "harbor", "task": "t", "agent": "b", "reward": 1.0}
+    imported("openai-messages", write(tmp_path / "chat.json", chat), tmp_path / "s", **options)
+    for task, is_said in (("t", True), ("u", False)):
+        done = imported("harbor-job", job(tmp_path / task, trial(0, {"reward": 1.0}, task=task)), tmp_path / "s")
+        assert any("another version of harbor/t" in each for file in done.files for each in file.remarks) is is_said
+
+
 def test_two_agents_of_one_name_are_refused(tmp_path):
     """Their trials would be taken for repetitions."""
     other = {"task": {"path": "x"}, "agent": {"name": "a", "model_name": "p/m", "kwargs": {"n": 2}}}
