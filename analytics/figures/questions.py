@@ -136,8 +136,8 @@ def _persona_bars(
 
 
 _PANELS = (
-    ("pass_at_k", "pass_pp_per_question", "{} with ask_user"),
-    ("checkpoint_progress", "progress_pp_per_question", "checkpoint progress with ask_user"),
+    ("pass_at_k", "pass_pp_per_question", "{}, may ask"),
+    ("checkpoint_progress", "progress_pp_per_question", "progress, may ask"),
 )
 
 
