@@ -19,7 +19,7 @@ from tests.analytics.interval_law import broken_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(
-    r"^-- cell=(?P<table>\w+)/(?P<keys>\S+)(?: column=(?P<column>\w+))?\n(?P<query>.*?);", re.DOTALL | re.MULTILINE
+    r"^-- cell=(?P<table>\w+)/(?P<keys>\S+)(?: column=(?P<column>\w+))?\n(?P<query>.*?);$", re.DOTALL | re.MULTILINE
 )
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 CELLS = [
