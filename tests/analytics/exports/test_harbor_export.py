@@ -68,6 +68,7 @@ def test_a_folder_differs_from_its_task_by_the_prompt_alone(tmp_path, monkeypatc
     assert _files(tmp_path / "out" / "sort-guests") == original
 
 
+@pytest.mark.thorough
 def test_the_name_of_a_task_is_found_however_toml_writes_it():
     """Only the name changes, to TOML's own reader; comments and other strings stay."""
     for config in NAMES:
