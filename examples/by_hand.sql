@@ -4,7 +4,7 @@
 
 -- cell=overall/agent=balanced/condition=underspecified/measure=pass_at_k
 -- `balanced`, `underspecified`, `pass_at_k`: with three trials of a variant and k = 3, pass@3 of the variant is 1 when any of its trials succeeded. The cell is the mean over variants.
-select avg(passed)
+select avg(passed) as "overall, balanced, underspecified, pass_at_k"
 from (
     select max(finished.trial_finished.is_success::int) as passed
     from events as started
@@ -30,7 +30,7 @@ critical as (
     group by trial.variant_id
     having not bool_or(is_success)
 )
-select avg(passed)
+select avg(passed) as "by_class, outcome-critical, balanced, ask_user, pass_at_k"
 from (
     select max(is_success::int) as passed
     from ended
@@ -48,7 +48,7 @@ with removed as (
     from events
     where type = 'variant_generated'
 )
-select avg(passed)
+select avg(passed) as "by_dimension_pass, over_clarifier, goal, ask_user, pass_at_k"
 from (
     select max(finished.trial_finished.is_success::int) as passed
     from events as started
@@ -75,7 +75,7 @@ graded as (
     where type = 'checkpoint_scored'
     group by stream_id
 )
-select avg(progress)
+select avg(progress) as "by_dimension_progress, balanced, constraint, underspecified, checkpoint_progress"
 from (
     select avg(graded.progress) as progress
     from events as started
@@ -96,7 +96,7 @@ with removed as (
     from events
     where type = 'variant_generated'
 )
-select avg(passed)
+select avg(passed) as "voi, constraint, balanced, inject_90, pass_at_k"
 from (
     select max(finished.trial_finished.is_success::int) as passed
     from events as started
@@ -150,12 +150,12 @@ per_trial as (
     left join supply using (task_id, action)
     group by before.stream_id, before.variant_id
 )
-select 100 * avg(share)
+select 100 * avg(share) as "wasted, balanced, inject_90, wasted_pct"
 from (select avg(share) as share from per_trial group by variant_id);
 
 -- cell=natural_ask/agent=balanced/task_id=all/measure=ask_pct
 -- The share of valid trials under `ask_user` that asked at least one question, in per cent.
-select 100 * avg((questions > 0)::int)
+select 100 * avg((questions > 0)::int) as "natural_ask, balanced, all, ask_pct"
 from (
     select started.stream_id, count(asked.stream_id) as questions
     from events as started
@@ -168,7 +168,7 @@ from (
 
 -- cell=trial_counts_and_cost/agent=balanced/condition=full/purpose=agent column=cost_usd
 -- What the agent's model calls cost in all valid `full` trials, in USD. The scripted models report a made-up price.
-select sum(replied.model_responded.cost_usd)
+select sum(replied.model_responded.cost_usd) as "trial_counts_and_cost, balanced, full, agent"
 from events as started
 join events as replied using (stream_id)
 where started.type = 'trial_started' and replied.type = 'model_responded'

@@ -131,7 +131,7 @@ MEANINGS = {
     "one_arm_only": "no unit has trials in both arms, so there are no pairs",
     "incomplete_unit": "only units with a value under full and all five injections count; "
     "--set voi_cases=available takes every unit that a condition has",
-    "too_few_clusters": "a level needs 5 tasks for an interval, a gain 6: fewer do not tell how much tasks differ",
+    "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7: fewer tell too little",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
     "one_of_five": "a choice among five percentages has no interval; the gains that it was chosen by have theirs",
 }

@@ -14,6 +14,7 @@ with benchmarks as (
     from int_cells
     where
         unit_kind = 'variant'
+        and not is_of_task
         and condition not in (
             'control', 'control_ask_user', 'faulty', 'faulty_ask_user'
         )

@@ -1,7 +1,8 @@
 -- view: int_question_facts
 -- grain: stream_id
--- inputs: int_question_ledger, int_question_targets, int_questions_placed, int_trials,
---     int_trials_screened, int_variant_segments, int_variants, stg_actions_started
+-- inputs: ambiguity_classes, int_question_ledger, int_question_targets,
+--     int_questions_placed, int_trials, int_trials_screened, int_variant_segments,
+--     int_variants, stg_actions_started
 -- outputs:
 --   stream_id, trial_id
 --   question_count bigint: questions of the attempt that counts
@@ -117,10 +118,13 @@ oracles as (
     from int_trials as measured
     inner join int_trials_screened as screened
         on measured.trial_id = screened.trial_id
+    left join ambiguity_classes
+        on measured.variant_digest = ambiguity_classes.variant_digest
     where
         measured.condition = 'full'
         and measured.trial_state = 'valid'
         and screened.exclusion is null
+        and ambiguity_classes.ambiguity_class is distinct from 'new_task'
         and measured.task_digest in (select needles.task_digest from needles)
 ),
 

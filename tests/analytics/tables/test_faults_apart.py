@@ -19,7 +19,7 @@ LACKING = {"by_persona", "by_strategy", "grader_agreement", "review_agreement", 
 def rows_of(*, has_faults):
     """The rows of every table of a store with two agents, in which faulty requests were run or not.
 
-    With them a second benchmark has trials too, and no others.
+    A second benchmark has the full prompt, and no other trials but these.
     """
     store = Store(trials=3)
     tasks = [f"t{place}" for place in range(8)]
@@ -45,6 +45,9 @@ def rows_of(*, has_faults):
         faulty(store, tasks)
     store.benchmark = "own"
     store.task("z", (1.0, 1.0))
+    for agent in ("a", "b"):
+        for index in range(3):
+            store.trial("z", "full", index, agent=agent, scores=(1, 1), actions=["submit"])
     if has_faults:
         faulty(store, ["z"])
     connection = connect(store.snapshot())
