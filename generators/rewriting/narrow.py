@@ -29,7 +29,10 @@ _FIELD = re.compile(r"[ \t]*(?:[-*+\u2022][ \t]+)(?P<label>[A-Z][\w-]*(?: [\w-]+
 _MAKES = re.compile(r"(?i)\b(?:create|add|register|set up|write|make|open)\b[^\n]*:[ \t]*\r?$")
 _OPEN_QUOTE = re.compile(r"\u201c[^\u201d]*$|(?:^|[\s(:])'[^']*$")
 _PARTICIPLE = re.compile(r"(?:sorted|ordered|ranked|arranged|grouped|rounded|separated|formatted|written)\b")
-_STATES_FORM = re.compile(r"(?:Sort|Order|Rank|Arrange|Group|Round)\b")
+_STATES_FORM = re.compile(
+    r"(?P<verb>Sort|Order|Rank|Arrange|Group|Round)(?: (?:it|them|(?P<what>(?:the|all) [a-z]+)))?(?: (?:by|in|to))? ?"
+)
+_DONE = {"Sort": "sorted", "Order": "ordered", "Rank": "ranked", "Arrange": "arranged", "Group": "grouped"}
 _REFERS_BACK = re.compile(
     r"(?i)\b(?:it|its|they|them|their|this|that|these|those|such|so|then|otherwise|instead|both|also|each|ties?|which|"
     r"the (?:latter|former|same|other|rest|order)|for example|e\.g\.|if (?:not|so))(?!\w)"
@@ -75,7 +78,12 @@ def _change(original: Prompt, segment: Segment, severity: Severity) -> Change:
     is_said = sum(said[at : at + len(words)] == words for at in range(len(said))) > 1
     name = re.sub(r"\d+", r"\\d+", re.escape(segment.value.strip("`\"' ").rsplit("/", 1)[-1].lower()))
     siblings = set(re.findall(name, original.text.lower())) if re.search(r"[a-z_-]\\d", name) else set()
-    if len(places) == 1 and not is_said and len(siblings) < _SIBLINGS:  # what is said twice can be had back
+    ending = re.search(r"\.[a-z]\w{1,4}$", segment.value.strip("`\"' ").lower())
+    alike = (
+        re.findall(rf"\w{re.escape(ending[0])}\b", original.text.lower()) if ending else ()
+    )  # menu_it.txt, menu_fr.txt
+    is_alone = len(siblings) < _SIBLINGS and len(alike) < _SIBLINGS
+    if len(places) == 1 and not is_said and is_alone:  # what is said twice can be had back
         change = next(_changes(original.text, places[0].start, places[0].end, segment, severity), None)
     if change is None:
         raise RewritingFailed(f"no rule is sure how to {severity} {segment.value[:80]!r}; {NEEDS_A_REWRITER}")
@@ -106,9 +114,8 @@ def _changes(text: str, start: int, end: int, segment: Segment, severity: Severi
             phrase, question = slot.phrases[severity].format_map(fields), slot.question.format_map(fields)
             yield change(first + begin, end, phrase, question)
     if severity == "delete":
-        for begin, until, label in _deletions(text, first, last, start, end):
-            asked = "Which address should I use?" if "@" in segment.value else None
-            yield change(begin, until, question=f"What should the {label} be?" if label else asked)
+        for begin, until, asked in _deletions(text, first, last, start, end):
+            yield change(begin, until, question=asked)
 
 
 def _is_no_prose(text: str, low: int, high: int, start: int, end: int) -> bool:
@@ -123,7 +130,7 @@ def _is_no_prose(text: str, low: int, high: int, start: int, end: int) -> bool:
 def _deletions(text: str, first: int, last: int, start: int, end: int) -> Iterator[tuple[int, int, str | None]]:
     """Yield the spans that may go with a value: an aside, a participle, a field, a sentence about order or rounding.
 
-    Of a field, the third item is its label in lower case.
+    The third item is the question that fits, if one does.
     """
     left, right = text[first:start], text[end:last]
     if re.search(r"[a-z] \($", left) and right.startswith(")") and re.search(r"[^\W\d_]{2}", text[start:end]):
@@ -140,11 +147,13 @@ def _deletions(text: str, first: int, last: int, start: int, end: int) -> Iterat
         has_sibling = _FIELD.match(below) or (above and above[-1] is not parent)
         is_noun = not any(word in english().function_words for word in words) and words[-1] not in ("note", "notes")
         if is_noun and _MAKES.search(parent) and has_sibling:
-            yield line, min(line_end + 1, len(text)), field["label"].lower()
+            yield line, min(line_end + 1, len(text)), f"What should the {field['label'].lower()} be?"
     following = text[last : last + 200].lstrip(" ").split("\n", 1)[0]
     is_end = text[last - 1] == "." and text[:first].endswith(" ") and text[:first].strip()
-    if _STATES_FORM.match(text, first) and is_end and not _REFERS_BACK.search(following):
-        yield len(text[:first].rstrip(" ")), last, None
+    stated = _STATES_FORM.fullmatch(text, first, start)  # the value says all that the sentence says
+    if stated and right == "." and is_end and not _REFERS_BACK.search(following):
+        how = _DONE.get(stated["verb"], "rounded")
+        yield len(text[:first].rstrip(" ")), last, f"How should {stated['what'] or 'the result'} be {how}?"
 
 
 def _block(text: str, start: int, end: int) -> tuple[int, int]:

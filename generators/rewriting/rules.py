@@ -14,7 +14,7 @@ from recorder.events.canonical_json import digest
 from recorder.resources import data_path
 from runners.models.calls import ModelCaller
 
-NAME = "rules/4"
+NAME = "rules/5"
 
 
 class RuleRewriter:

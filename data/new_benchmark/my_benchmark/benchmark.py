@@ -89,11 +89,11 @@ class CountingEnvironment(Environment):
 def grade_count(left: Deliverables, task: CountingTask) -> Grade:
     """Grade what an agent left behind in a task: one result for every checkpoint, whatever it did."""
     try:
-        found = int(left.text("total.txt"))
+        found = int(left.text("sum.json"))
     except (CheckpointNotMet, ValueError):
         found = None
     scores = (float(found is not None), float(found == task.right_count))
-    details = f"total.txt holds {'no number' if found is None else found}"
+    details = f"sum.json holds {'no number' if found is None else found}"
     return Grade(
         results=tuple(
             CheckpointResult(checkpoint_id=f"c{at}", score=score, details=details)

@@ -12,7 +12,7 @@ NAME = "my_benchmark"
 VERSION = "1"  # change it whenever a task, a file or the grader changes: it is part of every trial's identity
 
 CHECKPOINTS = (
-    Checkpoint(checkpoint_id="c1", label="total.txt holds a number"),
+    Checkpoint(checkpoint_id="c1", label="sum.json holds a number"),
     Checkpoint(checkpoint_id="c2", label="the number is right"),
 )
 
@@ -41,7 +41,7 @@ class CountingTask(msgspec.Struct, frozen=True):
             benchmark=NAME,
             benchmark_version=VERSION,
             task_id=self.task_id,
-            prompt=f"Count the words in notes.txt and write the number into total.txt. Only words {self.phrase} count.",
+            prompt=f"Count the words in notes.txt and write the number into sum.json. Only words {self.phrase} count.",
             checkpoints=CHECKPOINTS,
             environment_digest=digest(self.text),
         )
@@ -52,7 +52,7 @@ class CountingTask(msgspec.Struct, frozen=True):
             benchmark=NAME,
             task_id=self.task_id,
             variant_id=f"{self.task_id}/length",
-            prompt="Count the words in notes.txt and write the number into total.txt.",
+            prompt="Count the words in notes.txt and write the number into sum.json.",
             segments=(
                 Segment(
                     segment_id="S1",
@@ -71,14 +71,14 @@ class CountingTask(msgspec.Struct, frozen=True):
 
     def reference(self) -> Reference:
         """Return how the task is done, for scripted models that replay it; optional."""
-        count = f"grep -oE '[A-Za-z]{{{self.minimum},}}' notes.txt | wc -l > total.txt"
+        count = f"grep -oE '[A-Za-z]{{{self.minimum},}}' notes.txt | wc -l > sum.json"
         return Reference(
             task_id=self.task_id,
             origin="own",
             calls=(
                 ReferenceCall(name="read_file", arguments={"path": "notes.txt"}),
                 ReferenceCall(name="bash", arguments={"command": count}),
-                ReferenceCall(name="read_file", arguments={"path": "total.txt"}),
+                ReferenceCall(name="read_file", arguments={"path": "sum.json"}),
             ),
             parameters=(
                 Parameter(

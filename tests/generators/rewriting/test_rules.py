@@ -44,7 +44,7 @@ CASES = [
         "Early Birds",
         "Go to my home and create a new page in the wiki of the team.",
         "Go to my home and create a new page with the usual name in the wiki of the team.",
-        "Go to my home and create a new page with a suitable name in the wiki of the team.",
+        REFUSED,
     ),
     (
         "Close all of the issues in the milestone v2.4 and tell me how many there were.",
@@ -54,25 +54,25 @@ CASES = [
         REFUSED,
     ),
     (
-        "Sum up the sales and save the result to `out_7.csv` for the team.",
+        "Sum up the sales, save the result to `out_7.csv` and tell the team.",
         "out_7.csv",
         REFUSED,
-        "Sum up the sales and save the result to the right file for the team.",
-        "Sum up the sales and save the result to a file for the team.",
+        REFUSED,
+        "Sum up the sales, save the result to a csv file and tell the team.",
     ),
     (
         "Report all of the refunds from 2031-01-02 to 2031-02-03, both days included.",
         "from 2031-01-02 to 2031-02-03, both days included",
         REFUSED,
         "Report all of the refunds in the relevant period.",
-        "Report all of the refunds in a certain period.",
+        REFUSED,
     ),
     (
-        "I move in on 1 September and I need a flat with a balcony.",
+        "I move in before 1 September and I need a flat with a balcony.",
         "1 September",
         REFUSED,
-        "I move in on the agreed day and I need a flat with a balcony.",
-        "I move in on a certain date and I need a flat with a balcony.",
+        "I move in before the agreed day and I need a flat with a balcony.",
+        REFUSED,
     ),
 ]
 
@@ -104,6 +104,9 @@ def test_what_each_severity_makes_of_a_prompt(case):
         ('Write the text "the code of it is K-17 (see there)" to the end for me.', "see there"),
         ("Write all of it to a_1.csv, a_2.csv, ... and the rest to me.", "a_1.csv"),
         ("Find running shoes for me. The words running shoe must be in the name.", "running shoe"),
+        ("Count all of the words. Order the rows alphabetically by town. That is it.", "town"),
+        ("Write the French list to menu_fr.txt, and the other one to menu_it.txt.", "menu_fr.txt"),
+        ("Draw all of the visits on 1 September for the team.", "1 September"),
         ('Look for this post of the forum:\n- Title: "Sea"\n- Author: "Bo"\n', "Sea"),
         ("If the order is late, tell the owner of it.", "tell the owner of it"),
         ("Use the columns of the list: name, size, and colour.", "size"),
@@ -128,17 +131,17 @@ def test_what_stands_twice_is_refused():
     ):
         with pytest.raises(RewritingFailed, match="needs a rewriter"):
             rewritten(prompt, "genericize", segment(prompt.split(" to ")[1].split()[0], "goal", "target"))
-    removed = (segment("x.csv", "goal", "target"), segment("y.csv", "goal", "target", segment_id="S2"))
+    removed = (segment("1 May"), segment("2 June", segment_id="S2"))
     with pytest.raises(RewritingFailed, match="two things would be called"):
-        rewritten("Write the rows to x.csv for me. Write the sums to y.csv for me.", "vaguify", *removed)
+        rewritten("Send the rows by 1 May at noon. Send the sums by 2 June at noon.", "vaguify", *removed)
 
 
 def test_two_segments_go_together():
     """Each is removed at its own place."""
-    prompt = "Meet me on 1 September at 19:30 in the hall of the town."
+    prompt = "Meet me before 1 September at 19:30 in the hall of the town."
     removed = (segment("1 September"), segment("19:30", segment_id="S2"))
-    made = rewritten(prompt, "genericize", *removed).prompt
-    assert made == "Meet me on a certain date at a certain time in the hall of the town."
+    made = rewritten(prompt, "vaguify", *removed).prompt
+    assert made == "Meet me before the agreed day at the usual time in the hall of the town."
 
 
 def test_a_value_that_is_not_there_is_refused():
