@@ -91,10 +91,20 @@ def _is_inside(value: str, text: str) -> bool:
 
 
 def names_with(value: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the quoted texts, paths and identifiers that hold a value as a part, and must go with it."""
+    """Yield what must go with a value of the quoted texts, paths and identifiers that hold it.
+
+    That is all of a name of which the value is half or more, and otherwise the words of the value only.
+    """
+    known = {each.key for each in facts_of(value)}
     for found in CODED.finditer(text):
-        if _is_inside(value, found.group()):
+        if not _is_inside(value, found.group()):
+            continue
+        facts = facts_of(found.group())
+        held = [each for each in facts if each.key in known]
+        if 2 * len(held) >= len(facts):
             yield found.span()
+        else:
+            yield from ((at := found.start() + each.start, at + len(each.text)) for each in held)
 
 
 def has_words(words_of_value: str, text: str) -> bool:

@@ -19,6 +19,8 @@ _FIELD = re.compile(r"[ \t]*(?:[-*][ \t]+)?[A-Z][\w /-]{0,30}")
 _SENTENCE_BORDER = re.compile(r"[.!?](?=\s|$)|\n")
 _ITEM = re.compile(r"(?m)^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t].*$")
 _ASIDE = re.compile(r"\([^()\n]*\)")
+_THAT_IS = ("e", "g")
+"""What is left of "i.e." and "e.g." without function words."""
 _BORDER_CHARS = 3
 _SHORTEST_WORD = 3
 _MARKS = re.compile(r"[\s.,;:!?()\"'`\u2018\u2019\u201c\u201d]+")
@@ -81,7 +83,7 @@ def collateral(
         for segment in removal.segments
         for place in (*_places(before, segment), *names_with(segment.value, before.text))
     ]
-    synonyms = [each for segment in removal.segments for each in segment.synonyms]
+    synonyms = [each for segment in removal.segments for each in segment.synonyms if not _is_part(each, segment.value)]
     extent_places = [
         *((before.text.find(each), before.text.find(each) + len(each)) for each in extents),
         *(span for each in synonyms for span in _said(before.text, each)),
@@ -102,7 +104,7 @@ def collateral(
         if fact.kind == "word" and fact.key in said and fact.key not in words().logic:
             continue
         is_free = free_clauses.holds(fact)
-        if asides.holds(fact) and (fact.kind == "word" or fact.key in said):
+        if asides.holds(fact) and (fact.key in said or fact.text in _THAT_IS):
             continue
         is_named = fact.kind in ("name", "code") and items.holds(fact) and own_clauses.holds(fact)
         if is_named and (fact.key in said or labels.holds(fact)):
@@ -209,6 +211,11 @@ def _order(one: str, other: str) -> list[str]:
 
 def _places(prompt: Prompt, segment: Segment) -> list[Span]:
     return [(each.start, each.end) for each in prompt.occurrences(segment)]
+
+
+def _is_part(synonym: str, value: str) -> bool:
+    """Return whether a synonym says no more than a part of the value, such as "customer" of "by customer"."""
+    return {each.key for each in facts_of(synonym)} <= {each.key for each in facts_of(value)}
 
 
 def _said(text: str, words: str) -> Iterator[Span]:

@@ -128,6 +128,30 @@ def test_what_goes_as_a_whole(value, severity, was, becomes, is_fine):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("value", "was", "becomes", "synonyms"),
+    [
+        ("euros", " (in euros, rounded down)", "", ()),
+        ("euros", " (in euros; skip refunds)", "", ()),
+        ("euros", " (in euros, without tax)", "", ()),
+        ("2024", "of 2024 and write them to `out/sales_2024_final.csv`", "and write them to a file", ()),
+        (
+            "by customer",
+            "by customer. Send it to the customer who buys most",
+            ". Send it to whom you like",
+            ("customer",),
+        ),
+    ],
+)
+def test_what_does_not_belong_to_a_value_stays(value, was, becomes, synonyms):
+    """A rule of its own in the same brackets, the rest of a path, and what a word of the value says elsewhere."""
+    original = f"Sum up the orders {was.strip()}. Then send me a note."
+    prompt = original.replace(was.strip(), becomes.strip())
+    asked, removed = {"S1": ("What do you want there?",)}, (segment(value, "goal", "content", synonyms=synonyms),)
+    assert "nothing_else_changed" in findings(prompt, removed=removed, questions=asked, original=original)
+
+
+@pytest.mark.thorough
 def test_a_synonym_goes_with_its_value():
     """Another expression for the value, in whatever sentence, is part of the removal."""
     prompt = "Ask Ben for the filing date. He knows the day on which it was handed in. Write it to day.txt."
