@@ -1,5 +1,7 @@
 """Turn the driver's report about a command into the text that the agent reads."""
 
+import re
+
 from recorder.events.action import SandboxLimit
 from runners.sandboxes.protocol import CommandResult, ProgramEnd, SandboxLimits
 
@@ -10,6 +12,8 @@ _LIMITS: dict[str, SandboxLimit] = {
     "memory_limit": "memory_mb",
 }
 _FILE_SIGNAL = 128 + 25  # SIGXFSZ, as a shell reports it
+# EFBIG as the C library, Python, Rust and Node.js tell it; a server's "413 File too large" is none.
+_FILE_ERROR = re.compile(r": File too large\r?$|\[Errno 27\]|\(os error 27\)|\bEFBIG\b", re.MULTILINE)
 _SHELL_ONLY = "; the shell starts anew, without its variables"
 
 
@@ -35,8 +39,8 @@ def command_result(reply: list[bytes], limits: SandboxLimits) -> CommandResult:
 
 
 def says_file_limit(exit_code: int | None, output: str) -> bool:
-    """Return whether a command failed because a file could not grow: by its signal, or by the system's own words."""
-    return bool(exit_code) and (exit_code == _FILE_SIGNAL or "File too large" in output)
+    """Return whether a command failed because a file could not grow: by its signal, or by the system's error."""
+    return bool(exit_code) and (exit_code == _FILE_SIGNAL or bool(_FILE_ERROR.search(output)))
 
 
 def program_end(reply: list[bytes]) -> ProgramEnd:

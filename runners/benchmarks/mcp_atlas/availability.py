@@ -60,7 +60,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where rows run: the data folder, the installed servers, the allowed stand-ins, and whether there is a network.
 
     A container has its own data and servers, so ``is_container`` replaces the first three. ``catalog`` has the
-    servers by name, those of one's own among them.
+    servers by name, those of one's own among them. Where servers are not confined, they may read every program.
     """
 
     data: Path
@@ -68,6 +68,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     is_container: bool = False
     stand_ins: tuple[str, ...] = ()
     has_network: bool = False
+    is_confined: bool = True
     catalog: ServerCatalog = msgspec.field(default_factory=catalog)
 
 
@@ -126,7 +127,7 @@ def problems_of(name: str, spec: ServerSpec | None, place: Place) -> Iterator[st
         yield f"server {name} needs the network; allow_network = true lets such servers have it"
     if installed_version(spec, place.servers) is None:
         yield f"server {name} is not installed; {how_to_install(spec)}"
-    elif spec.kind == "own" and (hidden := unreadable_program(spec)):
+    elif spec.kind == "own" and place.is_confined and (hidden := unreadable_program(spec)):
         yield f"server {name} may not read its program {hidden}; add the folder of its installation to 'readable'"
     elif spec.kind == "stand_in" and name not in place.stand_ins:
         yield f"server {name} cannot be installed; a stand-in may replace it: stand_ins = [{name!r}]"

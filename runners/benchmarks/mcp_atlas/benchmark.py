@@ -61,12 +61,11 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "
         stand_ins=chosen.stand_ins,
         is_container=chosen.container is not None,
         has_network=chosen.allow_network,
+        is_confined=not chosen.allow_unconfined,
         catalog=with_own(catalog(), read_own_servers(Path(chosen.own_servers)) if chosen.own_servers else ()),
     )
     refuse_shown_answers(place.catalog, [Path(path) for path in chosen.rows])
-    benchmark = McpAtlasBenchmark(
-        rows, place, judge, is_confined=not chosen.allow_unconfined, container=chosen.container
-    )
+    benchmark = McpAtlasBenchmark(rows, place, judge, container=chosen.container)
     if not benchmark.tasks():
         first = rows[0].task_id
         raise ExperimentError(
@@ -81,9 +80,8 @@ class McpAtlasBenchmark(Benchmark):
 
     Args:
         rows: The rows, in order.
-        place: The data folder, the installed servers, and the stand-ins that may be used.
+        place: The data folder, the installed servers, the allowed stand-ins, and whether servers are confined.
         judge: The model that grades claims, or None to use the deterministic matcher.
-        is_confined: Whether servers run in bubblewrap. Otherwise they are plain processes.
         container: The container that replaces data folder and installed servers, or None.
     """
 
@@ -98,13 +96,12 @@ class McpAtlasBenchmark(Benchmark):
         place: Place,
         judge: ClaimJudge | None = None,
         *,
-        is_confined: bool = True,
         container: ContainerSpec | None = None,
     ) -> None:
         self._rows = {row.task_id: row for row in rows}
         self._place = place
         self._judge = judge
-        self._is_confined = is_confined
+        self._is_confined = place.is_confined
         self._container = container
         if container and not container.address:
             self.needs_sandbox, self.has_own_images = "docker", True

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from recorder.events.canonical_json import short_digest
-from runners.benchmarks.mcp_atlas.specs import ServerCatalog, ServerSpec, is_file_of
+from runners.benchmarks.mcp_atlas.specs import SYSTEM_FOLDERS, ServerCatalog, ServerSpec, is_file_of, runtime_roots
 from runners.errors import ExperimentError
 from runners.experiment.decoding_errors import key_problem
 
@@ -65,10 +65,10 @@ def _spec(name: str, server: OwnServer, path: Path) -> ServerSpec:
     for each in readable:
         if not each.exists():
             raise ExperimentError(f"{path}: key 'servers.{name}.readable': {each} does not exist")
-    words = (server.command, *server.args)
-    files = {
-        word: hashlib.sha256((folder / word).read_bytes()).hexdigest() for word in words if is_file_of(folder, word)
-    }
+    try:
+        files = {word: _digest(folder / word) for word in (server.command, *server.args) if _is_hashed(folder, word)}
+    except OSError as error:
+        raise ExperimentError(f"{path}: server {name}: {error.filename} cannot be read: {error.strerror}") from error
     return ServerSpec(
         kind="own",
         name=name,
@@ -83,6 +83,17 @@ def _spec(name: str, server: OwnServer, path: Path) -> ServerSpec:
     )
 
 
+def _is_hashed(folder: Path, word: str) -> bool:
+    """Return whether a word of a command names a file that is part of the server's identity: all but the system's."""
+    is_of_system = any((folder / word).resolve().is_relative_to(each) for each in SYSTEM_FOLDERS)
+    return is_file_of(folder, word) or (Path(word).is_file() and Path(word).is_absolute() and not is_of_system)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def with_own(known: ServerCatalog, own: Sequence[ServerSpec]) -> ServerCatalog:
     """Return a catalog with servers of one's own, which go before those of the same name."""
     return msgspec.structs.replace(known, servers={**known.servers, **{spec.name: spec for spec in own}})
@@ -94,11 +105,11 @@ def refuse_shown_answers(known: ServerCatalog, rows: Sequence[Path]) -> None:
     Raises:
         ExperimentError: There is one.
     """
-    for spec in known.servers.values():
-        for folder in spec.readable:
-            shown = next((path for path in rows if path.is_relative_to(folder)), None)
+    for spec in (each for each in known.servers.values() if each.kind == "own"):
+        for root in runtime_roots(spec, Path()):
+            shown = next((path for path in rows if path.resolve().is_relative_to(root.resolve())), None)
             if shown:
                 raise ExperimentError(
-                    f"key 'benchmark.own_servers': server {spec.name} may read {folder}, and with it the answers in "
-                    f"{shown}; move the rows, or name a smaller folder under 'readable'"
+                    f"key 'benchmark.own_servers': server {spec.name} may read {root} (its program's installation, a "
+                    f"file of its command, or 'readable'), and with it the answers in {shown}; move the rows away"
                 )

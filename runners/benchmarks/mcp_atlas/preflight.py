@@ -114,7 +114,14 @@ def _place(data: Path, servers: Path | None, known: ServerCatalog, *, has_networ
         raise ExperimentError(f"{data} is not a folder; name the folder that servers see as /data")
     stand_ins = tuple(name for name, spec in known.servers.items() if spec.kind == "stand_in")
     installed = servers or servers_directory()
-    return Place(data=data.resolve(), servers=installed, stand_ins=stand_ins, has_network=has_network, catalog=known)
+    return Place(
+        data=data.resolve(),
+        servers=installed,
+        stand_ins=stand_ins,
+        has_network=has_network,
+        is_confined=has_bubblewrap(),
+        catalog=known,
+    )
 
 
 async def _check_server(spec: ServerSpec, place: Place, copy: Path, enabled: set[str]) -> ServerCheck:
@@ -129,7 +136,7 @@ async def _check_server(spec: ServerSpec, place: Place, copy: Path, enabled: set
     problems = [problem.removeprefix(f"server {spec.name} ") for problem in problems_of(spec.name, spec, place)]
     if problems:
         return msgspec.structs.replace(check, problem="; ".join(problems))
-    plan = server_plan(spec, place.servers, copy, _FILE_MB, _CALL_SECONDS, is_confined=has_bubblewrap())
+    plan = server_plan(spec, place.servers, copy, _FILE_MB, _CALL_SECONDS, is_confined=place.is_confined)
     async with running_servers([plan]) as (server,):
         try:
             server.check()

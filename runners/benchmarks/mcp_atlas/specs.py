@@ -20,6 +20,7 @@ COMPLETE_MARK = "complete"
 STAND_IN_SUFFIX = " (stand-in)"
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 """What every confined server sees of this machine."""
+_LANGUAGE = re.compile(r"/bin/(python[0-9.]*t?|node(js)?)$")
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -219,7 +220,7 @@ def _homes(program: Path | None) -> Iterator[Path]:
         yield environment
         program = environment / "bin" / "python"
     installation = program.resolve().parent.parent
-    is_language = program.resolve().name.startswith(("python", "node"))
+    is_language = _LANGUAGE.search(str(program.resolve())) is not None
     if is_language and not Path.home().is_relative_to(installation):  # never a home folder, or the root
         yield installation
 

@@ -77,6 +77,14 @@ def test_every_limit_of_a_sandbox_can_be_set(key):
     }  # what is cut is marked, and lost to none
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("message", ["curl: (22) 413 File too large", "File too large: 20 MB at most"])
+def test_an_answer_about_a_large_file_is_no_limit(message):
+    """A command may fail because a server takes no such file."""
+    output = message.encode()
+    assert command_result([b"done", b"22", b"", b"%d" % len(output), output, b""], SandboxLimits()).limit_met is None
+
+
 async def test_a_file_that_could_not_grow_is_counted_wherever_it_is_told():
     """By the words of a program that does not die of it, and by the error of the tool that writes files."""
     said = command_result([b"done", b"1", b"", b"20", b"x: File too large\n..", b""], SandboxLimits())

@@ -112,3 +112,46 @@ def test_what_is_wrong_is_said_before_a_run(world, monkeypatch):
     assert "set NOTES_KEY" in refused()
     monkeypatch.setenv("NOTES_KEY", KEY)
     assert "it belongs to installed servers" in refused(data="", container={"address": "http://x"})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("way", ["name", "environment", "argument", "link"])
+def test_a_server_that_could_show_the_rows_is_refused(world, way):
+    """By the name of its program, a virtual environment around the rows, or the rows as a file of its command."""
+    for folder in ("bin", "tools"):
+        (world / folder).mkdir()
+        (world / folder / "node_search").write_text("#!/bin/sh\n")
+        (world / folder / "node_search").chmod(0o755)
+    if way == "name":  # no language, so that its folder's parent stays hidden
+        for command in ("tools/node_search", "bin/node_search"):
+            write(world, command, args=[])
+            assert opened(world).tasks()
+        write(world, str(world / "tools" / "node_search"), args=[])
+        with pytest.raises(ExperimentError, match="add the folder of its installation"):
+            opened(world)
+        return
+    if way == "environment":
+        (world / "pyvenv.cfg").write_text("home = /usr/bin\n")
+        write(world, "bin/node_search")
+    elif way == "argument":
+        write(world, args=["notes.py", "rows.jsonl"])
+    else:
+        (world / "more.txt").symlink_to("rows.jsonl")
+        write(world, args=["notes.py", "more.txt"])
+    with pytest.raises(ExperimentError, match="and with it the answers in"):
+        opened(world)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("position", ["command", "args"])
+def test_a_file_by_its_absolute_path_is_part_of_the_task(world, position):
+    """An edited program is another one wherever it lies; without bubblewrap, it may lie anywhere."""
+    (world / "far").mkdir()
+    program = world / "far" / "server.sh"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    chosen = {"command": str(program), "args": []} if position == "command" else {"args": [str(program)]}
+    write(world, **chosen)
+    before = opened(world, allow_unconfined=True).tasks()[0].task_digest
+    program.write_text("#!/bin/sh\nexit\n")
+    assert opened(world, allow_unconfined=True).tasks()[0].task_digest != before
