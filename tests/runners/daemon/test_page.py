@@ -1,5 +1,6 @@
 """The web page in a real browser: live without a reload, orders from the keyboard, dark, at 10,000 trials."""
 
+import socket
 import threading
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -14,6 +15,7 @@ from runners.daemon.guard import COOKIE
 from runners.daemon.live import Counts
 from runners.daemon.pages import Reports, page_routes
 from runners.daemon.serve import bound, opened_daemon
+from runners.external_agents.leases import open_leases
 from tests.analytics.report.conftest import chromium, view  # noqa: F401 - fixtures
 from tests.analytics.report.test_in_a_browser import CONTRASTS
 from tests.cli.experiments import ALL_KINDS
@@ -49,7 +51,11 @@ class Served:
         self._loop = asyncio.get_running_loop()
         with bound("127.0.0.1", 0) as listener:
             async with AsyncExitStack() as stack:
-                self.daemon = daemon = await stack.enter_async_context(opened_daemon(create_store(self._root), 1))
+                gateway = socket.create_server(("127.0.0.1", 0))
+                leases = await stack.enter_async_context(open_leases(gateway, "http://gateway"))
+                self.daemon = daemon = await stack.enter_async_context(
+                    opened_daemon(create_store(self._root), 1, leases)
+                )
                 extension = await stack.enter_async_context(self._extend(daemon)) if self._extend else None
                 reports = Reports(daemon.store, lambda *_: b"<!doctype html><title>the report</title>")
                 pages = page_routes(daemon, reports, has_token=self._token is not None)
@@ -119,7 +125,7 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     view.value(fill.format({"text": body["config_toml"]}))
     view.value("document.querySelector('#submit button').click()")
     view.wait("location.pathname === '/experiments/small' && document.querySelector('#live')")
-    view.wait(f"{TEXT.format('#live .last')}.includes('action started')")
+    view.wait(f"{TEXT.format('#live .last')}.includes(' does ')")
     view.wait(f"{TEXT.format('.state')} === 'finished'")
     assert served.daemon.overview("small").submitted_by == "anna"
     assert all("422" in each for each in view.complaints())  # the browser's own note of the refusal
