@@ -4,11 +4,12 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import TypeVar
 from urllib.parse import quote, quote_plus
 
 import msgspec
+import re2
 
 from recorder.events import AnyEvent, Event
 from recorder.writing.secret_patterns import SHAPES, scanner
@@ -63,8 +64,12 @@ class Redactor:
             {form for secret in secrets if len(secret) >= _SHORTEST for form in _forms(secret)}, key=len, reverse=True
         )
         self._known = re.compile(b"|".join(re.escape(form.encode()) for form in forms)) if forms else None
-        self._scanner = scanner(forms)
+        self._forms = forms
         self._text = re.compile("|".join((*map(re.escape, forms), *SHAPES.values())), re.ASCII)
+
+    @cached_property
+    def _scanner(self) -> re2._Regexp:
+        return scanner(self._forms)
 
     def hits(self, payload: bytes) -> bool:
         """Return whether encoded text may hold a secret. This is cheap enough for every record."""

@@ -51,7 +51,7 @@ def application(
         *pages,
     ]
     app = Starlette(routes=routes, exception_handlers={404: on_missing, 405: on_wrong_method})
-    return Guard(app, token, lease_token, daemon.leases.may_ask)
+    return Guard(app, token, lease_token, daemon.leases.token_of)
 
 
 def _events(daemon: Daemon) -> Answer:

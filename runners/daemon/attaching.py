@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -35,10 +35,14 @@ _LONGEST_BEAT_S = 30.0
 _GRACE_S = 10.0
 _TRANSFER_S = 600.0
 _UNUSABLE = 422
+_STALLED_OR_LOST = (408, 502, 503, 504)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _REPEATS = 1.0, 30.0, 60
+"""How often the end of a trial is sent again: for 28 minutes, or less if the lease expires within 90 s of silence."""
 _TOKENS = {TOKEN_VARIABLE, LEASE_TOKEN_VARIABLE}
 _PLACEHOLDERS = tuple(name for name in PLACEHOLDERS if name != "bin")
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 class _FilesRefused(RunnerError):
@@ -89,11 +93,13 @@ def attach(client: Client, options: AttachOptions, say: Say) -> int:
             say("interrupted, so the trial was given back; it is owed to the next who asks")
         else:
             try:
-                _transfer(lease, _packed(folder))
+                archive = _packed(folder)
+                _sent(client, lease, lambda: _transfer(lease, archive), say)
             except _FilesRefused as error:  # what it left is the agent's doing, so the trial is no missing data
                 say(f"{error}; the trial is graded as given up, with the files that were sent before")
                 code = code or 1
-            result = client.close_lease(lease.lease_id, LeaseClosing(exit_code=code))
+            closing = LeaseClosing(exit_code=code)
+            result = _sent(client, lease, lambda: client.close_lease(lease.lease_id, closing), say)
     except BaseException:
         with suppress(RunnerError):
             client.release_lease(lease.lease_id, options.by)
@@ -304,12 +310,42 @@ def _graded(client: Client, result: LeaseReply, folder: Path, say: Say) -> int:
     return 0
 
 
+def _sent(client: Client, lease: LeaseReply, send: Callable[[], T], say: Say) -> T:
+    """Send a request, again while its connection stalls or is lost: the agent's work is done and paid for.
+
+    Both requests that end a trial may arrive twice: the files are replaced as a whole, and only the first close counts.
+
+    Raises:
+        RunnerError: It is refused, the trial is over, or there was no connection for too long.
+    """
+    pause_s = min(_FIRST_PAUSE_S, lease.idle_s / 3.0)
+    for _ in range(_REPEATS):
+        try:
+            return send()
+        except (_FilesRefused, DaemonRefusal):
+            raise
+        except RunnerError as error:
+            say(f"{error}; the agent's work is kept and sent again in {pause_s:g} s")
+        time.sleep(pause_s)
+        pause_s = min(2.0 * pause_s, _LONGEST_PAUSE_S, lease.idle_s / 3.0)
+        try:
+            state = client.beat(lease.lease_id)
+        except DaemonRefusal:
+            raise
+        except RunnerError:
+            continue
+        if state.state in ("returned", "failed"):
+            raise RunnerError(f"the trial is over ({state.state}): {state.message}")
+    return send()
+
+
 def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
     """Send the files of a trial, or fetch them if there are none to send.
 
     Raises:
-        _FilesRefused: The gateway refuses.
-        RunnerError: The gateway is gone.
+        _FilesRefused: The gateway refuses the files.
+        DaemonRefusal: It has no such trial.
+        RunnerError: The transfer stalled, or the gateway is gone.
     """
     assert lease.workspace_url is not None
     request = urllib.request.Request(  # noqa: S310 - the daemon names the address
@@ -324,8 +360,12 @@ def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
             return content
     except urllib.error.HTTPError as error:
         reason = error.read().decode("utf-8", "replace")
-        kind = _FilesRefused if error.code == _UNUSABLE else RunnerError
-        raise kind(f"the files of the trial were refused: {reason}") from error
+        if error.code in _STALLED_OR_LOST:
+            raise RunnerError(f"the transfer of the trial's files stalled ({error.code}) {reason}".rstrip()) from error
+        message = f"the files of the trial were refused: {reason}"
+        if error.code == _UNUSABLE:
+            raise _FilesRefused(message) from error
+        raise DaemonRefusal(message, kind="files_refused", status=error.code) from error
     except OSError as error:
         address = lease.workspace_url.partition("/t/")[0]
         raise RunnerError(

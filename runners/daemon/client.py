@@ -96,8 +96,13 @@ class Client:
         return self._of_lease(lease_id, "/release", Order(by=by))
 
     def _of_lease(self, lease_id: str, verb: str, body: Message) -> LeaseReply:
-        token = self._of_leases.get(lease_id)
-        return self._ask(f"/api/leases/{quote(lease_id)}{verb}", LeaseReply, body, token)
+        path = f"/api/leases/{quote(lease_id)}{verb}"
+        try:
+            return self._ask(path, LeaseReply, body, self._of_leases.get(lease_id))
+        except DaemonRefusal as refusal:
+            if refusal.status != 401 or self._of_leases.pop(lease_id, None) is None:
+                raise
+            return self._ask(path, LeaseReply, body)  # a daemon that was started again says so to its own token only
 
     def _ask(self, path: str, kind: type[M], body: Message | None = None, token: str | None = None) -> M:
         request = urllib.request.Request(self._url + path, method="POST" if body else "GET")  # noqa: S310 - checked below

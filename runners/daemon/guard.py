@@ -5,6 +5,7 @@
 - With a token, every request must carry the token, as a bearer token or in the cookie that the sign-in page sets. The
   token is compared in constant time. The tokens of trials are different and give no access here.
 - Two lesser tokens open leases only: the daemon's lease token takes one, and each lease's own token is for that lease.
+  Of a lease that is unknown, as after a restart, only the lease token and the daemon's are told so.
 - Requests from other sites are recognized by ``Origin`` and ``Sec-Fetch-Site`` and refused, and CORS is off. A request
   that changes something must be JSON, which a form cannot send and a foreign script may not send without a preflight.
   An additional CSRF token would not help: a forged request has the wrong origin, or has no origin but the wrong content
@@ -51,16 +52,16 @@ class Guard:
         app: The application with the control API and the pages.
         token: The token that requests must carry. None allows requests without a token, but only to a loopback host.
         lease_token: A token that lets its holder take leases, and nothing else.
-        may_ask: Whether a token, its second argument, is that of the lease with the id that is its first.
+        token_of: Gives the token of the lease with an id, or None if there is no such lease.
     """
 
     def __init__(
-        self, app: ASGIApp, token: str | None, lease_token: str | None, may_ask: Callable[[str, str], bool]
+        self, app: ASGIApp, token: str | None, lease_token: str | None, token_of: Callable[[str], str | None]
     ) -> None:
         self._app = app
         self._token = token
         self._lease_token = lease_token
-        self._may_ask = may_ask
+        self._token_of = token_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to the application, or refuse it."""
@@ -118,10 +119,13 @@ class Guard:
         return is_session or is_token(_bearer_of(headers), self._token)
 
     def _is_of_lease(self, method: str, path: str, headers: Mapping[str, str]) -> bool:
-        given = _bearer_of(headers)
-        if path == LEASES:
-            return method == "POST" and self._lease_token is not None and is_token(given, self._lease_token)
-        return path.startswith(f"{LEASES}/") and given != "" and self._may_ask(path.split("/")[3], given)
+        if path == LEASES and method == "POST":
+            opening = self._lease_token
+        elif path.startswith(f"{LEASES}/"):
+            opening = self._token_of(path.split("/")[3]) or self._lease_token
+        else:
+            return False
+        return opening is not None and is_token(_bearer_of(headers), opening)
 
 
 def session_of(token: str) -> str:

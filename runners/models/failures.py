@@ -13,6 +13,7 @@ blamed.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -112,8 +113,8 @@ def response_error(
         secrets: Values that must not appear in the message, besides those of the environment.
         shown: The headers that an agent behind the gateway gets too.
     """
-    hidden = {*secrets, *secrets_of(os.environ)}
-    text = Redactor(hidden).clean_text(raw.decode("utf-8", "replace"))
+    hidden = frozenset({*secrets, *secrets_of(os.environ)})
+    text = _redactor(hidden).clean_text(raw.decode("utf-8", "replace"))
     try:
         body = msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -245,9 +246,15 @@ def _rate_limits(chain: list[BaseException]) -> dict[str, str]:
     return {}
 
 
-def _clean(text: str, secrets: set[str]) -> str:
+@lru_cache(maxsize=32)
+def _redactor(secrets: frozenset[str]) -> Redactor:
+    """Return the redactor of a provider's errors. Making one takes as long as several answers (a burst of 429)."""
+    return Redactor(secrets)
+
+
+def _clean(text: str, secrets: Iterable[str]) -> str:
     """Return the first useful words of an error message, on one line, without secrets."""
-    text = Redactor(secrets).clean_text(text)
+    text = _redactor(frozenset(secrets)).clean_text(text)
     text = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     text = _PREFIX.sub("", text)
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"

@@ -138,7 +138,10 @@ async def test_a_lease_token_takes_leases_and_opens_nothing_else(tmp_path):
         assert await status("POST", "/api/leases", LEASE_TOKEN) == 404
         assert await status("POST", f"/api/leases/{own.lease_id}", own.token) == 202
         assert await status("POST", f"/api/leases/{own.lease_id}/close", own.token) == 409
-        assert await status("POST", "/api/leases/unknown", own.token) == 404
+        for path in ("/api/leases/unknown", "/api/leases/unknown/close"):
+            known = {TOKEN: 404, LEASE_TOKEN: 404, own.token: 401, "any": 401, "": 401}
+            assert {each: await status("POST", path, each) for each in known} == known, path
+        assert await status("GET", "/api/leases/", own.token) == 401
         own_path, other_path = f"/api/leases/{own.lease_id}", f"/api/leases/{other.lease_id}/close"
         for path, token in (
             (own_path, LEASE_TOKEN),

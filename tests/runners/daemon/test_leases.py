@@ -5,13 +5,17 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import anyio
 import openai
@@ -30,8 +34,9 @@ from recorder.events import (
 )
 from recorder.reading.reader import read_envelopes
 from runners.daemon.attaching import opened
-from runners.daemon.client import read_address
-from runners.daemon.messages import LeaseReply
+from runners.daemon.client import Client, read_address
+from runners.daemon.errors import DaemonRefusal
+from runners.daemon.messages import LeaseReply, LeaseRequest
 from runners.errors import LeaseReturned, RunnerError, SandboxBoundaryError
 from runners.external_agents.leases import Closing, Lease, LeasedTrial, Leases, Offer
 from runners.external_agents.workspace import WorkspaceError, replace
@@ -697,6 +702,105 @@ def test_attach_is_a_lease_from_the_shell(tmp_path, serving):
     assert (none.returncode, "is left" in none.stderr) == (1, True)
     refused = called("run", tmp_path / "leased.toml", "--store", tmp_path / "other")
     assert "agent mine is leased from the daemon" in refused.stderr
+
+
+@contextmanager
+def passed_on(target, faults):
+    """A server that passes requests on, but for the first of a method and the end of a path, which meet its faults.
+
+    A number is answered instead, "lost" cuts the connection, and "unheard" does so once the request was passed on.
+    """
+
+    class Between(BaseHTTPRequestHandler):
+        def log_message(self, *_):
+            """Say nothing."""
+
+        def do_any(self):
+            """Pass a request on, or do what is planned for it."""
+            data = self.rfile.read(int(self.headers.get("content-length", 0))) or None
+            planned = faults.get((self.command, self.path.rpartition("/")[2]))
+            fault = planned.pop(0) if planned else None
+            if fault == "lost":
+                self.close_connection = True
+                return
+            if isinstance(fault, int):
+                self.send_response(fault)
+                self.end_headers()
+                return
+            headers = {name: self.headers[name] for name in ("authorization", "content-type") if self.headers[name]}
+            request = urllib.request.Request(target() + self.path, data, headers, method=self.command)
+            try:
+                reply = urllib.request.urlopen(request)
+            except urllib.error.HTTPError as error:
+                reply = error
+            content = reply.read()
+            if fault != "unheard":
+                self.send_response(reply.status)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = do_any  # noqa: N815 - the library's names
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Between) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_finished_agent_survives_a_bad_connection(tmp_path, serving):
+    """Its last files stall, then are lost, and the reply to its close is lost: all are sent again, and it is graded."""
+    store = tmp_path / "store"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    faults = {("PUT", "workspace"): [408, "lost"], ("POST", "close"): ["unheard"]}
+    with (
+        passed_on(lambda: f"http://127.0.0.1:{port}", faults) as gateway,
+        passed_on(lambda: read_address(store).url, faults) as daemon,
+    ):
+        serving(store, "--gateway", f"127.0.0.1:{port}", "--gateway-url", gateway)
+        submitted(tmp_path, store)
+        program = tmp_path / "agent.py"
+        program.write_text(CALL)
+        done = lhaw_record("attach", "--url", daemon, "--", sys.executable, program)
+    assert (done.returncode, "graded: submitted" in done.stderr) == (0, True), done.stderr
+    assert done.stderr.count("sent again in") == 3
+    assert count_events(store, "trial_started") == 1
+    assert not any(faults.values())
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_who_lost_a_lease_at_a_restart_hears_of_it(tmp_path, serving, monkeypatch):
+    """Its own token is unknown then; the client asks again with the one for leases, and is told what to do."""
+    monkeypatch.setenv("LHAW_RECORD_TOKEN", "a-long-and-random-token")
+    monkeypatch.setenv("LHAW_RECORD_LEASE_TOKEN", "another-long-random-token")
+    store = tmp_path / "store"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    daemon, _ = serving(store, "--port", port)
+    submitted(tmp_path, store)
+    client, found = Client(read_address(store).url, "another-long-random-token"), []
+
+    def is_taken():
+        with suppress(DaemonRefusal):
+            found.append(client.lease(LeaseRequest()))
+        return found
+
+    wait_until(is_taken, "a trial was leased")
+    lease_id = found[0].lease_id
+    assert opened(client, found[0], print).state == "open"
+    daemon.kill()
+    end(daemon)
+    serving(store, "--port", port)
+    for _ in range(2):
+        with pytest.raises(DaemonRefusal, match="take another lease") as refusal:
+            client.beat(lease_id)
+        assert refusal.value.status == 404
 
 
 @pytest.mark.slow

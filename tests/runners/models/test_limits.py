@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -97,3 +98,30 @@ def test_a_key_is_left_out_of_a_message_and_a_dummy_one_spoils_none(key, said):
     error = response_error(400, {}, body, model="m", secrets=[key], shown={})
     assert said in str(error)
     assert error.kind == "context_window"
+
+
+@pytest.mark.thorough
+def test_a_burst_of_refusals_compiles_its_secrets_once(monkeypatch):
+    """The second answer with the same secrets compiles nothing, and a new secret is hidden from the next on."""
+    compiled = []
+
+    def counted(pattern, *flags):
+        compiled.append(pattern)
+        return re._compiler.compile(pattern, *flags)
+
+    def refuse_scanner(_):
+        raise AssertionError("no text of an error is searched with the scanner of records")
+
+    monkeypatch.setattr("recorder.writing.redaction.re.compile", counted)
+    monkeypatch.setattr("recorder.writing.redaction.scanner", refuse_scanner)
+
+    def said(secret):
+        return str(
+            response_error(429, {}, b"slow down, key-of-mine-1, key-of-mine-2", model="m", secrets=[secret], shown={})
+        )
+
+    assert [said("key-of-mine-1") for _ in range(3)] == [
+        "m: rate limit (HTTP 429): slow down, [redacted], key-of-mine-2"
+    ] * 3
+    assert len(compiled) == 2
+    assert said("key-of-mine-2").endswith("slow down, key-of-mine-1, [redacted]")
