@@ -31,7 +31,8 @@ class ActionFinished(Event, frozen=True, tag="action_finished"):
 
     ``reference_result_sha256`` is the digest of the result that a recorded reference of the task has for the same call,
     and ``is_same_as_reference`` whether the live one is byte-identical; a difference is no error. ``limit_met`` is the
-    key under ``[limits]`` that stopped the action, None if there was none or nobody can tell (programs, imports).
+    key under ``[limits]`` that stopped the action, and ``limits_watched`` the keys that would have been noticed: any
+    other may have been met unseen. None is nobody watched (programs, imports, older events).
     """
 
     action_index: int
@@ -43,3 +44,4 @@ class ActionFinished(Event, frozen=True, tag="action_finished"):
     reference_result_sha256: str | None = None
     is_same_as_reference: bool | None = None
     limit_met: SandboxLimit | None = None
+    limits_watched: tuple[SandboxLimit, ...] | None = None

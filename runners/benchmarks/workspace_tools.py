@@ -11,6 +11,7 @@ from runners.sandboxes.command_output import cut_text, decode_output
 from runners.sandboxes.protocol import CommandResult, Sandbox
 
 _READ_LIMIT_BYTES = 65536
+_BY_WRITING: tuple[SandboxLimit, ...] = ("file_mb",)
 
 
 def _definition(name: str, description: str, parameters: dict[str, str]) -> ToolDefinition:
@@ -90,11 +91,11 @@ def workspace_call_problem(tools: Sequence[ToolDefinition], name: str, arguments
 
 def _command_tool_result(result: CommandResult) -> ToolResult:
     """Return a command's output as a tool result. A nonzero exit code is added as the last line."""
-    if not result.exit_code:
-        return ToolResult(text=result.output, is_error=result.exit_code is None, limit_met=result.limit_met)
-    separator = "" if not result.output or result.output.endswith("\n") else "\n"
+    text = result.output
+    if result.exit_code:
+        text += f"{'' if not text or text.endswith(chr(10)) else chr(10)}[exit code {result.exit_code}]"
     return ToolResult(
-        text=f"{result.output}{separator}[exit code {result.exit_code}]", is_error=True, limit_met=result.limit_met
+        text=text, is_error=result.exit_code != 0, limit_met=result.limit_met, limits_watched=result.limits_watched
     )
 
 
@@ -127,8 +128,10 @@ async def _write(sandbox: Sandbox, path: str, text: str) -> ToolResult:
     except (OSError, ValueError) as error:
         is_too_large = isinstance(error, OSError) and error.errno == errno.EFBIG
         met: SandboxLimit | None = "file_mb" if is_too_large else None
-        return ToolResult(text=f"Cannot write {path}: {_reason(error)}.", is_error=True, limit_met=met)
-    return ToolResult(text=f"Wrote {len(content)} bytes to {path}.")
+        return ToolResult(
+            text=f"Cannot write {path}: {_reason(error)}.", is_error=True, limit_met=met, limits_watched=_BY_WRITING
+        )
+    return ToolResult(text=f"Wrote {len(content)} bytes to {path}.", limits_watched=_BY_WRITING)
 
 
 def _text_of(content: bytes) -> str | None:

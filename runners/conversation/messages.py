@@ -52,7 +52,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a tool call. ``server`` and ``server_pid`` are set if an MCP server executed the call.
 
     ``reference_result_sha256`` and ``is_same_as_reference`` are set if the same call occurs in a recorded reference;
-    ``limit_met`` if a limit of the sandbox stopped the call or a part of it.
+    ``limit_met`` if a limit of the sandbox stopped the call or a part of it; ``limits_watched``: which would show.
     """
 
     text: str
@@ -62,6 +62,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     reference_result_sha256: str | None = None
     is_same_as_reference: bool | None = None
     limit_met: SandboxLimit | None = None
+    limits_watched: tuple[SandboxLimit, ...] | None = None
 
 
 def to_wire(message: Message) -> dict[str, Any]:

@@ -9,6 +9,7 @@ _PYTHON_TOO = "; the shell and the Python interpreter start anew, without their 
 _LIMITS: dict[str, SandboxLimit] = {
     "timeout": "command_seconds",
     "process_limit": "processes",
+    "process_refused": "processes",
     "memory_limit": "memory_mb",
 }
 _FILE_SIGNAL = 128 + 25  # SIGXFSZ, as a shell reports it
@@ -17,11 +18,23 @@ _FILE_ERROR = re.compile(r": File too large\r?$|\[Errno 27\]|\(os error 27\)|\bE
 _SHELL_ONLY = "; the shell starts anew, without its variables"
 
 
-def command_result(reply: list[bytes], limits: SandboxLimits) -> CommandResult:
-    """Convert a ``done`` reply: exit code, notes, total bytes, head and tail of the output."""
+def command_result(
+    reply: list[bytes], limits: SandboxLimits, seen: tuple[str, ...] = (), watched: tuple[SandboxLimit, ...] = ()
+) -> CommandResult:
+    """Convert a ``done`` reply: exit code, notes, total bytes, head and tail of the output.
+
+    Args:
+        reply: The driver's.
+        limits: The limits of the sandbox.
+        seen: Notes of what the control group counted in the meantime.
+        watched: The limits that somebody watches besides those that every driver does.
+    """
     _, exit_code, notes, *output = reply
     text, is_truncated = _output_text(*output)
-    named = list(filter(None, notes.decode().split(",")))
+    named = list(dict.fromkeys((*filter(None, notes.decode().split(",")), *seen)))
+    if "memory_watched" in named:
+        named.remove("memory_watched")
+        watched = ("memory_mb",)
     met = [_LIMITS[name] for note in named if (name := note.partition(":")[0].removesuffix("_python")) in _LIMITS]
     code = int(exit_code) if exit_code else None
     if not met and says_file_limit(code, text):
@@ -33,8 +46,9 @@ def command_result(reply: list[bytes], limits: SandboxLimits) -> CommandResult:
         exit_code=code,
         is_timeout=not exit_code,
         is_truncated=is_truncated,
-        is_out_of_memory=b"memory_limit" in notes.split(b","),
+        is_out_of_memory="memory_limit" in named,
         limit_met=next(iter(met), None),
+        limits_watched=("command_seconds", "file_mb", *watched),
     )
 
 
@@ -103,6 +117,8 @@ def _note_text(note: str, limits: SandboxLimits) -> str:
             return f"cancelled: every process was ended{restart}"
         case "process_limit":
             return f"the limit of {limits.processes} processes was reached: every process was ended{_PYTHON_TOO}"
+        case "process_refused":
+            return f"the limit of {limits.processes} processes was reached: the system refused one more"
         case "memory_limit":
             return f"the limit of {limits.memory_mb} MB of memory was reached: the system ended a process"
         case "shell_ended":

@@ -2,11 +2,12 @@
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import anyio
 
+from recorder.events.action import SandboxLimit
 from runners.errors import SandboxBoundaryError, ungrouped
 from runners.sandboxes.channel import ControlChannel
 from runners.sandboxes.command_output import command_result, program_end
@@ -14,6 +15,9 @@ from runners.sandboxes.inside.forwarder import PORT
 from runners.sandboxes.inside.wire import CHUNK_BYTES
 from runners.sandboxes.protocol import READ_BYTES, CommandResult, ProgramCommand, ProgramEnd, SandboxLimits, Way
 
+Watch = Callable[[], Mapping[SandboxLimit, int]]
+"""Returns how often the system has so far enforced each limit whose count this host can read."""
+_NOTES: Mapping[SandboxLimit, str] = {"memory_mb": "memory_limit", "processes": "process_refused"}
 _ANSWER_S = 30.0
 _LACKING = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.EIO)
 _COMMAND_LIMIT_BYTES = 4 << 20
@@ -23,7 +27,13 @@ class DrivenSandbox:
     """An open sandbox behind a control channel; implements :class:`runners.sandboxes.protocol.Sandbox`."""
 
     def __init__(
-        self, kind: str, work_dir: str, weak_limits: tuple[str, ...], limits: SandboxLimits, channel: ControlChannel
+        self,
+        kind: str,
+        work_dir: str,
+        weak_limits: tuple[str, ...],
+        limits: SandboxLimits,
+        channel: ControlChannel,
+        watch: Watch = dict,
     ) -> None:
         self.kind = kind
         self.work_dir = work_dir
@@ -33,6 +43,8 @@ class DrivenSandbox:
         self._environment: Mapping[str, str] = {}
         self._limits = limits
         self._channel = channel
+        self._watch = watch
+        self._seen = watch()
 
     async def prepare(
         self, files: Path | None, way: Way | None, *, home: str, environment: Mapping[str, str], port: int | None = PORT
@@ -150,7 +162,9 @@ class DrivenSandbox:
         reply = await self._channel.ask(operation, request, timeout_s=timeout_s)
         if reply[0] == b"error":
             return _not_started(int(reply[1]), self.work_dir)
-        return command_result(reply, self._limits)
+        before, self._seen = self._seen, self._watch()
+        grown = tuple(_NOTES[name] for name, count in self._seen.items() if count > before.get(name, 0))
+        return command_result(reply, self._limits, grown, tuple(self._seen))
 
     async def _export_file(self, path: bytes, size: int, is_executable: bool, root: Path, left_bytes: int) -> int:
         target = _target(root, path)

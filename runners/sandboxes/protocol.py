@@ -29,8 +29,8 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ``output`` is stdout and stderr in order, truncated in the middle to ``output_bytes``. ``exit_code`` is None after a
     timeout. ``is_out_of_memory`` says that the system killed a process of the sandbox since the previous command
-    because all of them together had used up ``memory_mb``; only docker can tell. ``limit_met`` is what stopped
-    the command or a part of it, as far as can be told.
+    because all of them together had used up ``memory_mb``, where a control group tells. ``limit_met`` is what
+    stopped the command or a part of it, and ``limits_watched`` what would have been noticed; None if nothing ran.
     """
 
     output: str
@@ -39,6 +39,7 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     is_truncated: bool = False
     is_out_of_memory: bool = False
     limit_met: SandboxLimit | None = None
+    limits_watched: tuple[SandboxLimit, ...] | None = None
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):

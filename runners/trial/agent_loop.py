@@ -269,4 +269,5 @@ def _finished(index: int, result: ToolResult, duration_ms: float) -> ActionFinis
         reference_result_sha256=result.reference_result_sha256,
         is_same_as_reference=result.is_same_as_reference,
         limit_met=result.limit_met,
+        limits_watched=result.limits_watched,
     )

@@ -9,6 +9,7 @@
 --   server varchar: MCP server
 --   server_pid bigint: its process
 --   limit_met varchar: key under [limits] that stopped it; null if none or unknown
+--   limits_watched varchar[]: keys that would have been noticed; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event action_finished
 -- notes: one row is one action that returned a result.
@@ -23,6 +24,7 @@ select
     action_finished.duration_ms,
     action_finished.server,
     action_finished.server_pid,
-    action_finished.limit_met
+    action_finished.limit_met,
+    action_finished.limits_watched
 from events
 where type = 'action_finished'

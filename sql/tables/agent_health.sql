@@ -9,10 +9,12 @@
 -- source: docs/metrics.md 1, flags; docs/gateway.md; parameter `experiment`
 -- notes: counts over valid trials of every role, flagged ones too; a call is a request
 --     of the agent to its model. The native agent has no threads to tell apart, so only
---     its trials, calls and limits are above 0. A limit is met by an action of the
---     agent: what meets one outside of the agent's part is missing data. Counts have
---     no interval (reason count), and shares without a call are null. n_missing counts
---     trials that were started.
+--     its trials and calls are above 0. A limit is met by an action of the agent: what
+--     meets one outside of the agent's part is missing data. Its units are the trials
+--     with an action in which it would have been noticed, else null
+--     (limit_not_watched): programs, imports, machines without control groups. Counts
+--     have no interval (reason count), and shares without a call are null. n_missing
+--     counts trials that were started.
 with trials as (
     select
         measured.benchmark,
@@ -53,16 +55,26 @@ lost as (
     group by stream_id
 ),
 
-met as (
+watched as (
     select
         stream_id,
-        count(*) filter (where limit_met = 'command_seconds') as n_seconds,
-        count(*) filter (where limit_met = 'memory_mb') as n_memory,
-        count(*) filter (where limit_met = 'processes') as n_processes,
-        count(*) filter (where limit_met = 'file_mb') as n_file
+        limit_met,
+        unnest(limits_watched) as limit_watched
     from stg_actions_finished
-    where limit_met is not null
-    group by stream_id
+),
+
+met as (
+    select
+        trials.benchmark,
+        trials.agent,
+        'met_' || watched.limit_watched as measure,
+        count(distinct watched.stream_id) as n_watched,
+        count(*) filter (
+            where watched.limit_met = watched.limit_watched
+        ) as n_met
+    from watched
+    inner join trials on watched.stream_id = trials.stream_id
+    group by trials.benchmark, trials.agent, watched.limit_watched
 ),
 
 flags as (
@@ -95,15 +107,10 @@ summed as (
         coalesce(sum(calls.n_compacted), 0) as n_compacted,
         coalesce(sum(calls.n_restarted), 0) as n_restarted,
         coalesce(sum(calls.n_promoted), 0) as n_promoted,
-        coalesce(sum(lost.n_lost), 0) as n_anchors_lost,
-        coalesce(sum(met.n_seconds), 0) as n_seconds,
-        coalesce(sum(met.n_memory), 0) as n_memory,
-        coalesce(sum(met.n_processes), 0) as n_processes,
-        coalesce(sum(met.n_file), 0) as n_file
+        coalesce(sum(lost.n_lost), 0) as n_anchors_lost
     from trials
     left join calls on trials.stream_id = calls.stream_id
     left join lost on trials.stream_id = lost.stream_id
-    left join met on trials.stream_id = met.stream_id
     left join flags on trials.stream_id = flags.stream_id
     group by trials.benchmark, trials.agent
 ),
@@ -135,27 +142,39 @@ measured as (
                 { 'measure': 'restarts', 'value': n_restarted },
                 { 'measure': 'promoted_threads', 'value': n_promoted },
                 { 'measure': 'lost_anchors', 'value': n_anchors_lost },
-                { 'measure': 'met_command_seconds', 'value': n_seconds },
-                { 'measure': 'met_memory_mb', 'value': n_memory },
-                { 'measure': 'met_processes', 'value': n_processes },
-                { 'measure': 'met_file_mb', 'value': n_file }
+                { 'measure': 'met_command_seconds', 'value': null },
+                { 'measure': 'met_memory_mb', 'value': null },
+                { 'measure': 'met_processes', 'value': null },
+                { 'measure': 'met_file_mb', 'value': null }
             ]
         ) as counted
     from summed
 )
 
 select
-    benchmark,
-    agent,
-    counted.measure,
-    counted.value::double as value,
+    measured.benchmark,
+    measured.agent,
+    measured.counted.measure,
+    coalesce(met.n_met, measured.counted.value)::double as value,
     null::double as low,
     null::double as high,
-    n_trials as n_units,
-    0::bigint as n_dropped,
-    n_clusters,
-    n_trials,
-    n_missing,
+    case
+        when measured.counted.measure like 'met_%' then coalesce(met.n_watched, 0)
+        else measured.n_trials
+    end as n_units,
+    measured.n_trials - n_units as n_dropped,
+    measured.n_clusters,
+    measured.n_trials,
+    measured.n_missing,
     null::varchar as method,
-    case when counted.value is null then 'no_calls' else 'count' end as reason
+    case
+        when value is not null then 'count'
+        when measured.counted.measure like 'met_%' then 'limit_not_watched'
+        else 'no_calls'
+    end as reason
 from measured
+left join met
+    on
+        measured.benchmark = met.benchmark
+        and measured.agent = met.agent
+        and measured.counted.measure = met.measure

@@ -29,6 +29,19 @@ LIMITS = SandboxLimits(memory_mb=256, processes=40, file_mb=8, output_bytes=4096
 IMPATIENT = SandboxLimits(memory_mb=256, processes=40, file_mb=8, output_bytes=4096, command_seconds=3)
 PROJECT = Path(__file__).parents[2]
 
+# It leaves nothing behind, so that only the system knows of the process that it refused.
+REFUSED = """
+import subprocess
+started = []
+try:
+    while True:
+        started.append(subprocess.Popen(["sleep", "100000"]))
+except OSError:
+    pass
+for each in started:
+    each.kill()
+    each.wait()
+"""
 
 _HOST = """
 import asyncio, os, signal
@@ -74,7 +87,7 @@ class SandboxContract:
         async with self.opened() as sandbox:
             await sandbox.run_bash("mkdir deep; cd deep; x=5; declare -A m; m[k]=v; f() { echo f:$1; }")
             result = await sandbox.run_bash('basename "$PWD"; echo $x ${m[k]}; f y')
-        assert result == CommandResult(output="deep\n5 v\nf:y\n", exit_code=0)
+        assert (result.output, result.exit_code) == ("deep\n5 v\nf:y\n", 0)
 
     async def test_exit_codes_come_back(self):
         """The exit code of the last command is the result's."""
@@ -99,7 +112,7 @@ class SandboxContract:
         """A command returns although its background job runs on with the output open."""
         async with self.opened(limits=SandboxLimits(command_seconds=600)) as sandbox:
             result = await sandbox.run_bash("sleep 3600 & echo started")
-            assert result == CommandResult(output="started\n", exit_code=0)
+            assert (result.output, result.exit_code) == ("started\n", 0)
             assert (await sandbox.run_bash("jobs -r | wc -l")).output == "1\n"
 
     async def test_a_noisy_background_job_does_not_hold_the_command(self):
@@ -379,6 +392,24 @@ class SandboxContract:
             assert str(1 << 30) not in result.output
             assert (await sandbox.run_python("1")).output == "1\n"
             assert (await sandbox.run_bash("echo fine")).output == "fine\n"
+
+    @pytest.mark.thorough
+    async def test_what_takes_more_than_it_may_is_noticed(self):
+        """A killed process and a refused one, where a control group counts them; elsewhere nobody knows."""
+        async with self.opened() as sandbox:
+            weak = {limit.partition(":")[0] for limit in sandbox.weak_limits}
+            quiet = await sandbox.run_bash("true")
+            assert quiet.limit_met is None
+            assert {"command_seconds", "file_mb"} <= set(quiet.limits_watched)
+            assert ("memory_mb" in quiet.limits_watched) == ("memory" not in weak)
+            if "memory_mb" in quiet.limits_watched:
+                code = "x = bytearray(1 << 30); x[::4096] = b'1' * len(x[::4096])"
+                killed = await sandbox.run_bash(f'python3 -c "{code}"')
+                assert (killed.exit_code, killed.limit_met, killed.is_out_of_memory) == (137, "memory_mb", True)
+                assert (await sandbox.run_bash("true")).limit_met is None
+            if "processes" in quiet.limits_watched:
+                refused = await sandbox.run_python(REFUSED)
+                assert refused.limit_met == "processes"
 
     async def test_a_fork_bomb_is_survived(self):
         """A fork bomb ends at the limit of processes, and a later command runs in a fresh shell."""

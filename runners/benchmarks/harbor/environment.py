@@ -34,6 +34,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     _WRITE,
 )
 _READ_BYTES = 1 << 24
+_WATCHED: tuple[SandboxLimit, ...] = ("command_seconds", "memory_mb", "processes", "file_mb")
 _TRIES = 3
 _PAUSE_S = 10.0
 
@@ -150,9 +151,10 @@ class HarborEnvironment(Environment):
         text = text + (ran.stderr.decode("utf-8", "replace") if ran.exit_code else "")
         note = _note(ran, limits)
         if not note:
-            return ToolResult(text=text)
+            return ToolResult(text=text, limits_watched=_WATCHED)
         separator = "" if not text or text.endswith("\n") else "\n"
-        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True, limit_met=_limit_met(ran, text))
+        met = _limit_met(ran, text)
+        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True, limit_met=met, limits_watched=_WATCHED)
 
     async def _read(self, path: str) -> ToolResult:
         try:

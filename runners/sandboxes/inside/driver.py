@@ -109,6 +109,8 @@ class Driver:
         self._end_a_runaway()
         if self._memory_kills.has_grown():
             self._notes.append(b"memory_limit")
+        if self._memory_kills.is_known:
+            self._notes.append(b"memory_watched")
         notes, self._notes = b",".join(self._notes), []
         return (b"done", exit_code, notes, *output.fields())
 

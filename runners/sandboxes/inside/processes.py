@@ -102,6 +102,7 @@ class MemoryKills:
             except OSError:
                 continue
             break
+        self.is_known = self._descriptor >= 0 and b"oom_kill " in os.pread(self._descriptor, 4096, 0)
         self._seen = self._count()
 
     def has_grown(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from recorder.events.action import SandboxLimit
 from runners.sandboxes.protocol import SandboxLimits
 
 _numbers = count(1)
@@ -38,6 +39,7 @@ class Cgroup:
         for folder in self._folders:
             folder.mkdir()
         self._kill_counts = [hierarchies.memory / name / file for file in _KILL_COUNTS] if hierarchies.memory else []
+        self._refusal_counts = [hierarchies.processes / name / "pids.events"] if hierarchies.processes else []
         if hierarchies.memory is not None:
             names = ("memory.max", "memory.swap.max") if hierarchies.is_version_2 else ("memory.limit_in_bytes", "")
             (hierarchies.memory / name / names[0]).write_text(str(limits.memory_mb << 20))
@@ -64,9 +66,20 @@ class Cgroup:
 
     def has_run_out_of_memory(self) -> bool:
         """Return whether the kernel has killed a process because the group had used up its memory."""
-        counts = [path.read_text() for path in self._kill_counts if path.exists()]
-        words = [line.split() for text in counts for line in text.splitlines()]
-        return any(int(count) > 0 for name, count in words if name == "oom_kill")
+        return self.times_met().get("memory_mb", 0) > 0
+
+    def times_met(self) -> dict[SandboxLimit, int]:
+        """Return how often the kernel killed for lack of memory and refused a process, where its counts can be read."""
+        found: dict[SandboxLimit, int] = {}
+        sources: dict[SandboxLimit, tuple[str, list[Path]]] = {
+            "memory_mb": ("oom_kill", self._kill_counts),
+            "processes": ("max", self._refusal_counts),
+        }
+        for limit, (name, paths) in sources.items():
+            lines = [line.split() for path in paths if path.exists() for line in path.read_text().splitlines()]
+            for times in (int(times) for key, times in lines if key == name):
+                found[limit] = times
+        return found
 
     def add(self, process_id: int) -> None:
         """Move a process, and thus all its future children, into the group."""

@@ -74,7 +74,7 @@ class IsolatedSandboxProvider:
             )
             channel = await stack.enter_async_context(running_driver(start, config, cgroup))
             weak_limits = (*_weak_limits(cgroup, is_counted_by_user=is_counted_by_user), *start.weak_limits)
-            sandbox = DrivenSandbox(self.kind, WORK_DIR, weak_limits, limits, channel)
+            sandbox = DrivenSandbox(self.kind, WORK_DIR, weak_limits, limits, channel, cgroup.times_met)
             await sandbox.prepare(files, way, home=layout.HOME, environment=config["environment"])
             yield sandbox
 

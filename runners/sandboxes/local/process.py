@@ -42,7 +42,7 @@ class ProcessSandboxProvider:
                 )
                 start = DriverStart(command=driver_command(home.executable))
                 async with running_driver(start, config, cgroup) as channel:
-                    sandbox = DrivenSandbox(self.kind, work, _weak_limits(cgroup), limits, channel)
+                    sandbox = DrivenSandbox(self.kind, work, _weak_limits(cgroup), limits, channel, cgroup.times_met)
                     port = way.port if way else None
                     await sandbox.prepare(files, way, home=programs_home, environment=config["environment"], port=port)
                     yield sandbox

@@ -43,6 +43,7 @@ def snapshot():
     store.add(fine, AnchorLost(model_call_id="c9", thread_id="t1", anchor_call_id="m0", reason="summary"))
     for index in (8, 9):
         done = {"is_error": True, "result": "", "duration_ms": 1.0, "limit_met": "file_mb"}
+        done["limits_watched"] = ("command_seconds", "file_mb")
         store.add(fine, ActionFinished(action_index=index, **done))
     store.add(lost, TrialFlagged(flag="injection_lost", detail="due after action 1; 5 were served, 0 counted"))
     store.add(lost, TrialFlagged(flag="actions_uncounted", detail="5 more were served"))
@@ -100,7 +101,17 @@ def test_the_health_of_an_agent(connection):
         "promoted_threads": 0,
         "lost_anchors": 1,
         "met_command_seconds": 0,
-        "met_memory_mb": 0,
-        "met_processes": 0,
+        "met_memory_mb": None,
+        "met_processes": None,
         "met_file_mb": 2,
     }
+
+
+def test_a_limit_that_nobody_watched_is_unknown(connection):
+    """Only one of the four trials was watched, and only for two limits: null is no zero."""
+    rows = {row["measure"]: row for row in table(connection, "agent_health").rows if row["agent"] == "a"}
+    told = [
+        (rows[name]["n_units"], rows[name]["n_dropped"], rows[name]["reason"])
+        for name in ("met_command_seconds", "met_memory_mb", "calls")
+    ]
+    assert told == [(1, 3, "count"), (0, 4, "limit_not_watched"), (4, 0, "count")]

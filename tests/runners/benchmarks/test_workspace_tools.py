@@ -62,7 +62,7 @@ async def test_each_call_has_its_text(sandbox, name, arguments, expected):
         assert result.text.startswith("out\n[the shell ended with exit code 3")
         assert result.text.endswith("\n[exit code 3]")
     else:
-        assert result == expected
+        assert (result.text, result.is_error) == (expected.text, expected.is_error)
 
 
 async def test_a_traceback_is_an_error(sandbox):
