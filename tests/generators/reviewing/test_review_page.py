@@ -60,6 +60,7 @@ def standing(view):  # noqa: F811
 def test_a_sitting_by_keys_alone(view, served, store):  # noqa: F811
     """Give a name, accept, note and reject, edit, put off, come back, and stop; nothing comes from elsewhere."""
     view.open(f"{served.url}/review")
+    view.wait("document.activeElement.id === 'reviewer'")  # a browser gives the focus after the scripts have run
     view.send("Input.insertText", text="anna")
     view.press("Enter")
     view.wait("document.querySelector('[data-begun]')")
