@@ -15,7 +15,7 @@ SOURCES = ("desk", "harbor", "mcp_atlas", "tac", "swebench_pro", "own", "experim
 _TAKES = {
     "desk": (),
     "harbor": ("--from",),
-    "mcp_atlas": ("--from", "--data", "--stand-in"),
+    "mcp_atlas": ("--from", "--data", "--stand-in", "--own-servers"),
     "tac": ("--from",),
     "swebench_pro": ("--from",),
     "own": ("--from", "--benchmark"),
@@ -54,6 +54,13 @@ SOURCE_ARGUMENTS = (
                 "--stand-in", "SERVER", "mcp_atlas: a server to replace with a stand-in", dest="source_stand_ins"
             ),
             argument(
+                "--own-servers",
+                dest="source_own_servers",
+                type=Path,
+                metavar="FILE",
+                help="mcp_atlas: a TOML file that names servers of your own",
+            ),
+            argument(
                 "--benchmark",
                 dest="source_benchmark",
                 metavar="NAME",
@@ -85,7 +92,7 @@ def source_of(options: argparse.Namespace) -> "CheckedSource":
     if name == "mcp_atlas":
         from generators.sources.mcp_atlas import McpAtlasSource
 
-        return McpAtlasSource(paths, options.source_data, options.source_stand_ins)
+        return McpAtlasSource(paths, options.source_data, options.source_stand_ins, options.source_own_servers)
     if name == "tac":
         from generators.sources.tac import TacSource
 
@@ -117,6 +124,7 @@ def _check_arguments(options: argparse.Namespace) -> None:
         "--from": options.source_paths,
         "--data": options.source_data,
         "--stand-in": options.source_stand_ins,
+        "--own-servers": options.source_own_servers,
         "--benchmark": options.source_benchmark,
     }
     for option, value in given.items():

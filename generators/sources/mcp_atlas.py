@@ -12,8 +12,9 @@ from recorder.events.values import Task
 from runners.benchmarks.mcp_atlas.availability import Place
 from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
+from runners.benchmarks.mcp_atlas.own_servers import read_own_servers, with_own
 from runners.benchmarks.mcp_atlas.rows import BENCHMARK, Row, read_rows, task_of
-from runners.benchmarks.mcp_atlas.specs import servers_directory
+from runners.benchmarks.mcp_atlas.specs import catalog, servers_directory
 from runners.benchmarks.published import PublishedError
 
 
@@ -24,14 +25,22 @@ class McpAtlasSource:
         rows: The files, in order.
         data: The folder that servers see as ``/data``. Without it, the tasks do not match those of recorded trials.
         stand_ins: The servers to replace with a stand-in; name the same ones as in the experiment that ran the tasks.
+        own_servers: A file of servers of one's own; name the same one as in that experiment.
     """
 
     benchmark = BENCHMARK
 
-    def __init__(self, rows: Sequence[Path], data: Path | None = None, stand_ins: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Path],
+        data: Path | None = None,
+        stand_ins: Sequence[str] = (),
+        own_servers: Path | None = None,
+    ) -> None:
         self._paths = rows
         self._data = data.resolve() if data else None
         self._stand_ins = tuple(stand_ins)
+        self._own_servers = own_servers
 
     def tasks(self) -> Sequence[SourceTask]:
         """Return every task, in the order of the rows, including those that cannot run here.
@@ -74,7 +83,13 @@ class McpAtlasSource:
         """Return the tasks as the benchmark records them, and a warning for each task that cannot run here."""
         if self._data is None:
             return [task_of(row, environment_digest="") for row in rows], []
-        place = Place(data=self._data, servers=servers_directory(), stand_ins=self._stand_ins)
+        own = read_own_servers(self._own_servers) if self._own_servers else ()
+        place = Place(
+            data=self._data,
+            servers=servers_directory(),
+            stand_ins=self._stand_ins,
+            catalog=with_own(catalog(), own),
+        )
         benchmark = McpAtlasBenchmark(rows, place)
         return list(benchmark.every_task()), list(_not_runnable(benchmark, rows))
 

@@ -11,7 +11,7 @@ from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import ExperimentError
 from runners.experiment.tables import GraderSpec
 from runners.sandboxes.protocol import SandboxLimits
-from tests.cli.program import called
+from tests.cli.program import called, query
 
 KEY = "nobody-may-see-3f8"
 SERVER = """
@@ -68,6 +68,18 @@ async def test_its_tools_are_a_trials_tools(world):
     assert KEY not in str(recorded)
     (world / "notes.py").write_text(SERVER + "\n")
     assert opened(world, allow_unconfined=not is_confined).tasks()[0].task_digest != task.task_digest
+
+
+@pytest.mark.thorough
+def test_variants_are_made_of_the_very_task_that_runs(world):
+    """The generator's task has the digest of the benchmark's, and it is not said that its server is unknown."""
+    options = ("--data", world / "data", "--own-servers", world / "servers.toml")
+    (place, rows), out = ("--from", world / "rows.jsonl"), ("--store", world / "store", "--name", "made")
+    done = called("generate", "mcp_atlas", place, rows, *options, *out)
+    assert done.returncode == 0, done.stderr
+    assert "cannot run here" not in done.stderr
+    (made,) = query(world / "store", "select distinct task_digest from stg_tasks_registered")
+    assert made == (opened(world, allow_unconfined=not has_bubblewrap()).tasks()[0].task_digest,)
 
 
 @pytest.mark.thorough
