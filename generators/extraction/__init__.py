@@ -1,4 +1,4 @@
-"""The built-in extractor, which finds removable segments in a prompt by rules, without a model (docs/extraction.md)."""
+"""The built-in extractor, which finds removable segments in a prompt by rules, without a model (docs/rules.md)."""
 
 from generators.extraction.extractor import RuleExtractor
 

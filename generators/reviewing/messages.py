@@ -87,7 +87,7 @@ class Comparison(Message, frozen=True):
 class Decision(Message, frozen=True):
     """A decision about a variant.
 
-    ``reason`` is one of those in docs/reviewing.md, ``prompt`` what the reviewer wrote in place of the variant,
+    ``reason`` is one of those in docs/selection.md, ``prompt`` what the reviewer wrote in place of the variant,
     ``shown_s`` how long the variant was on the screen, in seconds, and ``replaces`` the decision that the reviewer saw
     as the one that counted.
     """

@@ -43,7 +43,7 @@ ReviewDecision = Literal["accepted", "rejected", "edited"]
 class VariantReviewed(Event, frozen=True, tag="variant_reviewed"):
     """A person read a variant and decided whether it may be used. A reviewer's last decision about a variant counts.
 
-    ``reason`` is why it was rejected or edited: a name that docs/reviewing.md lists. ``edited_digest`` is the variant
+    ``reason`` is why it was rejected or edited: a name that docs/selection.md lists. ``edited_digest`` is the variant
     that the reviewer wrote in its place. ``shown_s`` is how long the variant was on the reviewer's screen, in seconds.
     """
 

@@ -14,7 +14,7 @@
 --   decided_count bigint: decisions of the reviewer about it; the last one counts
 --   recorded_at_us
 -- equation: none
--- source: docs/reviewing.md
+-- source: docs/selection.md
 -- notes: a variant that a reviewer wrote has no row of that reviewer: writing it is
 --     accepting it, in the eligibility of selections.
 select

@@ -1,4 +1,4 @@
-"""When a predicted value matches a labelled span, and which of many pairs count (docs/segment-labels.md)."""
+"""When a predicted value matches a labelled span, and which of many pairs count (tests/generators/labels/README.md)."""
 
 from typing import NamedTuple
 

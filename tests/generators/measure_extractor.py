@@ -1,6 +1,6 @@
 """Scores an extractor on the labelled prompts: ``python -m tests.generators.measure_extractor --help``.
 
-The rule of matching is that of docs/segment-labels.md. The extractor sees the prompt and nothing else.
+The rule of matching is that of tests/generators/labels/README.md. The extractor sees the prompt and nothing else.
 """
 
 import argparse

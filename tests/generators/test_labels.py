@@ -1,4 +1,4 @@
-"""The hand-labelled segments: whole, of the prompts that they name, split as docs/segment-labels.md says."""
+"""The hand-labelled segments: whole, of the prompts that they name, split as tests/generators/labels/README.md says."""
 
 import csv
 import hashlib
@@ -10,7 +10,8 @@ import pytest
 from tests.generators.labelled import REAL, SPLITS, GoldSegment, LabelledPrompt, faults, read_labels, real_prompts
 from tests.support.needs import needs
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "segment-labels.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE, GUIDE = ROOT / "docs" / "rules.md", ROOT / "tests" / "generators" / "labels" / "README.md"
 TEXT = "Save it as out.csv in blue."
 
 
@@ -88,9 +89,9 @@ def test_the_later_prompts_are_the_tasks_that_need_more_than_owncloud():
 
 
 def test_the_words_of_the_labels_are_those_of_the_guide():
-    """Every dimension with its subdimension has a row in the guide, every kind is listed, scores are of three."""
-    guide = GUIDE.read_text(encoding="utf-8")
-    lines = re.findall(r"^\| (goal|constraint|input|context) \| (.+) \|$", guide, re.MULTILINE)
+    """Every dimension with its subdimension has a row on the page, every kind is in the guide, scores are of three."""
+    page, guide = PAGE.read_text(encoding="utf-8"), GUIDE.read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (goal|constraint|input|context) \| (.+) \|$", page, re.MULTILINE)
     rows = {(name, each.strip()) for name, told in lines for each in re.sub(r" \(.*?\)", "", told).split(",")}
     kinds = set(re.findall(r"`(\w+)`", guide.split("`kind` is")[1].split("\n\n")[0]))
     segments = [one for split in SPLITS for each in read_labels(split) for one in each.segments]

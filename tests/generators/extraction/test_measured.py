@@ -1,4 +1,4 @@
-"""The figures of docs/extraction.md hold on the development labels; the test labels are scored by hand, once."""
+"""The figures of docs/rules.md hold on the development labels; the test labels are scored by hand, once."""
 
 import asyncio
 

@@ -185,7 +185,7 @@ def test_a_name_that_no_experiment_can_have_is_refused(store):
 
 
 def test_every_reason_is_documented():
-    """docs/reviewing.md lists them with their meanings."""
-    text = (Path(__file__).resolve().parents[3] / "docs" / "reviewing.md").read_text(encoding="utf-8")
+    """docs/selection.md lists them with their meanings."""
+    text = (Path(__file__).resolve().parents[3] / "docs" / "selection.md").read_text(encoding="utf-8")
     for name, meaning in REASONS.items():
         assert f"| `{name}` | {meaning} |" in text
