@@ -1,4 +1,4 @@
-"""The hand-labelled segments of real prompts (tests/generators/labels/README.md), and the prompts where they are here."""
+"""The hand-labelled segments of real prompts (README.md in labels/), and the prompts where they are here."""
 
 import csv
 import hashlib
