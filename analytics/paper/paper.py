@@ -137,7 +137,7 @@ def make(
         computed = {each.name: each for each in tables(connection, names)}
         rows = [row for each in computed.values() for row in each.rows]
         shown = known_filter(only.wanted, rows) if only else Filter()
-        unequal = connection.execute("select benchmark from exclusions where kind = 'variants_not_common'").fetchall()
+        unequal = connection.execute("select benchmark from exclusions where kind like '%_not_common'").fetchall()
         made, figures, left_out = {}, {}, {}
         for choice in spec.tables:
             try:

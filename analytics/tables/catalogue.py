@@ -238,7 +238,7 @@ SPECS: tuple[TableSpec, ...] = (
         keys=("benchmark", "strategy", "persona", "condition", "measure"),
         needs="trials under full, underspecified or ask_user",
         conditions=_THREE,
-        parameters=("k",),
+        parameters=("k", "pooled"),
         shown=("n_agents",),
     ),
     TableSpec(

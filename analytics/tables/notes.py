@@ -39,10 +39,12 @@ _EVERYWHERE = {
     "arms_by_settings": "agents of {benchmark} ran under several settings (limits, prompts, grader, simulator, image): "
     "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses",
 }
-_POOLS_AGENTS = {
-    "variants_not_common": "agents of {benchmark} met different variants: {n} variants are not common to all, so "
-    "a difference between agents is partly one between variants (compare pairs them)",
-}
+_DIFFER = (
+    "agents of {benchmark} met different variants{how}: {n} are not common to all with the condition, {common} are, "
+    "so a difference between agents is partly one between variants (compare pairs them)"
+)
+_ASKED = {"variants_not_common": _DIFFER.replace("{how}", "")}
+_INJECTED = {"injected_not_common": _DIFFER.replace("{how}", " under injections")}
 ARM_KINDS = {
     "no_tool_called": ("no tool was ever called", "trials", "They may have had no way to act; see docs/models.md."),
     "calls_in_text": (
@@ -114,8 +116,17 @@ for _name in (
     "timing_hypotheses",
 ):
     _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_NO_SEGMENTS}
-for _name in ("overall", "generality"):
-    _OF_TABLE[_name] = _POOLS_AGENTS
+for _name in (
+    *("overall", "losses", "by_class", "by_dimension_pass", "by_dimension_progress", "by_segments_removed", "fidelity"),
+    *("by_severity", "by_strategy", "by_persona", "generality", "gain_tests", "effects", "net_value", "natural_ask"),
+    *("archetypes", "question_quality", "failure_modes", "failure_modes_failed", "failure_modes_by_class"),
+):
+    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_ASKED}
+for _name in (
+    *("losses", "effects", "voi", "wasted", "point_of_no_return", "optimal_window", "commitment"),
+    "timing_hypotheses",
+):
+    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_INJECTED}
 _UNJUDGED = "unjudged_variants"
 _ALWAYS_SHOWN = (
     "experiment",
@@ -188,11 +199,8 @@ def notes_for(
         if kind in templates:
             cost = found.cost_usd[kind, benchmark]
             spent = "an unknown sum" if cost is None else f"{cost:.4g} USD"
-            notes.append(templates[kind].format(n=n, benchmark=benchmark, cost=spent))
-        if kind == "variants_not_common" and kind in templates:
-            notes.append(
-                f"common to all agents of {benchmark}: {counted.get(('common_variants', benchmark), 0)} variants"
-            )
+            common = counted.get((kind.replace("not_common", "common"), benchmark), 0)
+            notes.append(templates[kind].format(n=n, benchmark=benchmark, cost=spent, common=common))
         if kind == "classifiers" and n > 1 and table == "by_class":
             notes.append(
                 f"mixed classifiers: {n} sources gave the classes of {benchmark}, and a class depends on its classifier"

@@ -107,48 +107,55 @@ classes as (
     group by variants_met.benchmark
 ),
 
-met_by_agents as (
+met as (
     select
         benchmark,
+        condition,
         unit_id,
-        count(distinct agent) as n_agents
+        count(*) as n_agents
     from int_cells
     where
-        unit_kind = 'variant' and condition in ('underspecified', 'ask_user')
-    group by benchmark, unit_id
+        unit_kind = 'variant'
+        and not is_of_task
+        and n_trials > 0
+        and (
+            condition in ('underspecified', 'ask_user') or condition like 'inject%'
+        )
+    group by benchmark, condition, unit_id
 ),
 
 agents_met as (
     select
         benchmark,
+        condition,
         count(distinct agent) as n_agents
     from int_cells
-    where
-        unit_kind = 'variant' and condition in ('underspecified', 'ask_user')
-    group by benchmark
+    where unit_kind = 'variant' and not is_of_task and n_trials > 0
+    group by benchmark, condition
+),
+
+met_by_all as (
+    select
+        met.benchmark,
+        case when met.condition like 'inject%' then 'injected' else 'variants' end
+            as met_how,
+        met.unit_id,
+        bool_and(met.n_agents = agents.n_agents) as is_common
+    from met
+    inner join agents_met as agents
+        on met.benchmark = agents.benchmark and met.condition = agents.condition
+    group by met.benchmark, met_how, met.unit_id
 ),
 
 common as (
     select
-        met.benchmark,
-        unnest(
-            [
-                {
-                    'kind': 'variants_not_common',
-                    'n': count(*) filter (where met.n_agents < agents.n_agents)
-                },
-                {
-                    'kind': 'common_variants',
-                    'n': case
-                        when count(*) filter (where met.n_agents < agents.n_agents) > 0
-                            then count(*) filter (where met.n_agents = agents.n_agents)
-                    end
-                }
-            ]
-        ) as counted
-    from met_by_agents as met
-    inner join agents_met as agents on met.benchmark = agents.benchmark
-    group by met.benchmark
+        benchmark,
+        met_how || if(is_common, '_common', '_not_common') as kind,
+        count(*) as n
+    from met_by_all
+    group by benchmark, met_how, is_common
+    qualify
+        bool_or(not is_common) over (partition by benchmark, met_how)
 ),
 
 arm_names as (
@@ -257,11 +264,7 @@ united as (
         counted.n
     from classes
     union all
-    select
-        benchmark,
-        counted.kind,
-        counted.n
-    from common
+    select * from common
     union all
     select * from arms
     union all

@@ -8,14 +8,14 @@
 --   n_agents bigint: agents with a value
 --   condition, measure, value, low, high, n_units, n_dropped, n_clusters, n_trials,
 --   n_missing, method, reason
--- equation: mean over agents of each agent's mean of pass@k over its units; gain
---     likewise
--- source: docs/metrics.md 3 and 6 [LHAW table 13]
--- notes: the average over models, for comparing benchmarks. Agents have equal weight
---     whatever their number of units; agents with a strategy or a persona are averaged
---     separately. Units are tasks for full, and variants otherwise; n_units counts
---     (unit, agent) pairs. The bootstrap uses the same weights.
-with weighted as (
+-- equation: mean over tasks of the mean over agents of the mean of pass@k over an
+--     agent's units; gain likewise
+-- source: docs/metrics.md 3, 5 and 6 [LHAW table 13]; parameter `pooled`
+-- notes: the average over models, for comparing benchmarks; agents with a strategy or
+--     a persona are averaged separately. Units are tasks for full, and variants
+--     otherwise; n_units counts (unit, agent) pairs. With `pooled = units` it is the
+--     mean over agents of each agent's mean, as the paper has it.
+with met as (
     select
         units.benchmark,
         units.agent as own_agent,
@@ -23,8 +23,8 @@ with weighted as (
         arms.persona,
         units.condition,
         units.measure,
-        units.numerator / count(units.numerator) over own_units as numerator,
-        1.0::double / count(units.numerator) over own_units as denominator,
+        units.task_id,
+        units.numerator as unit_value,
         units.reason,
         units.cell_id,
         units.n_trials,
@@ -44,8 +44,24 @@ with weighted as (
         and units.measure in (
             'pass_at_1', 'pass_at_1_gain', 'pass_at_k', 'pass_at_k_gain'
         )
+),
+
+weighted as (
+    select
+        *,
+        agent_weight(
+            'all',
+            own_agent,
+            task_id,
+            unit_value,
+            row(benchmark, strategy, persona, condition, measure)
+        )
+        / case getvariable('pooled')
+            when 'units' then count(unit_value) over own_units else 1
+        end as weight
+    from met
     window own_units as (
-        partition by units.benchmark, units.agent, units.condition, units.measure
+        partition by benchmark, own_agent, condition, measure
     )
 ),
 
@@ -54,13 +70,13 @@ estimated as (
         benchmark,
         strategy,
         persona,
-        count(distinct own_agent) filter (where numerator is not null) as n_agents,
+        count(distinct own_agent) filter (where unit_value is not null) as n_agents,
         condition,
         measure,
         table_estimate(
             measure,
-            numerator,
-            denominator,
+            weight * unit_value,
+            weight,
             reason,
             cluster_id,
             cell_id,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from fractions import Fraction
 
 from tests.analytics.reference import mean
+from tests.analytics.reference_timing import pooled_mean
 
 ARMS = ("underspecified", "ask_user")
 
@@ -168,15 +169,15 @@ def arms_compared(book, place):
 
 
 def model_average(book):
-    """pass@k by (strategy, persona, condition): each agent weighs the same."""
+    """pass@k by (strategy, persona, condition): of an agent's units of a task, of its agents, of the tasks."""
     found = defaultdict(list)
     for agent, (_, strategy, persona) in book.agents.items():
-        full = [book.rows[agent, "task", one, "full"]["pass_at_k"] for one in book.tasks(agent, "full")]
-        found[strategy, persona, "full"].append(mean(full))
+        for one in book.tasks(agent, "full"):
+            found[strategy, persona, "full"].append([one, agent, book.rows[agent, "task", one, "full"]["pass_at_k"]])
         for condition in ARMS:
-            arms = [book.arm(agent, one, condition) for one in book.met(agent)]
-            found[strategy, persona, condition].append(mean([arm["pass_at_k"] for arm in arms if arm]))
-    return {key: mean(values) for key, values in found.items()}
+            arms = [(book.variants[one].task_id, book.arm(agent, one, condition)) for one in book.met(agent)]
+            found[strategy, persona, condition] += [[task, agent, arm["pass_at_k"]] for task, arm in arms if arm]
+    return {key: pooled_mean(units, "tasks") for key, units in found.items()}
 
 
 def over_asking(book):

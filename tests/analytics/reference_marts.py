@@ -434,18 +434,32 @@ def exclusions_of(envelopes, trials, variants, classes, planned, k):
     kinds["variants_without_segments"] = len(met & bare)
     collapsed = {trial_id for trial_id, row in injections_of(kept).items() if row[-1]}
     kinds["collapsed_units"] = len({(kept[each].keys.agent, kept[each].keys.variant_id) for each in collapsed})
-    agents = defaultdict(set)
-    for agent, kind, unit, condition in reference.cells_of(kept):
-        if kind == "variant" and condition in ("underspecified", "ask_user"):
-            agents[unit].add(agent)
-    every = set().union(*agents.values())
-    common = sum(met == every for met in agents.values())
-    if common < len(agents):
-        kinds["common_variants"], kinds["variants_not_common"] = common, len(agents) - common
+    kinds.update(_not_common(kept))
     arms = {(each.keys.agent, each.keys.limits_json, each.keys.benchmark_version) for each in kept.values()}
     kinds["arms_by_settings"] = len(arms) - len({agent for agent, *_ in arms})
     kinds["unstarted_trials"] = _unstarted(envelopes)
     return {kind: n for kind, n in kinds.items() if n}
+
+
+def _not_common(kept):
+    """Variants that every agent with measured trials under a condition has there, and those that one of them lacks."""
+    agents = defaultdict(lambda: defaultdict(set))
+    for (agent, kind, unit, condition), cell in reference.cells_of(kept).items():
+        if kind == "variant" and any(reference.is_measured(trial) for trial in cell):
+            agents[condition][unit].add(agent)
+    kinds = Counter()
+    for how, conditions in (
+        ("variants", ("underspecified", "ask_user")),
+        ("injected", [name for name in agents if name.startswith("inject")]),
+    ):
+        units, lacking = set(), set()
+        for condition in conditions:
+            every = set().union(*agents[condition].values())
+            units |= agents[condition].keys()
+            lacking |= {unit for unit, met in agents[condition].items() if met != every}
+        if lacking:
+            kinds[f"{how}_common"], kinds[f"{how}_not_common"] = len(units - lacking), len(lacking)
+    return kinds
 
 
 def _cell_kinds(kept, planned, k):

@@ -15,7 +15,7 @@ from analytics.resources import sql_root
 from analytics.tables.catalogue import GROUPS
 from analytics.tables.labels import measure_meanings, stored_label
 from analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
-from analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table
+from analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
 from analytics.views.build_order import READ_BY_NOTES
 from analytics.views.parameters import PARAMETERS, check, current, parse_settings
 from analytics.views.store import connect
@@ -192,6 +192,37 @@ def test_notes_say_what_is_left_out():
         "too_few_trials",
     ):
         assert text in notes
+
+
+@pytest.mark.thorough
+def test_every_table_of_several_agents_says_how_many_variants_they_share():
+    """Where agents met other variants under a condition, each table of both warns, with the number that is common."""
+    store = Store(trials=1)
+    for place in range(3):
+        store.task(f"t{place}", (1.0,))
+        store.variant(f"t{place}", f"v{place}", ambiguity_class="outcome-critical")
+        for agent, is_met in (("a", True), ("b", place < 1)):
+            store.trial(f"t{place}", "full", 0, agent=agent, actions=["read x", "submit"])
+            if is_met:
+                store.trial(f"v{place}", "underspecified", 0, agent=agent)
+                store.trial(f"v{place}", "ask_user", 0, agent=agent, actions=["ask_user S1", "submit"])
+            if not is_met or place < 2:
+                store.trial(f"v{place}", "inject_10", 0, agent=agent, injected_after=1, budget=10)
+    names = [name for name in TABLES if name != "trajectory"]
+    connection = connect(store.snapshot(), parameters={"draws": 100}, only={*names, "exclusions"})
+    try:
+        found = {one.name: one for one in tables(connection, names)}
+    finally:
+        connection.close()
+    asked = {name for name, one in found.items() if any("met different variants: 2 are not" in n for n in one.notes)}
+    injected = {name for name, one in found.items() if any("under injections: 1 are" in n for n in one.notes)}
+    of_both = {name for name, one in found.items() if {"a", "b"} <= {row.get("agent") for row in one.rows}}
+    no_levels = {"agent_health", "endings", "experiment_setup", "trial_counts_and_cost"}
+    pools = {"generality", "point_of_no_return", "commitment", "timing_hypotheses"}
+    assert of_both - no_levels <= asked | injected
+    assert pools <= asked | injected
+    assert {"voi", "wasted", "optimal_window", "losses"} <= injected
+    assert all("1 are, so" in note for note in found["overall"].notes if "met different" in note)
 
 
 def test_a_table_without_complete_units_names_what_fills_it():
