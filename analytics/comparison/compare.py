@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import duckdb
 
 COLUMNS = (
-    *("a", "b", "difference", "low", "high", "p_value"),
+    *("a", "b", "difference", "low", "high", "p_value", "p_holm"),
     *("n_units", "n_dropped", "n_clusters", "n_trials", "n_missing", "method", "reason"),
 )
 
@@ -132,6 +132,12 @@ select
     estimate.low,
     estimate.high,
     significant(estimate.p_value) as p_value,
+    significant(
+        holm(
+            if(part <> 'all', estimate.p_value, null),
+            list(if(part <> 'all', estimate.p_value, null)) over ()
+        )
+    ) as p_holm,
     estimate.n_units,
     estimate.n_dropped,
     estimate.n_clusters,
@@ -156,12 +162,12 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Compute the mean difference a - b over the units that both groups have.
 
-    The first row covers all units. With ``by``, one row per part follows. The units are normally variants. They are
-    tasks if both groups use the full prompt, which all variants of a task share, and in benchmarks where one of the
-    agents ran no variants. If the groups have tasks in common and no unit, tasks are paired, each with the mean of its
-    units in either group; such rows have ``is_by_task``. p-value and interval come from the sign flips of whole
-    clusters (tasks). If no cluster has units of both groups, the difference is that of their means, and p-value and
-    interval come from the permutation of whole clusters between the groups.
+    The first row covers all units. With ``by``, one row per part follows; their ``p_holm`` corrects for their number.
+    The units are normally variants. They are tasks if both groups use the full prompt, which all variants of a task
+    share, and in benchmarks where one of the agents ran no variants. If the groups have tasks in common and no unit,
+    tasks are paired, each with the mean of its units in either group; such rows have ``is_by_task``. p-value and
+    interval come from the sign flips of whole clusters (tasks). If no cluster has units of both groups, the difference
+    is that of their means, and p-value and interval come from the permutation of whole clusters between the groups.
 
     Args:
         connection: A connection from :func:`analytics.views.store.connect` with at least ``VIEWS``.
@@ -239,8 +245,9 @@ def print_comparison(
     finally:
         connection.close()
     keys = ("part",) if by else ()
-    rows = [{**row, "p_value": _digits(row["p_value"])} for row in found] if form == "table" else found
-    print_rows(rows, (*keys, *COLUMNS), form, out)
+    columns = [name for name in COLUMNS if by or name != "p_holm"]
+    rows = [{**row, **{name: _digits(row[name]) for name in ("p_value", "p_holm")}} for row in found]
+    print_rows(rows if form == "table" else found, (*keys, *columns), form, out)
     over = "paired units"
     if any(row["is_by_task"] for row in found):
         over = "paired tasks: the groups have no variant in common, so the variants may differ in more than the group"

@@ -129,7 +129,7 @@ def effects(connection: "duckdb.DuckDBPyConnection") -> "pa.Table":
     rows = [
         {"benchmark": pool, "agent": "all", **row}
         for pool in sorted(trials)
-        for row in effect_rows(trials[pool], gaps[pool], settings)
+        for row in _corrected(effect_rows(trials[pool], gaps[pool], settings))
     ]
     return pa.Table.from_pylist(rows, schema=_schema())
 
@@ -144,8 +144,24 @@ def _schema() -> "pa.Schema":
             *((name, pa.int64()) for name in ("n_units", "n_dropped", "n_clusters", "n_trials", "n_missing")),
             *((name, pa.string()) for name in ("method", "reason")),
             ("p_value", pa.float64()),
+            ("p_holm", pa.float64()),
         ]
     )
+
+
+def _corrected(rows: Sequence[Row]) -> list[Row]:
+    """Add Holm's p-values: effects are one family, tests of one effect for all dimensions another."""
+    from statsmodels.stats.multitest import multipletests
+
+    families: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get("p_value") is not None:
+            families.setdefault(row["measure"], []).append(row)
+    for family in families.values():
+        _, corrected, *_ = multipletests([row["p_value"] for row in family], method="holm")
+        for row, p_value in zip(family, corrected, strict=True):
+            row["p_holm"] = _significant(float(p_value))
+    return list(rows)
 
 
 def effect_rows(trials: Sequence[Trial], gaps: Gaps, settings: Settings) -> list[Row]:

@@ -116,7 +116,7 @@ SPECS: tuple[TableSpec, ...] = (
         keys=("benchmark", "agent", "other_agent", "measure"),
         needs="two agents with injected trials of one benchmark",
         parameters=("k", "kendall_cells", "intention_to_treat"),
-        shown=("p_value", "n_ties"),
+        shown=("p_value", "p_holm", "n_ties"),
     ),
     TableSpec(
         name="point_of_no_return",
@@ -314,7 +314,7 @@ SPECS: tuple[TableSpec, ...] = (
         keys=("benchmark", "dimension", "agent", "condition", "measure"),
         needs="trials of variants with a known dimension",
         parameters=("intention_to_treat", "confidence", "cluster"),
-        shown=("p_value",),
+        shown=("p_value", "p_holm"),
         compute=effects,
     ),
     TableSpec(

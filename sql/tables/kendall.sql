@@ -12,6 +12,7 @@
 --   n_dropped bigint: cells that only one of them has
 --   n_clusters, n_trials, n_missing, method, reason
 --   p_value double: of no correlation, over clusters, as the interval
+--   p_holm double: p_value, corrected within the benchmark
 --   p_asymptotic double: Kendall's, which takes the cells as independent
 --   n_ties bigint: pairs of cells that one of the agents does not order
 -- equation: tau-b = (concordant - discordant pairs) / sqrt(pairs untied in one ranking
@@ -156,6 +157,12 @@ select
     estimated.estimate.method,
     estimated.estimate.reason,
     significant(estimated.estimate.p_value) as p_value,
+    significant(
+        holm(
+            estimated.estimate.p_value,
+            list(estimated.estimate.p_value) over (partition by estimated.benchmark)
+        )
+    ) as p_holm,
     significant(estimated.found.p_value) as p_asymptotic,
     estimated.found.n_ties
 from agreements as estimated

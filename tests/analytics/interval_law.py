@@ -9,7 +9,13 @@ from tests.analytics.make_store import Store
 P_COLUMNS = {"p_value", "p_greater", "p_claimed", "p_holm", "p_asymptotic", "p_reason"}
 """``p_value`` is two-sided, uncorrected, and that of the interval; every other p-value has a name that says so."""
 
-_CORRECTED = {"gain_tests": "p_value", "point_of_no_return": "p_greater", "timing_hypotheses": "p_claimed"}
+_CORRECTED = {
+    "gain_tests": "p_value",
+    "kendall": "p_value",
+    "effects": "p_value",
+    "point_of_no_return": "p_greater",
+    "timing_hypotheses": "p_claimed",
+}
 _SPLITS = {
     "overall": ("overall", None),
     "by_class": ("ambiguity_class", "ambiguity_class"),

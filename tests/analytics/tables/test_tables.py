@@ -4,12 +4,16 @@ import csv
 import io
 import json
 import re
+from itertools import product
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
 
 from analytics.cli.table_output import print_list
+from analytics.comparison.compare import compare
+from analytics.comparison.groups import parse_group
 from analytics.errors import BadParameter, UnknownName
 from analytics.resources import sql_root
 from analytics.tables.catalogue import GROUPS
@@ -430,6 +434,41 @@ def test_interval_and_p_value_agree_at_every_level(confidence, seed, tasks):
         opened.close()
     assert list(broken_rows(tables, round(1 - confidence, 12))) == []
     assert (tasks < 22) or any(row.get("p_value") is not None for row in tables["effects"])
+
+
+@pytest.mark.thorough
+def test_many_cells_of_one_table_are_corrected_together():
+    """p_holm of kendall, effects and the parts of a comparison: the running maximum of (m - rank) * p of its family."""
+    chance, store = Random(5), Store(trials=2)
+    for place in range(18):
+        store.task(f"t{place}", (1.0,))
+        store.variant(f"t{place}", f"v{place}", ("goal", "input")[place % 2])
+        easy = chance.random()
+        for agent, condition, index in product("abc", ("underspecified", "ask_user", "inject_10", "inject_30"), (0, 1)):
+            gain = {"ask_user": 0.5, "inject_10": 0.3}.get(condition, 0.0)
+            extra = {"budget": 9, "injected_after": 1} if condition.startswith("inject") else {}
+            share = easy if agent != "c" else chance.random()
+            scores = [chance.random() < 0.15 + 0.7 * max(gain, share)]
+            store.trial(f"v{place}", condition, index, agent=agent, scores=scores, **extra)
+    connection = connect(store.snapshot(), parameters={"k": 1, "permutations": 500})
+    try:
+        parts = compare(connection, parse_group("ask_user"), parse_group("underspecified"), by="agent")
+        families = {
+            "kendall": table(connection, "kendall").rows,
+            "effects": [row for row in table(connection, "effects").rows if row["measure"] == "log_odds_ratio"],
+            "compare": [row for row in parts if row["part"] != "all"],
+        }
+    finally:
+        connection.close()
+    assert parts[0]["p_holm"] is None
+    for name, rows in families.items():
+        family = sorted(row["p_value"] for row in rows if row["p_value"] is not None)
+        assert len(family) > 1, name
+        steps = [p * (len(family) - rank) for rank, p in enumerate(family)]
+        corrected = {p: min(1, max(steps[: rank + 1])) for rank, p in enumerate(family)}
+        for row in rows:
+            if row["p_value"] is not None:
+                assert row["p_holm"] == pytest.approx(corrected[row["p_value"]], rel=2e-5), (name, row)
 
 
 def test_costs_per_trial_have_their_interval_in_every_text(connection):
