@@ -459,6 +459,7 @@ _MEASURES = (
     "progress_net_value_pp",
     "progress_break_even_pp",
     "candidates",
+    "candidate_pass_at_1",
     "candidate_pass_at_k",
     "considered_tasks",
     "tasks",

@@ -31,6 +31,7 @@ _LEVELS = {
     "pass_at_k": ("pass@{k}", 1),
     "pass_at_1": ("pass@1", 1),
     "pass_hat_k": ("pass^{k}", 1),
+    "candidate_pass_at_1": ("candidates' pass@1", 0),
     "candidate_pass_at_k": ("candidates' pass@{k}", 0),
     "checkpoint_progress": ("progress", 1),
     "precision_micro": ("precision", 1),

@@ -5,12 +5,13 @@ views are computed at that moment. To use other values, open another connection.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from analytics.errors import BadParameter, UnknownName
 from recorder.cli.suggestions import did_you_mean
+from recorder.events.trial import EndedBy
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +23,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """One analysis parameter.
 
     ``allowed`` lists the possible values, or is empty if the values are not a closed list. A number must be between
-    ``low`` and ``high``, both included.
+    ``low`` and ``high``, both included. A list (``is_list``) is a text with commas; ``parts`` are what may be in it.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[Setting, ...] = ()
     low: float | None = None
     high: float | None = None
+    is_list: bool = False
+    parts: tuple[str, ...] = ()
 
 
 PARAMETERS: tuple[Parameter, ...] = (
@@ -217,6 +220,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         name="settings",
         default=None,
         sql_type="varchar",
+        is_list=True,
         meaning="of agents with several settings, only these: six digits after a # in an agent's name, separated by "
         "commas; unset: all, side by side",
         source="docs/metrics.md 5",
@@ -225,6 +229,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         name="exclude_endings",
         default=None,
         sql_type="varchar",
+        is_list=True,
+        parts=get_args(EndedBy),
         meaning="endings (see docs/metrics.md 1) whose trials count nowhere, separated by commas; unset: none",
         source="docs/metrics.md 1",
     ),
@@ -293,6 +299,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         name="reference_agents",
         default=None,
         sql_type="varchar",
+        is_list=True,
         meaning="agents whose full trials select tasks, separated by commas; unset: all evaluated agents",
         source="docs/metrics.md 6",
     ),
@@ -357,7 +364,9 @@ def values_of(chosen: Mapping[str, Setting]) -> dict[str, Setting]:
     for name, value in chosen.items():
         check(name, value)
     given = {**READINGS[str(chosen.get("reading", "default"))], **chosen}
-    return {parameter.name: given.get(parameter.name, parameter.default) for parameter in PARAMETERS}
+    values = {parameter.name: given.get(parameter.name, parameter.default) for parameter in PARAMETERS}
+    lists = {parameter.name: _parts(values[parameter.name]) for parameter in PARAMETERS if parameter.is_list}
+    return values | {name: ",".join(parts) or None for name, parts in lists.items()}
 
 
 def check(name: str, value: Setting) -> None:
@@ -371,11 +380,18 @@ def check(name: str, value: Setting) -> None:
     if parameter.allowed and value not in parameter.allowed:
         choices = ", ".join(str(choice) for choice in parameter.allowed)
         raise BadParameter(f"{name} = {value!r} is not possible; choose one of: {choices}")
+    if parameter.parts and (unknown := [part for part in _parts(value) if part not in parameter.parts]):
+        hint = did_you_mean(unknown[0], parameter.parts)
+        raise BadParameter(f"{name}: there is no {unknown[0]!r}{hint}; known: {', '.join(parameter.parts)}")
     if parameter.low is not None and parameter.high is not None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise BadParameter(f"{name} = {value!r} is not a number; give one from {parameter.low} to {parameter.high}")
         if not parameter.low <= value <= parameter.high:
             raise BadParameter(f"{name} = {value!r} is out of range; give one from {parameter.low} to {parameter.high}")
+
+
+def _parts(value: Setting) -> list[str]:
+    return [part.strip() for part in str(value or "").split(",") if part.strip()]
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Setting]:

@@ -31,11 +31,7 @@ with units as (
         and (
             getvariable('reference_agents') is null
             or list_contains(
-                list_transform(
-                    string_split(getvariable('reference_agents'), ','),
-                    lambda name: trim(name)
-                ),
-                agent
+                string_split(getvariable('reference_agents'), ','), agent
             )
         )
 ),

@@ -27,6 +27,7 @@ create or replace macro measure_kind(measure) as case
             'pass_at_1',
             'pass_hat_k',
             'checkpoint_progress',
+            'candidate_pass_at_1',
             'candidate_pass_at_k',
             'commitment',
             'window_threshold',

@@ -8,12 +8,12 @@
 --       unclassified, or all
 --   agent, condition, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
--- equation: pass_at_k, gain: means over variants, as in overall; candidate_pass_at_k:
---     mean over candidates of pass@k of the classifying trials; candidates: their
---     number
+-- equation: pass_at_k, gain: means over variants, as in overall; candidate_pass_at_1 and
+--     candidate_pass_at_k: mean over candidates of the same of the classifying trials;
+--     candidates: their number
 -- source: docs/metrics.md 2, 3 and 6 [LHAW table 11]
 -- notes: candidates are all registered variants, including new_task and unclassified
---     ones (int_candidates); their pass@k is that of the classifying agent, whose
+--     ones (int_candidates); their values are those of the classifying agent, whose
 --     trials the other rows leave out. The severity is unknown where none was recorded.
 with classified as (
     select
@@ -21,15 +21,29 @@ with classified as (
         agent,
         n_trials,
         n_planned - n_trials as n_missing,
-        case
-            when n_trials >= getvariable('k')
-                then 1 - list_product(
-                    list_transform(
-                        range(0, getvariable('k')),
-                        lambda i: greatest(n_trials - n_success - i, 0) / (n_trials - i)
-                    )
-                )
-        end as pass_at_k
+        unnest(
+            [
+                {
+                    'measure': 'candidate_pass_at_1',
+                    'number': n_success / nullif(n_trials, 0),
+                    'reason': 'no_valid_trials'
+                },
+                {
+                    'measure': 'candidate_pass_at_k',
+                    'number': case
+                        when n_trials >= getvariable('k')
+                            then 1 - list_product(
+                                list_transform(
+                                    range(0, getvariable('k')),
+                                    lambda i: greatest(n_trials - n_success - i, 0)
+                                    / (n_trials - i)
+                                )
+                            )
+                    end,
+                    'reason': 'too_few_trials'
+                }
+            ]
+        ) as level
     from observed_classes
     where role = 'classifier'
 ),
@@ -59,10 +73,10 @@ units as (
         candidates.severity,
         classified.agent,
         'underspecified' as condition,
-        'candidate_pass_at_k' as measure,
-        classified.pass_at_k as numerator,
+        classified.level.measure,
+        classified.level.number as numerator,
         1.0::double as denominator,
-        'too_few_trials' as reason,
+        classified.level.reason,
         concat_ws('|', classified.agent, candidates.variant_digest) as cell_id,
         classified.n_trials,
         classified.n_missing,

@@ -17,7 +17,9 @@
 -- source: docs/metrics.md 4, optimal window [Ask Early figure 5]; parameters
 --     `ask_scale`, `per`, `pooled`, `timing_measure`, `voi_cases`, `window_pp`
 -- notes: the curve is that of voi. A first question is placed at 100 * its action /
---     B of its unit, the scale of the injections, or / actions of its own trial.
+--     B of its unit, the scale of the injections, or / actions of its own trial. An
+--     agent without injections has the B that its full trials give; without these the
+--     place is unknown (no_budget).
 --     First questions are those of ask_user trials on variants of the dimension;
 --     ask_in_window_pct compares them with the agent's own window,
 --     ask_in_pooled_window_pct with that of agent all. The end is one of five
@@ -237,17 +239,31 @@ asking_cells as (
     where cells.unit_kind = 'variant' and cells.condition = 'ask_user'
 ),
 
-budgets as (
+oracle_units as (
     select
         benchmark,
         agent_digest,
         settings_digest,
         oracle_scope,
         case oracle_scope when 'task' then task_id else variant_id end as unit_id,
-        max(budget_actions) as budget_actions
+        max(budget_actions) as recorded_budget,
+        list(action_count) filter (where condition = 'full' and is_measured) as counts,
+        count(*) filter (where condition = 'full' and is_measured) as n_full
     from int_trials_evaluated
-    where budget_actions is not null
     group by benchmark, agent_digest, settings_digest, oracle_scope, unit_id
+),
+
+budgets as (
+    select
+        * exclude (recorded_budget, counts, n_full),
+        coalesce(
+            recorded_budget,
+            case
+                when list_count(counts) = n_full
+                    then (2 * list_sum(counts)::bigint + n_full) // (2 * n_full)
+            end
+        ) as budget_actions
+    from oracle_units
 ),
 
 questions as (
@@ -266,7 +282,8 @@ questions as (
         case getvariable('ask_scale')
             when 'own_length' then trials.first_ask_pct
             else 100.0 * trials.first_ask_action / budgets.budget_actions
-        end as first_ask_pct
+        end as first_ask_pct,
+        if(trials.first_ask_action is null, 'unknown_action', 'no_budget') as ask_reason
     from asking_cells as cells
     left join int_trials_evaluated as trials
         on
@@ -301,6 +318,7 @@ held as (
         questions.n_missing,
         questions.trial_id,
         questions.first_ask_pct,
+        questions.ask_reason,
         unnest(
             case
                 when questions.agent = 'all'
@@ -359,6 +377,7 @@ asks as (
         count(distinct cell_id) filter (where is_in_window is not null) as n_units,
         count(distinct trial_id) filter (where is_in_window is not null) as n_trials,
         any_value(window_end) as window_end,
+        min(ask_reason) filter (where trial_id is not null) as ask_reason,
         max(n_windows) filter (where agent <> 'all') as n_windows
     from weighted_asks
     group by benchmark, dimension, agent, measure
@@ -424,6 +443,6 @@ select
         when window_end is null and measure = 'ask_in_window_pct' and n_windows > 1
             then 'several_windows'
         when window_end is null then 'no_window'
-        else 'unknown_action'
+        else ask_reason
     end as reason
 from asks
