@@ -12,7 +12,9 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from runners.benchmarks.harbor.compose import MAIN
 from runners.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
+from runners.benchmarks.harbor.services import Beside
 from runners.benchmarks.harbor.task_folder import EnvironmentTable, HarborTask, Healthcheck, resolved
 from runners.errors import GraderError, SandboxBoundaryError
 from runners.sandboxes.docker.execution import ExecResult
@@ -22,6 +24,8 @@ from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.shell import MachineShell, Phase, last_line
 from runners.sandboxes.protocol import SandboxLimits
 
+NO_NETWORK = "none"
+"""The engine's name of no network."""
 _LOGS = "/logs"
 _VERIFIER = f"{_LOGS}/verifier"
 _STDOUT = f"{_VERIFIER}/test-stdout.txt"
@@ -44,11 +48,13 @@ class TaskContainer(MachineShell):
     Args:
         machine: The container.
         table: The environment that it has: of the task, or of its verifier.
+        beside: The services beside it, or None.
     """
 
-    def __init__(self, machine: DockerMachine, table: EnvironmentTable) -> None:
+    def __init__(self, machine: DockerMachine, table: EnvironmentTable, beside: Beside | None = None) -> None:
         super().__init__(machine, table.workdir, resolved(table.env))
         self._table = table
+        self._beside = beside
         self._usage_at_start = MachineUsage(memory=0.0, processes=0.0)
 
     async def prepare(self) -> None:
@@ -74,6 +80,15 @@ class TaskContainer(MachineShell):
         """Copy the content of a host folder into a folder of the container, with modes, owned by root."""
         async with folder_archive(folder, target.strip("/")) as archive:
             await self.machine.put_back("/", archive)
+
+    async def check_services(self) -> None:
+        """Check that the services beside the container were as they should be since the trial began.
+
+        Raises:
+            SandboxBoundaryError: One has ended, or ran out of memory.
+        """
+        if self._beside is not None:
+            await self._beside.check()
 
     async def solve(self, task: HarborTask) -> ExecResult:
         """Run the reference solution as Harbor's oracle agent does. Its exit code does not matter."""
@@ -191,6 +206,7 @@ async def open_container(
     limits: SandboxLimits,
     network: str,
     mounts: Sequence[str] = (),
+    beside: Beside | None = None,
 ) -> AsyncIterator[TaskContainer]:
     """Open a healthy container of a task's image, with its entry point. Closing it leaves nothing behind.
 
@@ -201,14 +217,27 @@ async def open_container(
         limits: The experiment's limits.
         network: The engine's network.
         mounts: Files and folders of this machine to show, for a program.
+        beside: The services of the task, or None.
 
     Raises:
         SandboxBoundaryError: The container does not start, or does not become healthy.
     """
-    chosen = provider.with_image(name=image, network=network, cpus=table.cpus or provider.image.cpus)
+    inner = beside.network if beside else network
+    chosen = provider.with_image(name=image, network=inner, cpus=table.cpus or provider.image.cpus)
     own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
-    async with open_machine(chosen.image, own, provider.room, keeps_entrypoint=True, mounts=mounts) as machine:
-        container = TaskContainer(machine, table)
+    opened = open_machine(
+        chosen.image,
+        own,
+        provider.room,
+        keeps_entrypoint=True,
+        environment={**(beside.main.environment if beside else {}), **resolved(table.env)},
+        mounts=mounts,
+        aliases=(MAIN,) if beside else (),
+        volumes=beside.mounts if beside else (),
+        outside=network if beside and network != NO_NETWORK else "",
+    )
+    async with opened as machine:
+        container = TaskContainer(machine, table, beside)
         await container.prepare()
         yield container
 
