@@ -164,11 +164,7 @@ def plan_variants(
     """
     prompt = source.task.prompt
     severities = tuple(each for each in settings.severities if each != "decoy")
-    wanted = msgspec.structs.replace(settings, severities=severities)
-    if isinstance(rewriter, WrittenRewriter):
-        removals = choose_removals(prompt, segments, wanted, rewriter.is_written)
-    else:
-        removals = choose_removals(prompt, segments, wanted)
+    removals = choose_removals(prompt, segments, msgspec.structs.replace(settings, severities=severities))
     known = tuple(segments)
     plans = [VariantPlan(source=source, removal=each, rewriter=rewriter, segments=known) for each in removals]
     if "decoy" in settings.severities:

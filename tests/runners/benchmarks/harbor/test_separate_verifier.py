@@ -7,7 +7,6 @@ import pytest
 from runners.benchmarks.harbor import environment, read_task
 from runners.benchmarks.harbor.container import Verdict
 from runners.benchmarks.harbor.environment import Setup, verdict
-from runners.benchmarks.harbor.images import TaskImages
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.benchmarks.harbor.folders import CONFIG, write_task
@@ -30,9 +29,6 @@ class ScriptedContainer:
     async def artifacts(self, task):
         """Return the artifacts of the agent."""
         return ARTIFACTS
-
-    async def check_services(self):
-        """Have none."""
 
     async def put_artifacts(self, archives):
         """Take the artifacts of the agent."""
@@ -63,7 +59,8 @@ def verified(tmp_path, monkeypatch):
         setup = Setup(
             task=task,
             provider=None,
-            images=TaskImages(agent="a", verifier="v", ids={}),
+            image="a",
+            verifier_image="v",
             limits=SandboxLimits(),
             network="none",
             verifier_network="none",
