@@ -21,7 +21,7 @@ from runners.llm_jobs.truncation import cut, shortened
 from runners.models.calls import ModelCaller
 from runners.models.reply_forms import ReplyForm, object_schema
 
-VERSION = 4
+VERSION = 5
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""
 
 PARAPHRASE, FROM_FILES, NATURAL, READINGS = UNJUDGED = (
@@ -47,7 +47,18 @@ _VALUES_FORM = ReplyForm(
         }
     ),
 )
-_RUBRIC = ("reads_naturally", "refers_clearly", "is_a_task", "leaves_readings")
+_RUBRIC = {
+    "reads_naturally": NATURAL,
+    "refers_clearly": "refers_to_something",
+    "is_a_task": "is_still_a_task",
+    "keeps_the_rest": "nothing_else_changed",
+    "claims_nothing": "adds_nothing",
+    "needs_an_answer": READINGS,
+    "leaves_readings": READINGS,
+    "questions_fit": "questions_fit",
+}
+"""The points of the rubric, each with the finding that it is if it is false. Of a decoy only the first three count."""
+_OF_THE_TEXT = 3
 _RUBRIC_FORM = ReplyForm(
     "assessment",
     object_schema(
@@ -79,14 +90,6 @@ class Wordings(Protocol):
     def severities(self) -> Mapping[Severity, str]:
         """What a rewriter is told, by severity."""
         ...
-
-
-class _Assessment(msgspec.Struct, frozen=True):
-    reads_naturally: bool
-    refers_clearly: bool
-    is_a_task: bool
-    leaves_readings: bool
-    reasons: dict[str, str]
 
 
 class ModelJudge:
@@ -179,24 +182,20 @@ class ModelJudge:
         self, original: str, rewriting: Rewriting, caller: ModelCaller, severity: Severity
     ) -> Sequence[FailedCheck]:
         """Return a finding for each point of the rubric that the rewriting fails, each with its own reason."""
-        questions = _questions_text(rewriting.expected_questions)
+        questions = _questions_text(rewriting.expected_questions, only_first=False)
         asked = self._severities.get(severity)
         user = self._assessing.user(
             {"original": original, "task": rewriting.prompt, "severity": asked, "questions": questions}
         )
-        said = await ask(caller, self._assessing, user, _read_assessment, wanted="assessment", form=_RUBRIC_FORM)
-        faults = {
-            "reads_naturally": (NATURAL, not said.reads_naturally),
-            "refers_clearly": ("refers_to_something", not said.refers_clearly),
-            "is_a_task": ("is_still_a_task", not said.is_a_task),
-            "leaves_readings": (READINGS, not said.leaves_readings and severity != "decoy"),
-        }
+        met, reasons = await ask(
+            caller, self._assessing, user, _read_assessment, wanted="assessment", form=_RUBRIC_FORM
+        )
         return [
             FailedCheck(
-                check=check, message=" ".join(said.reasons.get(point, "").split()) or "the judge gave no reason"
+                check=_RUBRIC[point], message=" ".join(reasons.get(point, "").split()) or "the judge gave no reason"
             )
-            for point, (check, is_fault) in faults.items()
-            if is_fault
+            for point in (list(_RUBRIC)[:_OF_THE_TEXT] if severity == "decoy" else _RUBRIC)
+            if not met[point]
         ]
 
 
@@ -218,13 +217,12 @@ def _recovered(check: str, told: Sequence[Sequence[tuple[str, str]]]) -> str:
     )
 
 
-def _questions_text(expected: Sequence[ExpectedQuestions]) -> str:
-    """Return the first question for each segment, one JSON object per line."""
+def _questions_text(expected: Sequence[ExpectedQuestions], *, only_first: bool = True) -> str:
+    """Return the questions for each segment, or the first for each, one JSON object per line."""
     return "\n".join(
-        canonical_json(
-            {"segment_id": each.segment_id, "question": each.questions[0] if each.questions else ""}
-        ).decode()
+        canonical_json({"segment_id": each.segment_id, "question": question}).decode()
         for each in expected
+        for question in (each.questions[:1] if only_first else each.questions) or ("",)
     )
 
 
@@ -262,8 +260,19 @@ def _read_values(reply: str, segments: Sequence[Segment]) -> dict[str, tuple[str
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _read_assessment(reply: str) -> _Assessment:
+def _read_assessment(reply: str) -> tuple[dict[str, bool], dict[str, str]]:
+    """Return which points of the rubric are met, and the reasons by point.
+
+    Raises:
+        UnusableReply: A point or the reasons are missing, or are not what they must be.
+    """
+    given = json_object(reply, NATURAL)
+    missing = [each for each in (*_RUBRIC, "reasons") if each not in given]
+    if missing:
+        raise UnusableReply(f"there is no {', '.join(map(repr, missing))}")
     try:
-        return msgspec.convert(json_object(reply, _RUBRIC[0]), _Assessment)
+        return msgspec.convert({each: given[each] for each in _RUBRIC}, dict[str, bool]), msgspec.convert(
+            given["reasons"], dict[str, str]
+        )
     except msgspec.ValidationError as error:
         raise UnusableReply(str(error).replace("`", "'")) from error

@@ -144,5 +144,11 @@ def guess_reply(**values: str) -> str:
 
 def assessment_reply(**changes: Any) -> str:
     """Return an assessment without a fault, but for the changes."""
-    good = dict.fromkeys(("reads_naturally", "refers_clearly", "is_a_task", "leaves_readings"), True)
+    good = dict.fromkeys(
+        (
+            *("reads_naturally", "refers_clearly", "is_a_task", "keeps_the_rest", "claims_nothing"),
+            *("needs_an_answer", "leaves_readings", "questions_fit"),
+        ),
+        True,
+    )
     return json.dumps({**good, "reasons": dict.fromkeys(good, ""), **changes})

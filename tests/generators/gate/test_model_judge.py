@@ -108,7 +108,11 @@ def test_a_number_that_python_cannot_convert_is_a_wrong_guess():
         ("reads_naturally", "reads_naturally"),
         ("refers_clearly", "refers_to_something"),
         ("is_a_task", "is_still_a_task"),
+        ("keeps_the_rest", "nothing_else_changed"),
+        ("claims_nothing", "adds_nothing"),
+        ("needs_an_answer", "several_readings"),
         ("leaves_readings", "several_readings"),
+        ("questions_fit", "questions_fit"),
     ],
 )
 async def test_each_point_of_the_rubric_is_a_finding(fault, check):
@@ -120,7 +124,9 @@ async def test_each_point_of_the_rubric_is_a_finding(fault, check):
 async def test_of_a_decoy_only_the_text_is_judged():
     """Its value is there, and wrong: nobody has to guess it, and one reading is what it is meant to have."""
     removal = Removal(segments=(DAY,), severity="decoy")
-    said, model, _ = await judged(answering(lambda _: DAY.value, leaves_readings=False), removal=removal)
+    said, model, _ = await judged(
+        answering(lambda _: DAY.value, leaves_readings=False, claims_nothing=False), removal=removal
+    )
     assert said.findings == ()
     assert unjudged_by(said.record, "decoy") == ()
     assert len(model.bodies) == 1
@@ -140,6 +146,13 @@ async def test_prose_is_no_judgement():
     """A judge that does not answer what it is asked neither passes nor refuses anything."""
     with pytest.raises(NothingUsable, match="the judge gave no guess in 2 replies"):
         await judged(lambda _: "I would say so.")
+
+
+@pytest.mark.parametrize("reply", [{"questions_fit": None}, {"questions_fit": "yes"}, {"reasons": []}])
+async def test_an_assessment_answers_every_point(reply):
+    """One that does not is asked for again, and two of them judge nothing."""
+    with pytest.raises(NothingUsable, match="the judge gave no assessment in 2 replies"):
+        await judged(answering(lambda _: "", **reply))
 
 
 @pytest.mark.parametrize(
