@@ -14,16 +14,15 @@ Written by {command}.
 Each design is many simulated studies whose truth is known; the nominal level is 0.95. Wanted are at least {lowest}, and
 at most {highest} false positives of a test at 0.05.
 
-**How this is judged.** A share of simulated studies is itself an estimate, with its exact 95 % interval (Clopper and
-Pearson). A design whose interval is not wholly on the wanted side is simulated again with four times as many new
-studies, which alone count. It *misses* if its share is then on the wrong side of the limit, and is *open* if only a
-part of its interval is. Of {designs} designs {missed} and {is_open}.
+A share of simulated studies is itself an estimate. A design whose exact 95 % interval (Clopper and Pearson) is not
+wholly on the wanted side is simulated again with four times as many new studies, which alone count. It *misses* if its
+share is then on the wrong side of the limit, and is *open* if only a part of its interval is. Of {designs} designs
+{missed} and {is_open}.
 
 No code of the engine draws the studies. A task has its own rate of success (beta, mean p, intraclass correlation ICC);
 1 or 3 agents and 1, 7, or 1 to 7 variants of each task draw their trials from it, or all variants of an agent copy one
-value, as under `full`. Bootstraps had {draws} draws and tests {flips}
-permutations, fewer than the tables take. Tests draw again otherwise (logit-normal rates) and hold the engine against
-scipy and plain numpy (`tests/analytics/statistics/test_independent_judge.py`).
+value, as under `full`. Bootstraps had {draws} draws and tests {flips} permutations, fewer than the tables take. Tests
+draw again otherwise (logit-normal rates) and hold the engine against scipy and plain numpy.
 
 Each cell is the worst over ICC, variants, agents, copies and p: the coverage, or of kinds of nothing (and of one
 effect) the share of p-values below 0.05. `--format csv` has every design. Studies without an interval claim
