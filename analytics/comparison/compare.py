@@ -83,33 +83,41 @@ used as (
     select
         placed.*,
         kinds.is_unpaired,
-        if(kinds.is_unpaired, coalesce(placed.a, placed.b), placed.difference) is not null as is_used
+        if(kinds.is_unpaired, coalesce(placed.a, placed.b), placed.difference) as used_value
     from placed
     cross join kinds
+),
+
+weighted as (
+    select
+        *,
+        used_value is not null as is_used,
+        {weight} as weight
+    from used
 ),
 
 tested as (
     select
         part,
         count(*) as n_all_units,
-        avg(a) filter (where is_used) as a,
-        avg(b) filter (where is_used) as b,
-        unit_estimate($gain_kind, difference, 1, min(reason), cluster_id) as paired,
+        sum(weight * a) filter (where is_used) / sum(weight) filter (where is_used and a is not null) as a,
+        sum(weight * b) filter (where is_used) / sum(weight) filter (where is_used and b is not null) as b,
+        unit_estimate($gain_kind, weight * difference, weight, min(reason), cluster_id) as paired,
         contrast_estimate(
             $kind,
             list(
                 {{
                     'cluster': hash(cluster_id),
                     'is_a': (a is not null)::double,
-                    'above': coalesce(a, b)::double,
-                    'below': 1.0::double
+                    'above': weight * used_value,
+                    'below': weight
                 }}
             ) filter (where is_unpaired and is_used)
         ) as unpaired,
         list_distinct(flatten(list(trials) filter (where is_used))) as trials,
         list_distinct(flatten(list(missing))) as missing,
         bool_or(is_common) as has_common
-    from used
+    from weighted
     group by part
 ),
 
@@ -150,6 +158,12 @@ from estimated
 order by part <> 'all', part
 """
 
+_ONE_AGENT = "1.0::double"
+_POOLED = """agent_weight(
+            if(min(agent) over (partition by part) = max(agent) over (partition by part), agent, 'all'),
+            agent, row(benchmark, task_id), used_value, row(part, is_unpaired and a is not null)
+        )"""
+
 _PART = "union all select {column}::varchar as part, 0 as position, * from pairs"
 _DIMENSION_PART = """union all
     select dimensions.dimension as part, dimensions.position, pairs.*
@@ -163,11 +177,12 @@ def compare(
     """Compute the mean difference a - b over the units that both groups have.
 
     The first row covers all units. With ``by``, one row per part follows; their ``p_holm`` corrects for their number.
-    The units are normally variants. They are tasks if both groups use the full prompt, which all variants of a task
-    share, and in benchmarks where one of the agents ran no variants. If the groups have tasks in common and no unit,
-    tasks are paired, each with the mean of its units in either group; such rows have ``is_by_task``. p-value and
-    interval come from the sign flips of whole clusters (tasks). If no cluster has units of both groups, the difference
-    is that of their means, and p-value and interval come from the permutation of whole clusters between the groups.
+    Several agents in one row are averaged within tasks, then tasks (parameter ``pooled``). The units are normally
+    variants. They are tasks if both groups use the full prompt, which all variants of a task share, and in benchmarks
+    where one of the agents ran no variants. If the groups have tasks in common and no unit, tasks are paired, each with
+    the mean of its units in either group; such rows have ``is_by_task``. p-value and interval come from the sign flips
+    of whole clusters (tasks). If no cluster has units of both groups, the difference is that of their means, and
+    p-value and interval come from the permutation of whole clusters between the groups.
 
     Args:
         connection: A connection from :func:`analytics.views.store.connect` with at least ``VIEWS``.
@@ -192,7 +207,8 @@ def compare(
     values |= {"measure": measure, "by_variant": _by_variant(connection, a, b, values)}
     parts = "" if by is None else _DIMENSION_PART if by == "dimension" else _PART.format(column=SPLITS[by])
     keys = ", ".join(["benchmark", "pair_id", *left_open])
-    query = _QUERY.format(is_a=_test(a, "a"), is_b=_test(b, "b"), keys=keys, parts=parts)
+    weight = _POOLED if "agent" in left_open else _ONE_AGENT
+    query = _QUERY.format(is_a=_test(a, "a"), is_b=_test(b, "b"), keys=keys, parts=parts, weight=weight)
     rows = rows_of(connection, query, values | {"by_task": False})
     if rows[0]["difference"] is None and not rows[0]["has_common"]:
         by_task = rows_of(connection, query, values | {"by_task": True})
@@ -240,7 +256,8 @@ def print_comparison(
     try:
         found = compare(connection, a, b, measure=measure, by=by)
         parameters = (*(("k",) if measure.startswith("pass") else ()), *(("per",) if by == "dimension" else ()))
-        chosen = (*parameters, "permutations", "seed", "cluster")
+        pooled = ("pooled",) if a.agent is None else ()
+        chosen = (*parameters, *pooled, "permutations", "seed", "cluster")
         notes = notes_for(background(connection), "compare", chosen, found)
     finally:
         connection.close()

@@ -143,14 +143,16 @@ def _interval(errors: Sequence[tuple[str, bool]]) -> tuple[float, float] | None:
 
 
 def _hand_written(source: SourceTask) -> Iterable[Labelled]:
-    segments = tuple(each.segment for each in source.written)
+    segments, rewriter = tuple(each.segment for each in source.written), WrittenRewriter(source)
     for written in source.written:
         for severity in SEVERITIES:
             removal = Removal(segments=(written.segment,), severity=severity)
+            if not rewriter.is_written(removal):
+                continue
             yield Labelled(
                 prompt_id=source.task.task_id,
                 original=source.task.prompt,
-                rewriting=WrittenRewriter(source).rewriting(removal),
+                rewriting=rewriter.rewriting(removal),
                 removal=removal,
                 scene=Scene(
                     segments=segments, files=source.files, extents=tuple(each.text for each in written.passages)

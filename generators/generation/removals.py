@@ -4,7 +4,7 @@ Source: LHAW 3.3, phase 2; priority = criticality x (1 - guessability).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, cycle
 
 import msgspec
@@ -38,7 +38,12 @@ def priority(segment: Segment) -> float:
     return segment.criticality * (1.0 - segment.guessability)
 
 
-def choose_removals(prompt: str, segments: Sequence[Segment], settings: RemovalSettings) -> tuple[Removal, ...]:
+def choose_removals(
+    prompt: str,
+    segments: Sequence[Segment],
+    settings: RemovalSettings,
+    is_possible: Callable[[Removal], bool] = lambda _: True,
+) -> tuple[Removal, ...]:
     """Return the removals for a prompt, best first; each subset is removed under every severity.
 
     The subset sizes take turns. The next subset of a size is the one with the highest mean discounted priority: the
@@ -49,19 +54,28 @@ def choose_removals(prompt: str, segments: Sequence[Segment], settings: RemovalS
         prompt: The prompt, used to find overlapping segments.
         segments: The extracted segments.
         settings: Sizes, severities and limits.
+        is_possible: Whether a removal can be made at all; a subset is chosen only if it can under every severity.
     """
     worthy = [segment for segment in segments if priority(segment) >= max(settings.min_priority, 1e-9)]
     worthy = sorted(worthy, key=lambda segment: -priority(segment))[:_MOST_SEGMENTS]
     order = {segment.segment_id: place for place, segment in enumerate(segments)}
     worthy.sort(key=lambda segment: order[segment.segment_id])
+
+    def removals_of(subset: tuple[Segment, ...]) -> list[Removal]:
+        return [Removal(segments=subset, severity=severity) for severity in settings.severities]
+
     chosen = _in_turns(
         {
-            size: [subset for subset in combinations(worthy, size) if _is_apart(prompt, subset)]
+            size: [
+                subset
+                for subset in combinations(worthy, size)
+                if _is_apart(prompt, subset) and all(map(is_possible, removals_of(subset)))
+            ]
             for size in settings.sizes
         },
         settings.max_per_task,
     )
-    return tuple(Removal(segments=subset, severity=severity) for subset in chosen for severity in settings.severities)
+    return tuple(removal for subset in chosen for removal in removals_of(subset))
 
 
 def _in_turns(left: dict[int, list[tuple[Segment, ...]]], count: int) -> Iterator[tuple[Segment, ...]]:

@@ -164,7 +164,11 @@ def plan_variants(
     """
     prompt = source.task.prompt
     severities = tuple(each for each in settings.severities if each != "decoy")
-    removals = choose_removals(prompt, segments, msgspec.structs.replace(settings, severities=severities))
+    wanted = msgspec.structs.replace(settings, severities=severities)
+    if isinstance(rewriter, WrittenRewriter):
+        removals = choose_removals(prompt, segments, wanted, rewriter.is_written)
+    else:
+        removals = choose_removals(prompt, segments, wanted)
     known = tuple(segments)
     plans = [VariantPlan(source=source, removal=each, rewriter=rewriter, segments=known) for each in removals]
     if "decoy" in settings.severities:

@@ -43,6 +43,14 @@ class WrittenRewriter:
             raise RewritingFailed(f"the written prompt has problems: {'; '.join(problems)}")
         return self.rewriting(removal)
 
+    def is_written(self, removal: Removal) -> bool:
+        """Return whether somebody wrote what this removal needs."""
+        try:
+            self.rewriting(removal)
+        except RewritingFailed:
+            return False
+        return True
+
     def rewriting(self, removal: Removal) -> Rewriting:
         """Return the prompt with the written passages.
 

@@ -31,11 +31,14 @@ _PRINTABLE = re.compile(rb"[\t\n\r -~]{12,}")  # text in binary files
 _CHANGE = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]|(?<=[a-z])[A-Z]")
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether the value of a variable of this name is a secret."""
+    return _SECRET_NAME.match(name) is not None
+
+
 def secrets_of(environment: Mapping[str, str]) -> frozenset[str]:
     """Return the values of variables with secret names. Values under 8 characters are left out: they may be words."""
-    return frozenset(
-        value for name, value in environment.items() if _SECRET_NAME.match(name) and len(value) >= _SHORTEST
-    )
+    return frozenset(value for name, value in environment.items() if is_secret_name(name) and len(value) >= _SHORTEST)
 
 
 def given_secrets(environment: Mapping[str, str]) -> frozenset[str]:

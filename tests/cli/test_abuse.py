@@ -14,7 +14,7 @@ FAR_CELL = """import openpyxl
 book = openpyxl.Workbook()
 book.active.append(["expense_id", "employee", "category", "amount", "reason"])
 book.active["XFD1048576"] = 1
-book.save("audit_findings.xlsx")"""
+book.save("expense_exceptions.xlsx")"""
 SPARSE = "for name in 1 2 3; do truncate -s 200M $name; done"
 SUBMIT = tool_reply(("z", "submit", '{"answer": "done"}'))
 
@@ -49,6 +49,6 @@ def test_no_deliverable_kills_the_run_or_leaves_the_denominator(tmp_path):
         ("SPARSE", "valid", "resource_abuse", False),
         ("balanced", "valid", "submitted", True),
     ]
-    (details,) = query(store, "select any_value(details) from stg_checkpoints_scored where details like 'audit_f%'")[0]
-    assert details == "audit_findings.xlsx could not be read within 512 MB of memory"
+    (details,) = query(store, "select any_value(details) from stg_checkpoints_scored where details like 'expense%'")[0]
+    assert details == "expense_exceptions.xlsx could not be read within 512 MB of memory"
     verify(store)

@@ -12,16 +12,18 @@ import msgspec
 from recorder.events.canonical_json import canonical_json
 from recorder.events.values import Task, Variant
 from recorder.resources import data_path
-from runners.benchmarks.harbor.container import NO_NETWORK, agent_phase, open_container
-from runners.benchmarks.harbor.environment import HarborEnvironment, Setup
+from runners.benchmarks.harbor.compose import MAIN, service_names
+from runners.benchmarks.harbor.container import NO_NETWORK, agent_phase
+from runners.benchmarks.harbor.environment import HarborEnvironment, Setup, memory_of, open_task
 from runners.benchmarks.harbor.host import host_of, refusal_of_host, system_name
-from runners.benchmarks.harbor.images import TaskImages, definitions, ensure_images
+from runners.benchmarks.harbor.images import ensure_images
 from runners.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
 from runners.benchmarks.harbor.task_folder import (
     BENCHMARK,
     CONFIG,
     VERSION,
     HarborTask,
+    compose_of,
     read_task,
     refusal,
     resolved,
@@ -38,7 +40,6 @@ from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
 from runners.sandboxes.docker.program_sandbox import open_program_sandbox, room_of_trial
 from runners.sandboxes.docker.provider import DockerSandboxProvider
-from runners.sandboxes.harbor_machine import HarborSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 
 _PAGE = "docs/benchmarks/harbor.md"
@@ -53,6 +54,7 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         network: The engine's network for tasks with ``network_mode = "public"``; ``none`` keeps all tasks offline.
         build_network: The engine's network while images are built.
         gate: Whether a task's reference solution must pass here before its first trial.
+        without_services: Services of compose files that are left out, such as a simulated user that asks a model.
         without_docker: Whether tasks run in the experiment's sandbox on this machine's own system, without their image.
     """
 
@@ -60,6 +62,7 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     network: str = _PUBLIC
     build_network: str = "default"
     gate: bool = True
+    without_services: tuple[str, ...] = ()
     without_docker: bool = False
 
 
@@ -80,6 +83,9 @@ def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "Har
     if not folder.is_dir():
         raise ExperimentError(f"key 'benchmark.folder': {folder} is not a folder; name the one with the task folders")
     benchmark = HarborBenchmark(folder, chosen)
+    unknown = set(chosen.without_services) - benchmark.services()
+    if unknown:
+        raise ExperimentError(f"key 'benchmark.without_services': no task of {folder} has a service {min(unknown)!r}")
     if not benchmark.tasks():
         left_out = benchmark.left_out()
         reason = f"{left_out[0]}: {benchmark.why_not(left_out[0])}" if left_out else f"no folder in it has a {CONFIG}"
@@ -104,7 +110,6 @@ class HarborBenchmark(Benchmark):
     def __init__(self, folder: Path, options: HarborOptions) -> None:
         self._options = options
         self.needs_sandbox = None if options.without_docker else "docker"
-        self.runs_in_harbor = not options.without_docker
         self._gate = OracleGate(passes_folder())
         self._folders: dict[str, HarborTask] = {}
         self._broken: dict[str, str] = {}
@@ -113,6 +118,10 @@ class HarborBenchmark(Benchmark):
                 self._folders[each.name] = read_task(each)
             except PublishedError as error:
                 self._broken[each.name] = str(error)
+
+    def services(self) -> frozenset[str]:
+        """Return the names of the services that any task has beside its agent's container."""
+        return frozenset[str]().union(*(service_names(each.folder) for each in self._folders.values())) - {MAIN}
 
     def tasks(self) -> Sequence[Task]:
         """Return the tasks that can run here, ordered by name."""
@@ -129,7 +138,9 @@ class HarborBenchmark(Benchmark):
         if task_id not in self._folders:
             return f"benchmark.folder has no folder of that name with a {CONFIG}"
         task = self._folders[task_id]
-        return refusal(task) or (refusal_of_host(task) if self._options.without_docker else None)
+        return refusal(task, self._options.without_services) or (
+            refusal_of_host(task) if self._options.without_docker else None
+        )
 
     def variants(self) -> Sequence[Variant]:
         """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
@@ -151,10 +162,11 @@ class HarborBenchmark(Benchmark):
         return data_path("prompts", "harbor_program.md").read_text(encoding="utf-8").strip()
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
-        """Return the memory of a task's container in MiB: the task's own, or the experiment's."""
-        config = self._folders[task_id].config
-        tables = (config.environment, config.verifier.environment)
-        return max(table.total_memory_mb or sandbox_mb for table in tables if table is not None)
+        """Return the memory of a task's containers in MiB; where nothing sets it, the experiment's for each."""
+        task = self._folders[task_id]
+        tests, compose = task.config.verifier.environment, compose_of(task, self._options.without_services)
+        working_mb = memory_of(task, compose, SandboxLimits(memory_mb=sandbox_mb))
+        return max(working_mb, (tests.total_memory_mb or sandbox_mb) if tests else 0)
 
     def reference(self, task_id: str) -> Reference | None:
         """Return the task's solution as the calls of an agent, or None if it has none or one that is not text.
@@ -208,7 +220,7 @@ class HarborBenchmark(Benchmark):
         harbor = self._folders[task.task_id]
         if self._options.without_docker:
             return self._open_on_host(harbor, settings)
-        return self._open(harbor, settings, self._provider(settings))
+        return self._open(harbor, settings, docker_of(settings, self.name))
 
     async def oracle(self, task_id: str, settings: EnvironmentSettings) -> Oracle:
         """Return how the reference solution of a task is tried.
@@ -218,75 +230,65 @@ class HarborBenchmark(Benchmark):
         """
         if self._options.without_docker:
             return host_of(settings).oracle(self._folders[task_id])
-        return oracle_of(*await self.setup(task_id, self._provider(settings), settings.limits))
+        setup = await self.setup(task_id, docker_of(settings, self.name), settings.limits)
+        return oracle_of(setup, self._options.without_services)
 
-    async def setup(
-        self, task_id: str, provider: DockerSandboxProvider | HarborSandboxProvider, limits: SandboxLimits
-    ) -> tuple[Setup, TaskImages]:
+    async def setup(self, task_id: str, provider: DockerSandboxProvider, limits: SandboxLimits) -> Setup:
         """Return how the containers of a task are opened, with images that the engine has.
 
         Raises:
             SandboxBoundaryError: An image cannot be pulled or built.
         """
         task, network = self._folders[task_id], self._options.network
-        if isinstance(provider, HarborSandboxProvider):
-            images = definitions(task)
-        else:
-            images = await ensure_images(provider.images, task, self._options.build_network)
+        compose = compose_of(task, self._options.without_services)
         environment, verifier = task.config.environment, task.config.verifier
         tests = verifier.environment or environment
-        setup = Setup(
+        return Setup(
             task=task,
             provider=provider,
-            image=images.agent,
-            verifier_image=images.verifier,
+            images=await ensure_images(provider.images, task, self._options.build_network, compose),
+            compose=compose,
             limits=limits,
             network=network if environment.network == "public" else NO_NETWORK,
             verifier_network=network if (verifier.network_mode or tests.network) == "public" else NO_NETWORK,
         )
-        return setup, images
 
     @asynccontextmanager
     async def _open(
-        self, task: HarborTask, settings: EnvironmentSettings, provider: DockerSandboxProvider | HarborSandboxProvider
+        self, task: HarborTask, settings: EnvironmentSettings, provider: DockerSandboxProvider
     ) -> AsyncIterator[Environment]:
-        setup, images = await self.setup(task.task_id, provider, settings.limits)
-        is_gated, oracle = self._options.gate and task.has_solution, oracle_of(setup, images)
+        setup = await self.setup(task.task_id, provider, settings.limits)
+        images, oracle = setup.images, oracle_of(setup, self._options.without_services)
+        is_gated = self._options.gate and task.has_solution
         if is_gated:
             await self._gate.pass_through(oracle)
         check_solution = partial(self._gate.pass_through, oracle) if is_gated and setup.has_network else None
-        is_ours = isinstance(provider, DockerSandboxProvider)
         facts = {
-            "sandbox": provider.kind,
-            "image": images.agent if is_ours else Path(images.agent).name,
-            "image_id": images.agent_id,
-            "verifier_image": images.verifier if is_ours else Path(images.verifier).name,
+            "image": images.agent,
+            "image_id": images.ids[images.agent],
+            "verifier_image": images.verifier,
             "network": setup.network,
             "oracle_passed": is_gated,
+            **(
+                {"services": {name: images.ids[image] for name, image in images.services.items()}}
+                if setup.compose
+                else {}
+            ),
         }
         artifact = Artifact(
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
         )
-        way, environment = settings.way, task.config.environment
+        way = settings.way
         async with AsyncExitStack() as closing:
-            if isinstance(provider, DockerSandboxProvider):
-                memory_mb = environment.total_memory_mb or settings.limits.memory_mb
-                provider = await closing.enter_async_context(room_of_trial(provider, memory_mb, way))
-            mounts = way.mounts if way else ()
-            opened = open_container(provider, setup.image, environment, settings.limits, setup.network, mounts)
-            container = await closing.enter_async_context(opened)
+            provider = await closing.enter_async_context(room_of_trial(provider, setup.memory_mb, way))
+            container = await closing.enter_async_context(open_task(setup, provider, way.mounts if way else ()))
             sandbox = None
-            if way is not None and isinstance(provider, DockerSandboxProvider):
-                own, user = provider.with_image(name=setup.image), agent_phase(task).user
+            if way is not None:
+                own, user = provider.with_image(name=images.agent), agent_phase(task).user
                 sandbox = await closing.enter_async_context(
                     open_program_sandbox(own, container, settings.limits, way, user=user)
                 )
             yield HarborEnvironment(setup, container, closing, (artifact,), sandbox, check_solution)
-
-    def _provider(self, settings: EnvironmentSettings) -> DockerSandboxProvider | HarborSandboxProvider:
-        if isinstance(settings.sandbox, HarborSandboxProvider):
-            return settings.sandbox
-        return docker_of(settings, self.name)
 
     @asynccontextmanager
     async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:
@@ -301,4 +303,6 @@ class HarborBenchmark(Benchmark):
         network = "" if self._options.network == _PUBLIC else self._options.network
         if self._options.without_docker:
             network = f"without_docker, {system_name()}"
-        return tuple(task_of(each, network) for name, each in self._folders.items() if self.why_not(name) is None)
+        without = self._options.without_services
+        runnable = [each for name, each in self._folders.items() if self.why_not(name) is None]
+        return tuple(task_of(each, network, without) for each in runnable)

@@ -6,13 +6,15 @@ task's image needs bash and the usual tools of a Linux system, but no Python.
 
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import msgspec
 
+from runners.benchmarks.harbor.compose import MAIN
 from runners.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
+from runners.benchmarks.harbor.services import Beside
 from runners.benchmarks.harbor.task_folder import EnvironmentTable, HarborTask, Healthcheck, resolved
 from runners.errors import GraderError, SandboxBoundaryError
 from runners.sandboxes.docker.execution import ExecResult
@@ -20,7 +22,6 @@ from runners.sandboxes.docker.files import FileLimits, folder_archive
 from runners.sandboxes.docker.machine import DockerMachine, MachineUsage, open_machine
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.shell import MachineShell, Phase, last_line
-from runners.sandboxes.harbor_machine import Definition, HarborMachine, HarborSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 
 NO_NETWORK = "none"
@@ -47,13 +48,13 @@ class TaskContainer(MachineShell):
     Args:
         machine: The container.
         table: The environment that it has: of the task, or of its verifier.
+        beside: The services beside it, or None.
     """
 
-    machine: DockerMachine | HarborMachine
-
-    def __init__(self, machine: DockerMachine | HarborMachine, table: EnvironmentTable) -> None:
+    def __init__(self, machine: DockerMachine, table: EnvironmentTable, beside: Beside | None = None) -> None:
         super().__init__(machine, table.workdir, resolved(table.env))
         self._table = table
+        self._beside = beside
         self._usage_at_start = MachineUsage(memory=0.0, processes=0.0)
 
     async def prepare(self) -> None:
@@ -79,6 +80,15 @@ class TaskContainer(MachineShell):
         """Copy the content of a host folder into a folder of the container, with modes, owned by root."""
         async with folder_archive(folder, target.strip("/")) as archive:
             await self.machine.put_back("/", archive)
+
+    async def check_services(self) -> None:
+        """Check that the services beside the container were as they should be since the trial began.
+
+        Raises:
+            SandboxBoundaryError: One has ended, or ran out of memory.
+        """
+        if self._beside is not None:
+            await self._beside.check()
 
     async def solve(self, task: HarborTask) -> ExecResult:
         """Run the reference solution as Harbor's oracle agent does. Its exit code does not matter."""
@@ -190,50 +200,46 @@ class TaskContainer(MachineShell):
 
 @asynccontextmanager
 async def open_container(
-    provider: DockerSandboxProvider | HarborSandboxProvider,
+    provider: DockerSandboxProvider,
     image: str,
     table: EnvironmentTable,
     limits: SandboxLimits,
     network: str,
     mounts: Sequence[str] = (),
+    beside: Beside | None = None,
 ) -> AsyncIterator[TaskContainer]:
     """Open a healthy container of a task's image, with its entry point. Closing it leaves nothing behind.
 
     Args:
         provider: The provider of the experiment's sandboxes.
-        image: The image; of the harbor package, the folder that it is made from.
+        image: The image.
         table: The environment of the task, or of its verifier. Its memory and processors replace the limits.
         limits: The experiment's limits.
         network: The engine's network.
         mounts: Files and folders of this machine to show, for a program.
+        beside: The services of the task, or None.
 
     Raises:
         SandboxBoundaryError: The container does not start, or does not become healthy.
     """
-    opened: AbstractAsyncContextManager[DockerMachine | HarborMachine]
-    if isinstance(provider, HarborSandboxProvider):
-        opened = provider.open_machine(_definition(Path(image), table, is_online=network != NO_NETWORK))
-    else:
-        chosen = provider.with_image(name=image, network=network, cpus=table.cpus or provider.image.cpus)
-        own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
-        opened = open_machine(chosen.image, own, provider.room, keeps_entrypoint=True, mounts=mounts)
+    inner = beside.network if beside else network
+    chosen = provider.with_image(name=image, network=inner, cpus=table.cpus or provider.image.cpus)
+    own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
+    opened = open_machine(
+        chosen.image,
+        own,
+        provider.room,
+        keeps_entrypoint=True,
+        environment={**(beside.main.environment if beside else {}), **resolved(table.env)},
+        mounts=mounts,
+        aliases=(MAIN,) if beside else (),
+        volumes=beside.mounts if beside else (),
+        outside=network if beside and network != NO_NETWORK else "",
+    )
     async with opened as machine:
-        container = TaskContainer(machine, table)
+        container = TaskContainer(machine, table, beside)
         await container.prepare()
         yield container
-
-
-def _definition(folder: Path, table: EnvironmentTable, *, is_online: bool) -> Definition:
-    return Definition(
-        name=folder.parent.name,
-        folder=folder,
-        docker_image=table.docker_image,
-        build_timeout_s=table.build_timeout_sec,
-        cpus=table.cpus,
-        memory_mb=table.total_memory_mb,
-        variables=table.env,
-        is_online=is_online,
-    )
 
 
 def agent_phase(task: HarborTask) -> Phase:

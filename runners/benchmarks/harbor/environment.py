@@ -1,7 +1,7 @@
 """One trial of a Harbor task: the agent's tools in the task's container, and its rewards as the grade."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -9,7 +9,10 @@ import msgspec
 
 from recorder.events.action import SandboxLimit
 from recorder.events.canonical_json import canonical_json
+from runners.benchmarks.harbor.compose import Compose
 from runners.benchmarks.harbor.container import NO_NETWORK, TaskContainer, Verdict, agent_phase, open_container
+from runners.benchmarks.harbor.images import TaskImages
+from runners.benchmarks.harbor.services import open_services, service_memory_mb
 from runners.benchmarks.harbor.task_folder import HarborTask
 from runners.benchmarks.protocol import Artifact, AskJudge, CheckpointResult, Environment, Grade, ToolResult
 from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, read_result, workspace_call_problem
@@ -19,7 +22,6 @@ from runners.sandboxes.command_output import says_file_limit
 from runners.sandboxes.docker.execution import ExecResult
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.shell import new_path
-from runners.sandboxes.harbor_machine import HarborSandboxProvider
 from runners.sandboxes.protocol import ProgramSandbox, SandboxLimits
 
 _BASH, _READ, _WRITE = (each for each in WORKSPACE_TOOLS if each.name != "python")
@@ -39,20 +41,57 @@ _PAUSE_S = 10.0
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """How the containers of one task are opened: images (or what they are made from) by role, limits and network."""
+    """How the containers of one task are opened: images by role, limits, network and services."""
 
     task: HarborTask
-    provider: DockerSandboxProvider | HarborSandboxProvider
-    image: str
-    verifier_image: str
+    provider: DockerSandboxProvider
+    images: TaskImages
     limits: SandboxLimits
     network: str
     verifier_network: str
+    compose: Compose | None = None
 
     @property
     def has_network(self) -> bool:
         """Whether the agent or the tests reach anything outside of their containers."""
         return (self.network, self.verifier_network) != (NO_NETWORK, NO_NETWORK)
+
+    @property
+    def memory_mb(self) -> int:
+        """The memory of the agent's container and of the services in MiB."""
+        return memory_of(self.task, self.compose, self.limits)
+
+
+def memory_of(task: HarborTask, compose: Compose | None, limits: SandboxLimits) -> int:
+    """Return the memory of a task's containers while its agent works, in MiB."""
+    services = compose.services if compose else ()
+    own_mb = task.config.environment.total_memory_mb or limits.memory_mb
+    return own_mb + sum(service_memory_mb(each, limits) for each in services)
+
+
+@asynccontextmanager
+async def open_task(
+    setup: Setup, provider: DockerSandboxProvider, mounts: Sequence[str] = ()
+) -> AsyncIterator[TaskContainer]:
+    """Open the agent's container of a task beside its services. Closing it closes them.
+
+    Args:
+        setup: The task and how its containers are opened.
+        provider: The provider with the memory of all of them.
+        mounts: Files and folders of this machine to show, for a program.
+
+    Raises:
+        SandboxBoundaryError: A container does not start, or does not become healthy.
+    """
+    table, network = setup.task.config.environment, setup.network
+    async with AsyncExitStack() as stack:
+        beside = None
+        if setup.compose is not None:
+            outside = "" if network == NO_NETWORK else network
+            services = open_services(provider, setup.compose, setup.images.services, setup.limits, outside)
+            beside = await stack.enter_async_context(services)
+        opened = open_container(provider, setup.images.agent, table, setup.limits, network, mounts, beside)
+        yield await stack.enter_async_context(opened)
 
 
 class HarborEnvironment(Environment):
@@ -181,14 +220,18 @@ async def verdict(setup: Setup, container: TaskContainer, closing: AsyncExitStac
 
     Raises:
         GraderError: The tests were stopped, or left no usable reward.
-        SandboxBoundaryError: A container broke.
+        SandboxBoundaryError: A container broke, or a service ended before.
     """
     task = setup.task
     verifier = task.config.verifier
     await container.collect(task)
     if not verifier.is_separate:
-        return await container.verify(task)
+        try:
+            return await container.verify(task)
+        finally:
+            await container.check_services()  # what the tests say of a task without its services does not count
     archives = await container.artifacts(task)
+    await container.check_services()
     await closing.aclose()
     tries = 1
     while True:
@@ -205,10 +248,10 @@ async def _verified_apart(setup: Setup, archives: Mapping[str, bytes]) -> Verdic
     """Return the verdict of the tests in a fresh container with the agent's artifacts."""
     config = setup.task.config
     table = config.verifier.environment or config.environment
-    opened = open_container(setup.provider, setup.verifier_image, table, setup.limits, setup.verifier_network)
+    opened = open_container(setup.provider, setup.images.verifier, table, setup.limits, setup.verifier_network)
     async with opened as fresh:
         await fresh.put_artifacts(archives)
-        return await fresh.verify(setup.task, has_tests=setup.verifier_image != setup.image)
+        return await fresh.verify(setup.task, has_tests=setup.images.verifier != setup.images.agent)
 
 
 def grade_of(task: HarborTask, found: Verdict) -> Grade:

@@ -19,6 +19,7 @@ import anyio.to_thread
 import msgspec
 
 from recorder.events.canonical_json import canonical_json
+from runners.benchmarks.harbor.compose import COMPOSE, has_compose
 from runners.benchmarks.harbor.container import Verdict, agent_phase, grader_error
 from runners.benchmarks.harbor.environment import grade_of
 from runners.benchmarks.harbor.oracle import Oracle
@@ -63,7 +64,7 @@ def placed(task: HarborTask) -> Placed:
         NeedsImage: The task cannot run without its image.
     """
     for key in _needs(task):
-        raise NeedsImage(f"{CONFIG}: {key} needs Docker")
+        raise NeedsImage(f"{key} needs Docker" if key.startswith("environment/") else f"{CONFIG}: {key} needs Docker")
     work_dir, copies, is_begun = PurePosixPath("/"), dict[str, Path](), False
     for place, instruction, words in _instructions(task.folder / _DOCKERFILE):
         is_plain = not any(set(word) & set("*?[$\"'") or word.startswith("--") for word in words)
@@ -295,6 +296,8 @@ def _needs(task: HarborTask) -> Iterator[str]:
         ),
     }
     yield from (key for key, value in needs.items() if value)
+    if has_compose(task.folder):
+        yield COMPOSE
     if (task.folder / "environment" / ".dockerignore").exists():
         yield "environment/.dockerignore"
 

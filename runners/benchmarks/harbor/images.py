@@ -1,11 +1,13 @@
 """The images of a task: pulled by name, or built from its folder once for each content."""
 
-from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from recorder.events.canonical_json import digest
+from recorder.events.canonical_json import canonical_json, digest
+from runners.benchmarks.harbor.compose import COMPOSE, MAIN, MAIN_IMAGE, Build, Compose, Service
 from runners.benchmarks.harbor.task_folder import EnvironmentTable, HarborTask, file_digests
+from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.engine import connected
 from runners.sandboxes.docker.images import Images
 
@@ -13,53 +15,75 @@ _BUILT = "lhaw-record/harbor"
 
 
 class TaskImages(msgspec.Struct, frozen=True, kw_only=True):
-    """The images of the agent's container and of the tests' container. They differ only for separate verifiers."""
+    """The images of a task.
+
+    Attributes:
+        agent: The image of the agent's container.
+        verifier: The image of the tests' container. It differs only for separate verifiers.
+        services: The image of each service beside the agent.
+        ids: The engine's id of each of these images.
+    """
 
     agent: str
     verifier: str
-    agent_id: str
-    verifier_id: str
+    services: dict[str, str] = {}
+    ids: dict[str, str]
 
 
-async def ensure_images(images: Images, task: HarborTask, build_network: str) -> TaskImages:
+async def ensure_images(
+    images: Images, task: HarborTask, build_network: str, compose: Compose | None = None
+) -> TaskImages:
     """Return the images of a task, pulled or built if the engine lacks them.
+
+    Args:
+        images: The images of the run.
+        task: The task.
+        build_network: The engine's network while images are built.
+        compose: The services of the task, or None.
 
     Raises:
         SandboxBoundaryError: An image cannot be pulled or built. The trial is not retried for a build.
     """
-    config = task.config
-    agent = await _ensure(images, config.environment, task.folder / "environment", build_network)
+    config, folder = task.config, task.folder
+    how = {"timeout_s": config.environment.build_timeout_sec, "network": build_network}
+    main = compose.main if compose else Service(name=MAIN)
+    name = main.image if config.environment.docker_image and main.image else config.environment.docker_image
+    agent = await _ensure(images, name, Build(context=folder / "environment"), main.is_pulled, how)
     verifier = agent
-    if config.verifier.is_separate and _has_own_tests(task):
+    if config.verifier.is_separate:
         table = config.verifier.environment or EnvironmentTable()
-        verifier = await _ensure(images, table, task.folder / "tests", build_network)
+        if table.docker_image or (folder / "tests" / "Dockerfile").is_file():
+            how = {**how, "timeout_s": table.build_timeout_sec}
+            verifier = await _ensure(images, table.docker_image, Build(context=folder / "tests"), True, how)
+    tags = {MAIN_IMAGE: agent, **({main.image: agent} if main.image else {})}
+    services: dict[str, str] = {}
+    for each in sorted(compose.services if compose else (), key=lambda each: each.build is None):
+        name = None if each.build else tags.get(each.image, each.image)
+        services[each.name] = await _ensure(images, name, each.build, each.is_pulled, how)
+        tags |= {each.image: services[each.name]} if each.build and each.image else {}
     async with connected() as docker:
-        agent_id, verifier_id = [(await images.ensure(docker, name))["Id"] for name in (agent, verifier)]
-    return TaskImages(agent=agent, verifier=verifier, agent_id=agent_id, verifier_id=verifier_id)
+        ids = {each: (await images.ensure(docker, each))["Id"] for each in {agent, verifier, *services.values()}}
+    return TaskImages(agent=agent, verifier=verifier, services=services, ids=ids)
 
 
-def definitions(task: HarborTask) -> TaskImages:
-    """Return what the harbor package makes the images of a task from: the folders by role, and their content."""
-    agent = verifier = task.folder / "environment"
-    if task.config.verifier.is_separate and _has_own_tests(task):
-        verifier = task.folder / "tests"
-    ids = [digest(file_digests(task.folder, (each.name,))) for each in (agent, verifier)]
-    return TaskImages(agent=str(agent), verifier=str(verifier), agent_id=ids[0], verifier_id=ids[1])
-
-
-def _has_own_tests(task: HarborTask) -> bool:
-    """Return whether a separate verifier has an image of its own."""
-    table = task.config.verifier.environment
-    return bool(table and table.docker_image) or (task.folder / "tests" / "Dockerfile").is_file()
-
-
-async def _ensure(images: Images, table: EnvironmentTable, folder: Path, build_network: str) -> str:
-    """Return the name of an image that the engine has."""
+async def _ensure(images: Images, name: str | None, build: Build | None, is_pulled: bool, how: dict[str, Any]) -> str:
+    """Return the name of an image that the engine has: a named one, or one that is built."""
     async with connected() as docker:
-        if table.docker_image:
-            await images.ensure(docker, table.docker_image)
-            return table.docker_image
-        content = digest(file_digests(folder.parent, (folder.name,)))
-        name = f"{_BUILT}:{content[:24]}"
-        await images.build(docker, folder, name, timeout_s=table.build_timeout_sec, network=build_network)
-        return name
+        if name:
+            if not is_pulled and not await images.has(docker, name):
+                raise SandboxBoundaryError(
+                    f"the engine has no image {name}, and {COMPOSE} says pull_policy: never; build or load it there as "
+                    f"the dataset says (docker build -t {name} …, docker load)",
+                    kind="image_missing",
+                    is_retry_owed=False,
+                )
+            await images.ensure(docker, name)
+            return name
+        assert build is not None
+        choices = {} if build.dockerfile == "Dockerfile" else {"dockerfile": build.dockerfile}
+        choices |= {"target": build.target} if build.target else {}
+        choices |= {"buildargs": canonical_json(build.args).decode()} if build.args else {}
+        content = digest({**file_digests(build.context.parent, (build.context.name,)), **choices})
+        built = f"{_BUILT}:{content[:24]}"
+        await images.build(docker, build.context, built, **how, choices=choices)
+        return built

@@ -6,22 +6,23 @@ network, a trial that is no success counts only if the solution passes once more
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import msgspec
 
 from recorder.events.canonical_json import digest
-from runners.benchmarks.harbor.container import Verdict, open_container
-from runners.benchmarks.harbor.environment import Setup, grade_of, verdict
-from runners.benchmarks.harbor.images import TaskImages
-from runners.benchmarks.harbor.task_folder import HarborTask, file_digests
+from runners.benchmarks.harbor.compose import COMPOSE
+from runners.benchmarks.harbor.container import Verdict
+from runners.benchmarks.harbor.environment import Setup, grade_of, open_task, verdict
+from runners.benchmarks.harbor.task_folder import HarborTask, beside_digests, file_digests
 from runners.errors import GraderError, SandboxBoundaryError
-from runners.sandboxes.harbor_machine import HarborSandboxProvider
+from runners.sandboxes.docker.program_sandbox import room_of_trial
 
 _PASSED = "the reference solution passes\n"
 _OVER = -1.0  # the time of a pass that counts no more
@@ -91,26 +92,40 @@ class OracleGate:
                 await anyio.to_thread.run_sync(_remember, place)
 
 
-def oracle_of(setup: Setup, images: TaskImages) -> Oracle:
-    """Return how the reference solution of a task is tried in its containers."""
+def oracle_of(setup: Setup, without: Sequence[str] = ()) -> Oracle:
+    """Return how the reference solution of a task is tried in its containers.
+
+    Args:
+        setup: The task and how its containers are opened.
+        without: The services that are left out.
+    """
+    images = setup.images
     names = ("task.toml", "checkpoints.toml", "tests", "solution")
     key = digest(
         {
             "files": file_digests(setup.task.folder, names),
-            "images": [images.agent_id, images.verifier_id],
+            "images": [images.ids[images.agent], images.ids[images.verifier]],
             "network": [setup.network, setup.verifier_network],
             "memory_mb": setup.limits.memory_mb,
             "processes": setup.limits.processes,
+            **(_services_key(setup, without) if setup.compose else {}),
         }
     )
-    is_remembered = not setup.has_network and not isinstance(setup.provider, HarborSandboxProvider)
-    return Oracle(task=setup.task, key=key if is_remembered else None, verdict=partial(_verdict, setup))
+    return Oracle(task=setup.task, key=None if setup.has_network else key, verdict=partial(_verdict, setup))
+
+
+def _services_key(setup: Setup, without: Sequence[str]) -> dict[str, Any]:
+    return {
+        "compose": file_digests(setup.task.folder, (COMPOSE,)),
+        "services": {name: setup.images.ids[image] for name, image in setup.images.services.items()},
+        "beside": beside_digests(setup.task, without),
+    }
 
 
 async def _verdict(setup: Setup, solves: bool) -> Verdict:
     async with AsyncExitStack() as closing:
-        opened = open_container(setup.provider, setup.image, setup.task.config.environment, setup.limits, setup.network)
-        container = await closing.enter_async_context(opened)
+        provider = await closing.enter_async_context(room_of_trial(setup.provider, setup.memory_mb, None))
+        container = await closing.enter_async_context(open_task(setup, provider))
         if solves:
             await container.solve(setup.task)
         return await verdict(setup, container, closing)

@@ -17,6 +17,16 @@ import msgspec
 from recorder.events.canonical_json import digest
 from recorder.events.values import Checkpoint, Task
 from recorder.writing.redaction import given_secrets
+from runners.benchmarks.harbor.compose import (
+    COMPOSE,
+    MAIN,
+    MAIN_IMAGE,
+    Compose,
+    ComposeError,
+    has_compose,
+    read_compose,
+    service_names,
+)
 from runners.benchmarks.harbor.rewards import ONLY_REWARD
 from runners.benchmarks.harbor.variants import VARIANTS, VariantEntry, VariantsFile, variants_of
 from runners.benchmarks.published import PublishedError, read_text
@@ -27,8 +37,7 @@ VERSION = "1"
 INSTRUCTION = "instruction.md"
 CONFIG = "task.toml"
 CHECKPOINTS = "checkpoints.toml"
-_COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
-_MAIN = "main"
+_UNREAD_BY_HARBOR = ("docker-compose.yml", "compose.yaml", "compose.yml")
 _GRADED_BY = (CONFIG, "environment", "tests")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")  # the whole value; elsewhere it is literal
@@ -92,7 +101,7 @@ class CollectTable(msgspec.Struct, frozen=True, kw_only=True):
     """One of ``[[verifier.collect]]``: a command that runs between the agent and the tests."""
 
     command: str
-    service: str = _MAIN
+    service: str = MAIN
     timeout_sec: float = 60.0
 
 
@@ -226,13 +235,17 @@ def _check_spellings(folder: Path, entries: Sequence[VariantEntry]) -> None:
             raise PublishedError(f"{folder / VARIANTS}: written = {spelling.decode()!r} is in no file of solution/")
 
 
-def task_of(harbor: HarborTask, network: str = "") -> Task:
-    """Return the task as trials know it. Its environment digest covers ``task.toml``, environment and tests.
+def task_of(harbor: HarborTask, network: str = "", without: Sequence[str] = ()) -> Task:
+    """Return the task as trials know it.
+
+    Its environment digest covers ``task.toml``, environment, tests, and what services see outside of these.
 
     Args:
         harbor: The folder's content.
         network: How the experiment overrides the task's network, or empty.
+        without: The services that the experiment leaves out.
     """
+    beside = {"beside": beside_digests(harbor, without)} if has_compose(harbor.folder) else {}
     category = harbor.config.metadata.get("category")
     return Task(
         benchmark=BENCHMARK,
@@ -240,9 +253,48 @@ def task_of(harbor: HarborTask, network: str = "") -> Task:
         task_id=harbor.task_id,
         prompt=harbor.prompt,
         checkpoints=harbor.checkpoints,
-        environment_digest=digest({"files": file_digests(harbor.folder, _GRADED_BY), "network": network}),
+        environment_digest=digest({"files": file_digests(harbor.folder, _GRADED_BY), "network": network, **beside}),
         domain=harbor.rewards.domain or (category if isinstance(category, str) and category else None),
     )
+
+
+def compose_of(task: HarborTask, without: Sequence[str] = ()) -> Compose | None:
+    """Return the services of a task, or None if it has only the agent's container.
+
+    As in Harbor, the file may use ``environment.env`` and five names. Unlike there, nothing of this machine.
+
+    Args:
+        task: The task.
+        without: The services that the experiment leaves out.
+
+    Raises:
+        ComposeError: The file is broken, or asks for what is not supported.
+    """
+    if not has_compose(task.folder):
+        return None
+    table = task.config.environment
+    given = {
+        **resolved(table.env),
+        "CONTEXT_DIR": str((task.folder / "environment").resolve()),
+        "MAIN_IMAGE_NAME": MAIN_IMAGE,
+        **({"PREBUILT_IMAGE_NAME": table.docker_image} if table.docker_image else {}),
+        **({"CPUS": f"{table.cpus:g}"} if table.cpus else {}),
+        **({"MEMORY": f"{table.total_memory_mb}M"} if table.total_memory_mb else {}),
+    }
+    return read_compose(task.folder, given, without)
+
+
+def beside_digests(task: HarborTask, without: Sequence[str]) -> dict[str, Any]:
+    """Return the services that are left out, and the digests of files that services see outside of ``environment/``."""
+    try:
+        compose = compose_of(task, without)
+    except ComposeError:
+        compose = None  # such a task cannot run
+    folder = task.folder.resolve()
+    outside = [path for path in (compose.paths if compose else ()) if not path.is_relative_to(folder / "environment")]
+    names = tuple(path.relative_to(folder.parent).as_posix() for path in outside)
+    left_out = sorted({*without} & service_names(task.folder))
+    return {"without": left_out, "files": file_digests(folder.parent, names)}
 
 
 def file_digests(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
@@ -255,12 +307,17 @@ def file_digests(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-def refusal(task: HarborTask) -> str | None:
-    """Return why a task cannot run with any option, naming the key of ``task.toml`` or the file; None if it can."""
-    return next(_refusals(task), None)
+def refusal(task: HarborTask, without: Sequence[str] = ()) -> str | None:
+    """Return why a task cannot run, naming the key of ``task.toml`` or the file; None if it can.
+
+    Args:
+        task: The task.
+        without: The services that the experiment leaves out.
+    """
+    return next(_refusals(task, without), None)
 
 
-def _refusals(task: HarborTask) -> Iterator[str]:
+def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     config, folder = task.config, task.folder
     tests = config.verifier.environment or EnvironmentTable()
     if config.steps:
@@ -269,9 +326,11 @@ def _refusals(task: HarborTask) -> Iterator[str]:
         yield "trajectory.json: a conversation before the first turn is not supported"
     yield from _unsupported("environment", config.environment)
     yield from _unsupported("verifier.environment", tests)
-    for name in (f"{place}/{name}" for place in ("environment", "tests") for name in _COMPOSE):
-        if (folder / name).exists():
-            yield f"{name}: several containers for one task are not supported"
+    if (folder / "tests" / "docker-compose.yaml").exists():
+        yield "tests/docker-compose.yaml: several containers for the tests are not supported"
+    for name in _UNREAD_BY_HARBOR:
+        if (folder / "environment" / name).exists():
+            yield f"environment/{name}: Harbor reads docker-compose.yaml; rename it, or remove it"
     yield from _other_containers(config)
     yield from _other_networks(config)
     if config.environment.docker_image is None and not (folder / "environment" / "Dockerfile").is_file():
@@ -286,15 +345,33 @@ def _refusals(task: HarborTask) -> Iterator[str]:
     ):
         for name in missing_variables(variables):
             yield f"{CONFIG}: {place} needs the environment variable {name}"
+    yield from _services(task, without)
+
+
+def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
+    """Yield what of the services cannot be honoured."""
+    try:
+        compose = compose_of(task, without)
+    except ComposeError as error:
+        yield str(error)
+        return
+    if compose is None:
+        return
+    config, tests = task.config, task.config.verifier.environment or EnvironmentTable()
+    has_own_image = tests.docker_image is not None or (task.folder / "tests" / "Dockerfile").is_file()
+    if config.verifier.is_separate and not has_own_image:
+        yield f"{COMPOSE}: a separate verifier in the task's own image would need the services once more"
+    if config.environment.docker_image and (compose.main.build or compose.main.image == MAIN_IMAGE):
+        yield f"{COMPOSE}: services.main is built, and environment.docker_image names another image; remove one"
 
 
 def _other_containers(config: TaskTable) -> Iterator[str]:
     """Yield the keys that name a service beside the agent's container."""
     for hook in config.verifier.collect:
-        if hook.service != _MAIN:
+        if hook.service != MAIN:
             yield f"{CONFIG}: verifier.collect: its service {hook.service!r} is another container"
     for each in config.artifacts:
-        if isinstance(each, dict) and each.get("service", _MAIN) != _MAIN:
+        if isinstance(each, dict) and each.get("service", MAIN) != MAIN:
             yield f"{CONFIG}: artifacts: the service {each['service']!r} is another container"
 
 

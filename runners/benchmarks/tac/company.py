@@ -27,6 +27,7 @@ from runners.sandboxes.docker.engine import connected
 from runners.sandboxes.docker.images import Images
 from runners.sandboxes.docker.machine import DockerMachine, MachineState, ServiceConfig, open_machine
 from runners.sandboxes.docker.memory_budget import MemoryBudget
+from runners.sandboxes.docker.services import check_undisturbed, last_words
 from runners.sandboxes.protocol import SandboxLimits
 
 CONTROL = SandboxLimits(memory_mb=128, processes=64)
@@ -84,15 +85,7 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SandboxBoundaryError: One has. What the agent found there was not the company, so the trial is retried.
         """
-        for name, container in self.containers.items():
-            before, now = self.at_start[name], await container.state()
-            if now.memory_kills > before.memory_kills:
-                reason, kind = "ran out of memory; raise its memory_mb", "service_out_of_memory"
-            elif not now.is_running or now.started_at != before.started_at:
-                reason, kind = f"ended; {await _last_words(container)}", "service_died"
-            else:
-                continue
-            raise SandboxBoundaryError(f"{name}, a container of the company, {reason}", kind=kind)
+        await check_undisturbed(self.containers, self.at_start, "the company")
 
     async def _about(self, said: str) -> str:
         """Return what is known about the containers, where one whose health address is in the text stands first."""
@@ -104,13 +97,8 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
             state = await self.containers[name].state()
             how = "runs" if state.is_running else f"ended with {state.exit_code}"
             memory = ", out of memory" if state.memory_kills else ""
-            states.append(f"{name} {how}{memory} ({await _last_words(self.containers[name])})")
+            states.append(f"{name} {how}{memory} ({await last_words(self.containers[name])})")
         return "; ".join(states)
-
-
-async def _last_words(container: DockerMachine) -> str:
-    words = await container.last_words()
-    return f"its last words: {words[-300:]}" if words else "it said nothing"
 
 
 @asynccontextmanager
@@ -221,7 +209,7 @@ async def _ended(name: str, container: DockerMachine, limit_s: float) -> None:
             state = await container.state()
         return
     raise SandboxBoundaryError(
-        f"{name}, a companion, did not end with exit code 0 within {limit_s:g} s; {await _last_words(container)}",
+        f"{name}, a companion, did not end with exit code 0 within {limit_s:g} s; {await last_words(container)}",
         kind="service_unprepared",
     )
 

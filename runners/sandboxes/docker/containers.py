@@ -1,4 +1,4 @@
-"""Containers and networks that leave nothing behind: removed at the end, or by the next start after a kill."""
+"""Containers, networks and volumes that leave nothing behind: removed at the end, or by the next start after a kill."""
 
 import json
 import os
@@ -71,8 +71,18 @@ async def _podmans_ulimits(docker: "Docker") -> list[dict[str, Any]]:
 
 
 def _new_name() -> str:
-    """Return an unused name for a container or a network."""
+    """Return an unused name for a container, a network or a volume."""
     return f"lhaw-record-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+async def connect_network(docker: "Docker", container: "DockerContainer", network: str) -> None:
+    """Connect a container to one more network, such as one that leads outside.
+
+    Raises:
+        SandboxBoundaryError: There is no such network, or the container cannot be connected to it.
+    """
+    async with asked(f"a container cannot be connected to the network {network}"):
+        await (await docker.networks.get(network)).connect({"Container": container.id})
 
 
 async def remove(docker: "Docker", name: str) -> None:
@@ -92,7 +102,7 @@ async def remove(docker: "Docker", name: str) -> None:
 
 
 async def reap(docker: "Docker") -> int:
-    """Remove the containers and networks that killed processes left behind, and return their number.
+    """Remove the containers, networks and volumes that killed processes left behind, and return their number.
 
     Those of processes that are alive or run elsewhere are kept.
 
@@ -109,6 +119,12 @@ async def reap(docker: "Docker") -> int:
     for network in networks:
         if is_orphan(network["Labels"]):
             await _remove_network(docker, network["Id"])
+            count += 1
+    async with asked("the volumes of earlier runs cannot be listed"):
+        volumes = await docker.volumes.list(filters={"label": [OWNED]})  # type: ignore[no-untyped-call]
+    for volume in volumes["Volumes"] or ():
+        if is_orphan(volume["Labels"]):
+            await _remove_volume(docker, volume["Name"])
             count += 1
     return count
 
@@ -224,3 +240,38 @@ async def internal_network(docker: "Docker", *, has_neighbours: bool = False) ->
     finally:
         with anyio.CancelScope(shield=True), suppress(SandboxBoundaryError):
             await _remove_network(docker, name)
+
+
+@asynccontextmanager
+async def created_volume(docker: "Docker") -> AsyncIterator[str]:
+    """Create a volume that containers share, and remove it at the end. Yields its name.
+
+    Raises:
+        SandboxBoundaryError: The volume cannot be created.
+    """
+    name = _new_name()
+    try:
+        with anyio.CancelScope(shield=True):
+            async with asked("a volume cannot be made"):
+                await docker.volumes.create({"Name": name, "Labels": own_labels()})  # type: ignore[no-untyped-call]
+        yield name
+    finally:
+        with anyio.CancelScope(shield=True), suppress(SandboxBoundaryError):
+            await _remove_volume(docker, name)
+
+
+async def _remove_volume(docker: "Docker", name: str) -> None:
+    """Remove a volume. Do nothing if it is already gone, or if a container that is just being removed still has it.
+
+    Raises:
+        SandboxBoundaryError: The engine is away or refuses.
+    """
+    from aiodocker import DockerError
+    from aiodocker.volumes import DockerVolume
+
+    async with asked(f"the volume {name} cannot be removed", timeout_s=_REMOVE_S):
+        try:
+            await DockerVolume(docker, name).delete()  # type: ignore[no-untyped-call]
+        except DockerError as error:
+            if error.status not in (404, 409):
+                raise

@@ -1,7 +1,7 @@
 """Find or pull the images of sandboxes, with progress lines. Errors say what to do next."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +80,8 @@ class Images:
         async with self.turn(image):
             return await ensure_image(docker, image, self._report)
 
-    async def build(self, docker: "Docker", folder: Path, image: str, *, timeout_s: float, network: str) -> None:
-        """Build an image from a folder with a Dockerfile, once in this run. See :func:`build_image`.
+    async def build(self, docker: "Docker", folder: Path, image: str, **how: Any) -> None:
+        """Build an image from a folder with a Dockerfile, once in this run. See :func:`build_image` for ``how``.
 
         An engine that has built it before, on the same base, takes it from its own cache.
 
@@ -91,11 +91,19 @@ class Images:
         async with self.turn(image):
             if image not in self._built:
                 self._report(f"building the image of {folder}")
-                await build_image(docker, folder, image, timeout_s=timeout_s, network=network)
+                await build_image(docker, folder, image, **how)
                 self._built.add(image)
 
 
-async def build_image(docker: "Docker", folder: Path, image: str, *, timeout_s: float, network: str) -> None:
+async def build_image(
+    docker: "Docker",
+    folder: Path,
+    image: str,
+    *,
+    timeout_s: float,
+    network: str,
+    choices: Mapping[str, str] | None = None,
+) -> None:
     """Build an image from a folder with a Dockerfile.
 
     Args:
@@ -104,12 +112,13 @@ async def build_image(docker: "Docker", folder: Path, image: str, *, timeout_s: 
         image: The name of the image, with a tag.
         timeout_s: The time limit in seconds.
         network: The engine's network for the build's commands.
+        choices: Further parameters of the engine's build, such as the Dockerfile's path.
 
     Raises:
         SandboxBoundaryError: The image cannot be built. The message has the builder's last words.
     """
     what = f"the image of {folder} cannot be built"
-    parameters = {"version": _BUILDKIT, "t": image, "rm": "true", "networkmode": network}
+    parameters = {"version": _BUILDKIT, "t": image, "rm": "true", "networkmode": network, **(choices or {})}
     try:
         async with folder_archive(folder) as archive:
             with anyio.fail_after(timeout_s):

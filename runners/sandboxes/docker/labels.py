@@ -9,7 +9,7 @@ from pathlib import Path
 
 _PREFIX = "lhaw-record."
 OWNED = f"{_PREFIX}host"
-"""A label on all our containers and networks."""
+"""A label on all our containers, networks and volumes."""
 MEMORY = f"{_PREFIX}memory_mb"
 
 _work: ContextVar[Mapping[str, str]] = ContextVar("work", default={})  # noqa: B039  never changed in place

@@ -14,7 +14,7 @@ import msgspec
 
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.config import DockerImage, limited, read_only_mounts
-from runners.sandboxes.docker.containers import created
+from runners.sandboxes.docker.containers import connect_network, created
 from runners.sandboxes.docker.engine import asked, connected
 from runners.sandboxes.docker.execution import ExecResult, Program, check_end, execute
 from runners.sandboxes.docker.files import FileLimits, packed, put_archive, read_archive, take_archive, unpacked
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST = 0.5  # of a limit: from here on who has it has more of it than is left to others
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
 # How often limits of the control groups (version 2 or 1) stopped something: lines "oom_kill N" and "processes max N".
-LIMIT_EVENTS = (
+_EVENTS = (
     "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null; "
     "cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | "
     "while read -r words; do echo processes $words; done; exit 0"
@@ -49,12 +49,14 @@ class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         environment: Variables that are added to the image's.
+        overrides: What else replaces the image's configuration, in the engine's format: command, user, health check.
         files: Content by absolute path, put there before the start.
         shared_memory_mb: The size of ``/dev/shm`` in MiB.
         restarts: How often it may fail and start again, as services do that start before their database.
     """
 
     environment: Mapping[str, str] = {}
+    overrides: Mapping[str, Any] = {}
     files: Mapping[str, bytes] = {}
     shared_memory_mb: int = 64
     restarts: int = 0
@@ -67,6 +69,22 @@ class MachineState(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     started_at: str
     memory_kills: int
+
+
+class MachineHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine's own health check says.
+
+    Attributes:
+        status: ``starting``, ``healthy``, ``unhealthy``, ``restarting`` between two starts; ``none`` without a check.
+        said: What the last check printed.
+        is_running: Whether the container runs, or is about to run again.
+        exit_code: Its exit code, if it has ended.
+    """
+
+    status: str
+    said: str
+    is_running: bool
+    exit_code: int
 
 
 class MachineUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,6 +231,22 @@ class DockerMachine:
             memory_kills=kills,
         )
 
+    async def health(self) -> MachineHealth:
+        """Return what the engine's health check of the container says. Nothing runs in it for that.
+
+        Raises:
+            SandboxBoundaryError: The engine or the container is gone.
+        """
+        state = await self._shown()
+        health = state.get("Health") or {}
+        last = (health.get("Log") or [{}])[-1]
+        return MachineHealth(
+            status="restarting" if state["Restarting"] else health.get("Status") or "none",
+            said=" ".join(str(last.get("Output", "")).split()),
+            is_running=state["Running"] or state["Restarting"],
+            exit_code=state["ExitCode"],
+        )
+
     async def _shown(self) -> dict[str, Any]:
         async with asked("a container cannot be looked at"):
             state: dict[str, Any] = (await self._container.show())["State"]
@@ -261,7 +295,7 @@ class DockerMachine:
         Raises:
             SandboxBoundaryError: The container has ended, or runs no further program.
         """
-        argv = ("/bin/sh", "-c", LIMIT_EVENTS)
+        argv = ("/bin/sh", "-c", _EVENTS)
         looked = await execute(self._container, Program(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
         if looked.exit_code != 0:
             await check_end(self._container)
@@ -269,13 +303,8 @@ class DockerMachine:
                 "a container does not even run a shell; it may have as many processes as it may have",
                 kind="exec_failed",
             )
-        self._stopped = limit_counts(looked.stdout.decode())
-
-
-def limit_counts(printed: str) -> dict[str, int]:
-    """Return how often which limit stopped something, from what ``LIMIT_EVENTS`` printed."""
-    lines = [line.split() for line in printed.splitlines()]
-    return {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
+        lines = [line.split() for line in looked.stdout.decode().splitlines()]
+        self._stopped = {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
 
 
 @asynccontextmanager
@@ -287,7 +316,10 @@ async def open_machine(
     service: "ServiceConfig | None" = None,
     aliases: Sequence[str] = (),
     keeps_entrypoint: bool = False,
+    environment: Mapping[str, str] | None = None,
     mounts: Sequence[str] = (),
+    volumes: Sequence[Mapping[str, Any]] = (),
+    outside: str = "",
 ) -> AsyncIterator[DockerMachine]:
     """Open a container of an unchanged image, writable and with root. Closing it leaves nothing behind.
 
@@ -300,7 +332,10 @@ async def open_machine(
         aliases: The container's names for other containers on ``image.network``.
         keeps_entrypoint: Whether the image's entry point, user and Docker's own capabilities stay, as its publisher
             expects, while it waits for programs. The entry point is called with our command, as with any other.
+        environment: Variables that are added to the image's, for a container that waits for programs.
         mounts: Files and folders of this machine to show at their own paths, read-only.
+        volumes: Further mounts, in the engine's format.
+        outside: A second network of the container, which leads outside, while ``image.network`` has its neighbours.
 
     Raises:
         SandboxBoundaryError: The container does not start.
@@ -309,8 +344,12 @@ async def open_machine(
         await stack.enter_async_context(room.hold(limits.memory_mb))
         docker = await stack.enter_async_context(connected())
         config = _machine_config(image, limits, service, aliases, keeps_entrypoint=keeps_entrypoint)
-        config["HostConfig"]["Mounts"] = read_only_mounts({path: path for path in mounts})
+        config["HostConfig"]["Mounts"] = [*read_only_mounts({path: path for path in mounts}), *volumes]
+        if environment:
+            config["Env"] = [f"{name}={value}" for name, value in environment.items()]
         container = await stack.enter_async_context(created(docker, config))
+        if outside:
+            await connect_network(docker, container, outside)
         what = f"a container of the image {image.name} cannot be started"
         if service is None:
             stream = container.attach(stdin=True)
@@ -354,9 +393,13 @@ def _machine_config(
     }
     return {
         "Image": image.name,
-        **({"Env": [f"{name}={value}" for name, value in service.environment.items()]} if service else keeper),
+        **(_service_config(service) if service else keeper),
         "StopSignal": "SIGKILL",
         "Labels": {MEMORY: str(limits.memory_mb)},
         "HostConfig": host,
         "NetworkingConfig": {"EndpointsConfig": {image.network: {"Aliases": list(aliases)}}} if aliases else {},
     }
+
+
+def _service_config(service: ServiceConfig) -> dict[str, Any]:
+    return {"Env": [f"{name}={value}" for name, value in service.environment.items()], **service.overrides}

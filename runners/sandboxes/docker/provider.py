@@ -154,7 +154,7 @@ async def _memory_budget(image: DockerImage, images: Images, report: Callable[[s
             about = await docker.system.info()
         reaped = await reap(docker)
         if reaped:
-            report(f"removed {reaped} containers and networks of runs that were killed")
+            report(f"removed {reaped} containers, networks and volumes of runs that were killed")
         if image.name:
             await images.ensure(docker, image.name)
     return MemoryBudget(int(about["MemTotal"] * _SHARE_OF_MEMORY) >> 20, _used_by_others_mb)

@@ -162,6 +162,33 @@ def test_a_single_arm_has_a_reason():
     assert row["reason"] == "one_arm_only"
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(("pooled", "expected"), [("tasks", (0.5, 0.375, 0.125)), ("units", (0.75, 0.5, 0.25))])
+def test_agents_in_one_row_are_averaged_within_tasks(pooled, expected):
+    """As in voi: in t agent a gains (1 + 0)/2 and b 0, in u a gains 0: (1/4 + 0)/2; or four units alike."""
+    store = Store(trials=1)
+    for task, names in (("t", "vw"), ("u", "x")):
+        store.task(task)
+        for name in names:
+            store.variant(task, name)
+    for name, agent, without, early in (("v", "a", 0, 1), ("w", "a", 1, 1), ("x", "a", 0, 0), ("v", "b", 1, 1)):
+        store.trial(name, "underspecified", 0, agent=agent, scores=[without])
+        store.trial(name, "inject_10", 0, agent=agent, scores=[early], budget=9, injected_after=1)
+    opened = connect(store.snapshot(), parameters={"k": 1, "pooled": pooled}, only={*VIEWS, "voi"})
+    try:
+        rows = compare(opened, parse_group("inject_10"), parse_group("underspecified"), by="agent")
+        query = "select value from voi where agent = 'all' and measure = 'pass_at_1' and condition = ?"
+        curve = [opened.execute(query, [name]).fetchall()[0][0] for name in ("inject_10", "underspecified")]
+    finally:
+        opened.close()
+    assert [(row["a"], row["b"], row["difference"]) for row in rows] == [
+        expected,
+        (0.666667, 0.333333, 0.333333),
+        (1.0, 1.0, 0.0),
+    ]
+    assert curve == list(expected[:2])
+
+
 def test_arms_that_share_tasks_and_no_variant_are_paired_by_task():
     """Each task has the mean of its variants: seven tasks, 1 and 1/2 against 0, p = 2 / 128; a lone task is dropped."""
     store = Store(trials=1)

@@ -66,6 +66,18 @@ def test_every_subset_comes_under_every_severity():
     assert _ids(removals)[::2] == _ids(removals)[1::2]
 
 
+def test_a_subset_is_possible_under_every_severity_or_not_chosen():
+    """What cannot be removed in one of the wanted ways takes no place of those that can."""
+    wanted = RemovalSettings(sizes=(1,), severities=("delete", "vaguify"), max_per_task=99)
+    chosen = choose_removals(
+        PROMPT,
+        SEGMENTS,
+        wanted,
+        lambda removal: (removal.severity, removal.segments[0].segment_id) != ("vaguify", "S1"),
+    )
+    assert set(_ids(chosen)) == set(_ids(choose_removals(PROMPT, SEGMENTS, wanted))) - {"S1"}
+
+
 def test_segments_that_overlap_are_not_removed_together():
     """Removing "by date" removes "date": two such segments are no pair."""
     nested = (_segment("S1", "by date"), _segment("S2", "date"), _segment("S3", "Ada"))

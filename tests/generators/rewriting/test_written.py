@@ -10,6 +10,7 @@ from generators.errors import RewritingFailed
 from generators.extraction import RuleExtractor
 from generators.extraction.written import WrittenExtractor
 from generators.generation.generate import GenerationSettings
+from generators.generation.removals import RemovalSettings, priority
 from generators.generation.variant_plan import VariantPlan
 from generators.protocol import Grounding, Removal
 from generators.rewriting import RuleRewriter
@@ -33,6 +34,16 @@ def rewriting(source, segments, severity):
     return removal, anyio.run(WrittenRewriter(source).rewrite, source, removal)
 
 
+def every_rewriting(source, written):
+    """The prompts without this segment, of each severity that somebody wrote; the gate finds nothing against them."""
+    for severity in SEVERITIES:
+        removal = Removal(segments=(written.segment,), severity=severity)
+        if WrittenRewriter(source).is_written(removal):
+            _, made = rewriting(source, [written.segment], severity)
+            assert findings(source, removal, made) == (), (written.segment, severity)
+            yield made
+
+
 def findings(source, removal, made):
     """What the gate finds against the variant that generation would make of this."""
     segments = tuple(each.segment for each in source.written)
@@ -43,16 +54,13 @@ def findings(source, removal, made):
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("task_id", TASKS)
-def test_every_segment_has_three_different_prompts(task_id):
-    """Each severity is written for each segment, passes the checks of content and differs from the other two."""
+def test_what_is_written_passes_the_gate(task_id):
+    """Each text passes the checks of content and differs from those of the other severities; most segments have two."""
     source = TASKS[task_id]
     for written in source.written:
-        prompts = set()
-        for severity in SEVERITIES:
-            removal, made = rewriting(source, [written.segment], severity)
-            assert findings(source, removal, made) == (), (written.segment, severity)
-            prompts.add(made.prompt)
-        assert len(prompts) == len(SEVERITIES), written.segment
+        prompts = [made.prompt for made in every_rewriting(source, written)]
+        assert len(set(prompts)) == len(prompts), written.segment
+        assert len(prompts) > 1 or priority(written.segment) < RemovalSettings().min_priority, written.segment
 
 
 @pytest.mark.sampled(4)
@@ -62,11 +70,10 @@ def test_no_detail_of_a_removed_value_stays(task_id):
     source = TASKS[task_id]
     for written in source.written:
         before = details(source.task.prompt)
-        for severity in SEVERITIES:
-            _, made = rewriting(source, [written.segment], severity)
+        for made in every_rewriting(source, written):
             assert details(made.prompt) <= before
             for detail in details(written.segment.value):
-                assert made.prompt.count(detail) < source.task.prompt.count(detail), (detail, severity)
+                assert made.prompt.count(detail) < source.task.prompt.count(detail), detail
 
 
 @pytest.mark.sampled(8)
@@ -82,7 +89,7 @@ def test_two_segments_together_are_whole_or_refused(task_id):
             continue
         made_count += 1
         assert findings(source, removal, made) == (), (left.segment, right.segment)
-    assert made_count > len(source.written)
+    assert made_count > 0
     assert refusals <= {"needs a rewriter"}
 
 

@@ -30,9 +30,9 @@ async def test_what_the_agent_left_is_graded():
     benchmark = DeskBenchmark()
     task = next(task for task in benchmark.tasks() if task.task_id == "expense-audit")
     async with benchmark.open(task, SETTINGS) as environment:
-        await environment.call("write_file", {"path": "audit_summary.md", "content": "# Nothing found\n"})
+        await environment.call("write_file", {"path": "note_to_finance.md", "content": "# Nothing found\n"})
         grade = await environment.grade("done", None)
-    assert [item.name for item in grade.artifacts] == ["audit_summary.md"]
+    assert [item.name for item in grade.artifacts] == ["note_to_finance.md"]
     assert not grade.is_success
 
 

@@ -14,7 +14,7 @@ from runners.errors import GraderError, SandboxBoundaryError
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.benchmarks.harbor.folders import write_task
 
-IMAGES = TaskImages(agent="a", verifier="v", agent_id="1", verifier_id="2")
+IMAGES = TaskImages(agent="a", verifier="v", ids={"a": "1", "v": "2"})
 
 
 def reward(value):
@@ -40,12 +40,11 @@ def setup_in(tmp_path):
     """Return how to set a task up in a network of the engine."""
     task = read_task(write_task(tmp_path / "hello"))
 
-    def make(network):
+    def make(network, images=IMAGES):
         return Setup(
             task=task,
             provider=None,
-            image="a",
-            verifier_image="v",
+            images=images,
             limits=SandboxLimits(),
             network=network,
             verifier_network=network,
@@ -57,12 +56,12 @@ def setup_in(tmp_path):
 async def test_a_pass_without_a_network_is_remembered_for_its_images(tmp_path, solved, setup_in):
     """Another run does not run the solution, and one with another image of the tests does."""
     solved.extend([1.0, 1.0])
-    await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none"), IMAGES))
+    await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none")))
     later = OracleGate(tmp_path / "passes")
-    await later.pass_through(oracle_of(setup_in("none"), IMAGES))
+    await later.pass_through(oracle_of(setup_in("none")))
     assert solved == [1.0]
-    rebuilt = TaskImages(agent="a", verifier="v", agent_id="1", verifier_id="3")
-    await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none"), rebuilt))
+    rebuilt = TaskImages(agent="a", verifier="v", ids={"a": "1", "v": "3"})
+    await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none", rebuilt)))
     assert solved == []
 
 
@@ -71,12 +70,12 @@ async def test_a_pass_in_a_network_counts_for_its_run(tmp_path, solved, setup_in
     solved.extend([1.0, 0.0])
     gate = OracleGate(tmp_path / "passes")
     for _ in range(2):
-        await gate.pass_through(oracle_of(setup_in("bridge"), IMAGES))
+        await gate.pass_through(oracle_of(setup_in("bridge")))
     assert solved == [0.0]
     gate = OracleGate(tmp_path / "passes")
     for _ in range(2):
         with pytest.raises(SandboxBoundaryError, match="does not pass here"):
-            await gate.pass_through(oracle_of(setup_in("bridge"), IMAGES))
+            await gate.pass_through(oracle_of(setup_in("bridge")))
 
 
 @pytest.fixture
@@ -91,8 +90,8 @@ def graded(tmp_path, monkeypatch, solved, setup_in):
             return said
 
         monkeypatch.setattr(environment, "verdict", verdict)
-        await gate.pass_through(oracle_of(setup, IMAGES))
-        check = partial(gate.pass_through, oracle_of(setup, IMAGES))
+        await gate.pass_through(oracle_of(setup))
+        check = partial(gate.pass_through, oracle_of(setup))
         return await HarborEnvironment(setup, None, AsyncExitStack(), check_solution=check).grade("", None)
 
     return grade

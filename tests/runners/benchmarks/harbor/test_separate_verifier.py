@@ -7,6 +7,7 @@ import pytest
 from runners.benchmarks.harbor import environment, read_task
 from runners.benchmarks.harbor.container import Verdict
 from runners.benchmarks.harbor.environment import Setup, verdict
+from runners.benchmarks.harbor.images import TaskImages
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.benchmarks.harbor.folders import CONFIG, write_task
@@ -29,6 +30,9 @@ class ScriptedContainer:
     async def artifacts(self, task):
         """Return the artifacts of the agent."""
         return ARTIFACTS
+
+    async def check_services(self):
+        """Have none."""
 
     async def put_artifacts(self, archives):
         """Take the artifacts of the agent."""
@@ -59,8 +63,7 @@ def verified(tmp_path, monkeypatch):
         setup = Setup(
             task=task,
             provider=None,
-            image="a",
-            verifier_image="v",
+            images=TaskImages(agent="a", verifier="v", ids={}),
             limits=SandboxLimits(),
             network="none",
             verifier_network="none",

@@ -24,7 +24,8 @@ REFUSED = [
     ({"config": f'artifacts = [{{source = "/x", service = "db"}}]\n{CONFIG}'}, "'db'"),
     ({"config": ""}, "neither environment/Dockerfile nor environment.docker_image"),
     ({"test": None}, "no tests/test.sh"),
-    ({"environment__docker-compose.yaml": "services: {}\n"}, "environment/docker-compose.yaml"),
+    ({"environment__compose.yaml": "services: {}\n"}, "environment/compose.yaml"),
+    ({"tests__docker-compose.yaml": "services: {}\n"}, "tests/docker-compose.yaml"),
     ({"trajectory.json": "{}"}, "trajectory.json"),
 ]
 BROKEN = [
@@ -102,13 +103,12 @@ def test_only_secrets_of_the_environment_are_redacted(tmp_path, monkeypatch):
 
 @needs("published")
 def test_the_real_tasks_are_read():
-    """Six of ten can run; the others are refused for containers beside the agent's, MCP servers and steps."""
+    """Seven of ten can run; the others are refused for MCP servers and steps."""
     folder = PUBLISHED / "harbor"
     if not folder.is_dir():
         pytest.skip(f"no Harbor tasks in {folder}")
     benchmark = open_harbor({"folder": str(folder)}, folder, GraderSpec())
-    assert len(benchmark.tasks()) == 6
+    assert len(benchmark.tasks()) == 7
     reasons = {task_id: benchmark.why_not(task_id) for task_id in benchmark.left_out()}
-    assert set(reasons) == {"mcp-tools", "multi-container", "multi-step", "simulated-user"}
+    assert set(reasons) == {"mcp-tools", "multi-step", "simulated-user"}
     assert "[[steps]]" in reasons["multi-step"]
-    assert "docker-compose.yaml" in reasons["multi-container"]

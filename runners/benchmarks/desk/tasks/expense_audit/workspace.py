@@ -31,9 +31,9 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     receipt_minimum: str = "38.50"
     receipt_code: str = "NR-7"
     limit_code: str = "OL-3"
-    report_file: str = "audit_findings.xlsx"
+    report_file: str = "expense_exceptions.xlsx"
     sort_order: str = "amount, largest first"
-    summary_file: str = "audit_summary.md"
+    summary_file: str = "note_to_finance.md"
     seed: int = 20250930
 
 

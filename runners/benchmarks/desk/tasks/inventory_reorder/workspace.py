@@ -37,7 +37,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     below_minimum: str = DROP_ORDER
     order_file: str = "reorder_w41.json"
     quantity_unit: str = "packs"
-    summary_file: str = "reorder_w41.md"
+    summary_file: str = "for_purchasing.md"
     order_number: str = "RO-2213"
     seed: int = 41
 

@@ -29,13 +29,13 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     quantity_code: str = "X-52"
     price_code: str = "X-57"
     tolerance_percent: str = "3.5"
-    exceptions_file: str = "matching_exceptions.xlsx"
+    exceptions_file: str = "to_clarify.xlsx"
     cutoff_date: str = "2025-10-06"
-    payment_file: str = "payments_run_40.csv"
+    payment_file: str = "bank_upload_40.csv"
     amount_unit: str = "whole cents"
     pay_date: str = "2025-10-01"
     date_format: str = "DD.MM.YYYY"
-    note_file: str = "note_run_40.txt"
+    note_file: str = "closing_figures.txt"
     recipient: str = "Dagny Holm"
     seed: int = 20250926
 

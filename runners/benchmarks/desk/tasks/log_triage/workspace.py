@@ -37,11 +37,11 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     end: str = "2025-06-03 05:20:00"
     level: str = "WARNING"
     counting: str = ONCE_PER_REQUEST
-    incident_file: str = "incident_4417.csv"
+    incident_file: str = "error_counts.csv"
     delimiter: str = "semicolon"
     time_format: str = "HH:MM:SS"
     minimum: str = "4"
-    summary_file: str = "incident_summary.md"
+    summary_file: str = "morning_note.md"
     incident_id: str = "INC-4417"
     seed: int = 4417
 

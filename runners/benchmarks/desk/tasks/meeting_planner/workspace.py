@@ -49,8 +49,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     day_end: str = "16:30"
     buffer: str = "10"
     equipment: str = "camera"
-    invitation_file: str = "invitation.ics"
-    agenda_file: str = "agenda.md"
+    invitation_file: str = "outlook_import.ics"
+    agenda_file: str = "running_order.md"
     seed: int = 414
 
     @property

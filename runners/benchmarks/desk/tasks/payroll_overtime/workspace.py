@@ -36,9 +36,9 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     default_hours: str = "6.5"
     overtime_after: str = "37.5"
     multiplier: str = "1.35"
-    payroll_file: str = "payroll_2025-09.xlsx"
+    payroll_file: str = "wages_0925.xlsx"
     sheet: str = "P09"
-    note_file: str = "payroll_note.md"
+    note_file: str = "totals.md"
     recipient: str = "Ylva Sand"
     seed: int = 202509
 

@@ -47,7 +47,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     top_count: str = "4"
     amount_form: str = "whole euros"
     report_file: str = "half_year_report.md"
-    chart_file: str = "chart_data.csv"
+    chart_file: str = "slide_7.csv"
     seed: int = 1
 
 

@@ -46,7 +46,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     measure: str = "first reply"
     hold_rule: str = HOLD_IS_TAKEN_OFF
     as_of: str = "2025-06-16 08:00"
-    digest_file: str = "sla_digest.md"
+    digest_file: str = "late_tickets.md"
     owner_order: str = BY_BREACHES
     line_form: str = LINE_FORMS[1]
     overrun_unit: str = "minutes"

@@ -1,0 +1,86 @@
+"""Containers beside an agent's: they must become healthy, and neither end nor meet a limit while the agent works.
+
+What an agent finds at a service that was killed is not its task, so such a trial is missing data.
+"""
+
+from collections.abc import Mapping
+
+import anyio
+
+from runners.errors import SandboxBoundaryError
+from runners.sandboxes.docker.machine import DockerMachine, MachineState
+
+_LOOK_AGAIN_S = 0.2
+
+
+async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
+    """Wait until the engine's health check of a service succeeds. A service without a check must only run.
+
+    The check's own interval, limit and retries bound the time.
+
+    Raises:
+        SandboxBoundaryError: It is unhealthy, or has ended.
+    """
+    while True:
+        found = await machine.health()
+        if not found.is_running:
+            raise SandboxBoundaryError(
+                f"the service {name} ended with exit code {found.exit_code} at its start; {await last_words(machine)}",
+                kind="service_died",
+            )
+        if found.status in ("healthy", "none"):
+            return
+        if found.status == "unhealthy":
+            raise SandboxBoundaryError(
+                f"the service {name} did not become healthy: its check said {found.said[-300:] or 'nothing'!r}; "
+                f"{await last_words(machine)}",
+                kind="service_unhealthy",
+            )
+        await anyio.sleep(_LOOK_AGAIN_S)
+
+
+async def wait_until_done(name: str, machine: DockerMachine) -> None:
+    """Wait until a service that is a job, such as one that fills a database, has ended.
+
+    Raises:
+        SandboxBoundaryError: It failed.
+    """
+    found = await machine.health()
+    while found.is_running:
+        await anyio.sleep(_LOOK_AGAIN_S)
+        found = await machine.health()
+    if found.exit_code != 0:
+        raise SandboxBoundaryError(
+            f"the service {name} ended with exit code {found.exit_code}; {await last_words(machine)}",
+            kind="service_unprepared",
+        )
+
+
+async def check_undisturbed(
+    containers: Mapping[str, DockerMachine], at_start: Mapping[str, MachineState], owner: str
+) -> None:
+    """Check that no container has met a limit of this machine, or has ended, since the trial began.
+
+    Args:
+        containers: The containers by name.
+        at_start: How each was when the trial began.
+        owner: Whose containers they are, in words.
+
+    Raises:
+        SandboxBoundaryError: One has. What the agent found there was not its task, so the trial is retried.
+    """
+    for name, container in containers.items():
+        before, now = at_start[name], await container.state()
+        if now.memory_kills > before.memory_kills:
+            reason, kind = "ran out of memory; raise its memory_mb", "service_out_of_memory"
+        elif not now.is_running or now.started_at != before.started_at:
+            reason, kind = f"ended; {await last_words(container)}", "service_died"
+        else:
+            continue
+        raise SandboxBoundaryError(f"{name}, a container of {owner}, {reason}", kind=kind)
+
+
+async def last_words(container: DockerMachine) -> str:
+    """Return the end of what a service printed, as part of a sentence."""
+    words = await container.last_words()
+    return f"its last words: {words[-300:]}" if words else "it said nothing"
