@@ -1,6 +1,6 @@
 """The decoy rewriter: replaces every occurrence of a value with a wrong one and changes nothing else."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import msgspec
@@ -9,7 +9,6 @@ from generators.decoys.decoy_values import decoy_for, decoys_digest
 from generators.errors import RewritingFailed
 from generators.protocol import Removal, Rewriting, SourceTask
 from generators.rewriting.occurrences import Prompt
-from generators.rewriting.questions import Questions
 from recorder.events.canonical_json import digest
 from recorder.events.values import ExpectedQuestions, Segment
 from runners.models.calls import ModelCaller
@@ -37,7 +36,6 @@ class DecoyRewriter:
 
     def __init__(self) -> None:
         self.digest = digest([NAME, decoys_digest()])
-        self._questions = Questions()
 
     async def rewrite(
         self, source: SourceTask, removal: Removal, caller: ModelCaller | None, problems: Sequence[str] = ()
@@ -57,16 +55,12 @@ class DecoyRewriter:
             text = text[:start] + new + text[end:]
         return Rewriting(
             prompt=text,
-            expected_questions=tuple(self._expected(original, removal)),
+            expected_questions=tuple(
+                ExpectedQuestions(segment_id=segment.segment_id, questions=(_QUESTION.format(decoy=segment.decoy),))
+                for segment in removal.segments
+            ),
             failure_mode=" ".join(_FAILURE.format(decoy=segment.decoy) for segment in removal.segments),
         )
-
-    def _expected(self, original: Prompt, removal: Removal) -> Iterator[ExpectedQuestions]:
-        """Yield the expected questions for each segment: one to confirm the decoy, then one for the right value."""
-        for known in self._questions.expected(original, removal):
-            decoy = next(each.decoy for each in removal.segments if each.segment_id == known.segment_id)
-            questions = (_QUESTION.format(decoy=decoy), *known.questions[:1])
-            yield ExpectedQuestions(segment_id=known.segment_id, questions=questions)
 
 
 def _replacements(original: Prompt, segment: Segment) -> dict[tuple[int, int], str]:

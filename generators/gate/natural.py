@@ -146,9 +146,11 @@ def _dangling(original: str, rewritten: str) -> Iterator[tuple[str, str]]:
     pronoun, had = _SHE.search(rewritten), _SHE.search(original)
     if pronoun and had and _has_person(original[: had.start()]) and not _has_person(rewritten[: pronoun.start()]):
         yield "refers_to_something", f"{pronoun.group()!r} refers to nobody who was named; name a role"
+    bare = {tuple(each.split()[:4]) for each in _SENTENCE.findall(original) if "," not in each}
     for sentence in _SENTENCE.findall(rewritten):
         first = sentence.split(maxsplit=1)[0].lower() if sentence.split() else ""
-        if first in ("if", "when", "because", "unless") and "," not in sentence and sentence.strip() not in original:
+        is_new = tuple(sentence.split()[:4]) not in bare  # a colon or nothing may stand for the comma
+        if first in ("if", "when", "because", "unless") and "," not in sentence and is_new:
             yield "reads_well", f"{sentence.strip()[:80]!r} is no whole sentence; remove it, or say what follows"
 
 

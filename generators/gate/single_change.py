@@ -124,7 +124,8 @@ def collateral(
     zones = [*_sentences(before.text, places), *free, *extent_places]
     yield from _far_changes(before.text, after.text, zones)
     known = set(own)
-    allowed = [*places, *extent_places, *(clause for clause in free if clause not in known)]
+    wholes = [*whole_items, *whole_asides]
+    allowed = [*places, *extent_places, *wholes, *(clause for clause in free if clause not in known)]
     yield from _turned(before.text, after.text, allowed)
     if _order(before.text, after.text) != _order(after.text, before.text):
         yield "nothing_else_changed", "what stayed stands in another order; keep the order"
@@ -160,15 +161,16 @@ def _turned(before: str, after: str, allowed: Sequence[Span]) -> Iterator[tuple[
     """Yield a finding for each change that turns a demand.
 
     A change beside a value may neither put in nor take out a word of logic. One that goes over the end of a value may
-    not swap such a word there.
+    not swap such a word there, nor lose "all" or "every".
     """
     cover = _Cover(allowed)
     for hunk in hunks(before, after):
         old, new = before[hunk.start : hunk.end], hunk.new
         if cover.is_near(hunk):
             beside = (at for at in range(hunk.start, hunk.end) if not cover.has(at))
-            was, becomes = Counter(_logic("".join(before[at] for at in beside))), Counter(_logic(new))
-            is_turned = bool(was - becomes and becomes - was)
+            text = "".join(before[at] for at in beside)
+            was, becomes = Counter(_logic(text)), Counter(_logic(new))
+            is_turned = bool(was - becomes and becomes - was) or bool(_scope(text) - _scope(new))
         else:
             is_turned = _logic(old) != _logic(new)
         if is_turned:
@@ -179,6 +181,11 @@ def _change(old: str, new: str) -> str:
     if not old.strip():
         return f"{new.strip()[:80]!r} was put in"
     return f"{old.strip()[:80]!r} became {new.strip()[:80]!r}" if new.strip() else f"{old.strip()[:80]!r} is gone"
+
+
+def _scope(text: str) -> Counter[str]:
+    """Return how often each word that says "all of them" stands in a text."""
+    return Counter(each for each in map(fold, _WORD.findall(text)) if each in words().scope)
 
 
 def _logic(text: str) -> list[str]:

@@ -14,6 +14,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         function_words: Words that say nothing by themselves.
         logic: Words that turn a demand into another one: negation, comparison, order, alternative.
+        scope: Words that say that everything is meant.
         generic: Words that need not be in a guess: what kind of thing a name is of, and emphasis.
         months: Names of months and weekdays, whole and by their first three letters.
         numbers: Number words, with their values.
@@ -34,6 +35,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     function_words: frozenset[str]
     logic: frozenset[str]
+    scope: frozenset[str]
     generic: frozenset[str]
     months: frozenset[str]
     numbers: dict[str, str]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from generators.errors import RewritingFailed
 from generators.protocol import Removal, Rewriting, SourceTask, WrittenPassage, WrittenSegment
-from generators.rewriting.narrow import NEEDS_A_REWRITER
+from generators.rewriting.rules import NEEDS_A_REWRITER
 from recorder.events.canonical_json import digest
 from recorder.events.values import ExpectedQuestions
 from runners.models.calls import ModelCaller

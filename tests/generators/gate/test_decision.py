@@ -255,6 +255,24 @@ def test_a_declared_passage_goes_with_its_segment():
     assert findings(lost, extents=("Open `members.xlsx` and keep everybody who joined before 14 March 2019",)) == []
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("scope", ["all", "every", "both"])
+def test_all_may_not_go_with_a_value(scope):
+    """Cancel all future calls: without "future" it still says all of them, unless "all" is in the value."""
+    prompt = f"Look at the list of the club and cancel {scope} future calls with Olga for me."
+    questions = {"S1": ("Which calls should I cancel?",)}
+    for value, becomes, is_lost in (
+        ("future", "", True),
+        ("future", "some ", True),
+        ("future", f"{scope} relevant ", False),
+        (f"{scope} future", "the ", False),
+    ):
+        removed = segment(value, "constraint", "selection")
+        rewritten = prompt.replace(f"{scope} future ", becomes)
+        found = findings(rewritten, severity="vaguify", removed=(removed,), questions=questions, original=prompt)
+        assert ("nothing_else_changed" in found) is is_lost, (value, becomes)
+
+
 @pytest.mark.parametrize(
     ("rewritten", "is_spoilt"),
     [('{"task": "Read"  "out": 1}', True), ('{"task": "Read the file", "out": "out.json"}', False)],

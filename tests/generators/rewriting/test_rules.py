@@ -7,90 +7,96 @@ from generators.gate import problems_of
 from generators.protocol import Removal
 from tests.generators.rewriting.rewriting_cases import REWRITER, rewritten, segment
 
-REFUSED = None
-
-# Each case: the prompt, the value, and the prompt deleted, vaguified and genericized.
+# Each case: the prompt, the value, the severity, the new prompt and the question.
 CASES = [
-    (
-        "Add up the sales of the town. Sort the rows by price, cheapest first. Leave nothing out.",
-        "price, cheapest first",
-        "Add up the sales of the town. Leave nothing out.",
-        REFUSED,
-        REFUSED,
-    ),
-    (
-        'Set it up for us. Create a new group:\n- Name: "Ten Days"\n- Motto: "Rise"\n- Size: "small"\n',
-        "Rise",
-        'Set it up for us. Create a new group:\n- Name: "Ten Days"\n- Size: "small"\n',
-        REFUSED,
-        REFUSED,
-    ),
-    (
-        "Order the laptop (the one with 32 GB of memory) for our new colleague.",
-        "the one with 32 GB of memory",
-        "Order the laptop for our new colleague.",
-        REFUSED,
-        REFUSED,
-    ),
-    (
-        "Write the list of suppliers to a file, sorted by price. Do this for all of them.",
-        "sorted by price",
-        "Write the list of suppliers to a file. Do this for all of them.",
-        REFUSED,
-        REFUSED,
-    ),
     (
         'Go to my home and create a new page titled "Early Birds" in the wiki of the team.',
         "Early Birds",
+        "delete",
         "Go to my home and create a new page in the wiki of the team.",
-        "Go to my home and create a new page with the usual name in the wiki of the team.",
-        REFUSED,
+        "What should the page be called?",
     ),
     (
-        "Close all of the issues in the milestone v2.4 and tell me how many there were.",
-        "v2.4",
-        REFUSED,
-        "Close all of the issues in the right milestone and tell me how many there were.",
-        REFUSED,
+        "Create a file called `/srv/notes/tide.txt` that holds the word low.",
+        "/srv/notes/tide.txt",
+        "delete",
+        "Create a file that holds the word low.",
+        "What should the file be called, and in which folder should it be?",
+    ),
+    (
+        "Draw the map of the town and save it as harbour.png.",
+        "harbour.png",
+        "delete",
+        "Draw the map of the town and save it.",
+        "Under which name, and where, should I save it?",
     ),
     (
         "Sum up the sales, save the result to `out_7.csv` and tell the team.",
         "out_7.csv",
-        REFUSED,
-        REFUSED,
-        "Sum up the sales, save the result to a csv file and tell the team.",
+        "genericize",
+        "Sum up the sales, save the result to a CSV file and tell the team.",
+        "What should the CSV file be called?",
     ),
     (
-        "Report all of the refunds from 2031-01-02 to 2031-02-03, both days included.",
-        "from 2031-01-02 to 2031-02-03, both days included",
-        REFUSED,
-        "Report all of the refunds in the relevant period.",
-        REFUSED,
+        "Add up the numbers in rates.xlsx and tell me the sum.",
+        "rates.xlsx",
+        "genericize",
+        "Add up the numbers in the spreadsheet and tell me the sum.",
+        "Which spreadsheet do you mean?",
     ),
     (
-        "I move in before 1 September and I need a flat with a balcony.",
-        "1 September",
-        REFUSED,
-        "I move in before the agreed day and I need a flat with a balcony.",
-        REFUSED,
+        "Close all of the issues in the milestone v2.4 and tell me how many there were.",
+        "v2.4",
+        "genericize",
+        "Close all of the issues in the milestone and tell me how many there were.",
+        "Which milestone do you mean?",
+    ),
+    (
+        "If nobody answers within 10 minutes, call the house.",
+        "10 minutes",
+        "vaguify",
+        "If nobody answers within a few minutes, call the house.",
+        'How many minutes do you mean by "a few minutes"?',
+    ),
+    (
+        "Lower all of the prices by 15 percent, but tell nobody.",
+        "15 percent",
+        "vaguify",
+        "Lower all of the prices by some percentage, but tell nobody.",
+        "Which percentage should I use?",
+    ),
+    (
+        "Add up the sales of the town. Sort the rows by price. Leave nothing out.",
+        "price",
+        "delete",
+        "Add up the sales of the town. Sort the rows. Leave nothing out.",
+        "How should I sort the rows?",
+    ),
+    (
+        "Send the plan to bo@hall.example before the end of the week.",
+        "bo@hall.example",
+        "delete",
+        "Send the plan before the end of the week.",
+        "Which email address should I send it to?",
     ),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[1])
-def test_what_each_severity_makes_of_a_prompt(case):
-    """The rules give these prompts, in which the gate finds nothing, and refuse the rest as work for a rewriter."""
-    prompt, value, *expected = case
-    removed = segment(value, "goal", "target")
-    for severity, text in zip(("delete", "vaguify", "genericize"), expected, strict=True):
-        removal = Removal(segments=(removed,), severity=severity)
-        if text is REFUSED:
+def test_what_the_rules_make_of_a_prompt(case):
+    """One severity gives this prompt and asks this question, the gate finds nothing, and the others are refused."""
+    prompt, value, severity, text, question = case
+    removed = segment(value, "input" if "rates" in value else "goal", "target")
+    removal = Removal(segments=(removed,), severity=severity)
+    rewriting = REWRITER.rewriting(prompt, removal)
+    assert rewriting.prompt == text
+    assert rewriting.expected_questions[0].questions == (question,)
+    assert "{" not in rewriting.failure_mode
+    assert problems_of(prompt, rewriting, removal) == ()
+    for other in {"delete", "vaguify"} - {severity}:
+        if value != "out_7.csv":
             with pytest.raises(RewritingFailed, match="needs a rewriter"):
-                REWRITER.rewriting(prompt, removal)
-            continue
-        rewriting = REWRITER.rewriting(prompt, removal)
-        assert rewriting.prompt == text
-        assert problems_of(prompt, rewriting, removal) == ()
+                REWRITER.rewriting(prompt, Removal(segments=(removed,), severity=other))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +117,15 @@ def test_what_each_severity_makes_of_a_prompt(case):
         ("If the order is late, tell the owner of it.", "tell the owner of it"),
         ("Use the columns of the list: name, size, and colour.", "size"),
         ("Find the three oldest pictures in the house for me.", "three"),
+        ("Meet on a workday (Monday through Friday) in the hall.", "Monday through Friday"),
+        ("Sort the list by last name.", "Sort the list by last name."),
+        ("Create a file called `a/ai.txt`. It must be at the exact path specified above.", "a/ai.txt"),
+        ('We are Group 2. Create a channel called "Group2" for us.', "Group2"),
+        ("I did the seating of the plan. Save the plan as seating_plan.pdf for me.", "seating_plan.pdf"),
+        ("Create a file with the rows. Create a file called links.txt with the links.", "links.txt"),
+        ("Draw the plan in green and show it to me.", "green"),
+        ("Flag it if the price is above the order by more than 3.5 percent.", "more than 3.5 percent"),
+        ("Keep the top 3 boats of the year in top3.txt for me.", "3 boats"),
         ("Bitte lies die Datei `umsatz_24.csv` und fasse sie dann zusammen.", "umsatz_24.csv"),
         ("Run this for me in the shell:\n\n```\nsort --limit 20 list.txt\n```\n", "20"),
         ("| name of it | limit of it |\n|---|---|\n| size | 20 |\n", "20"),
@@ -123,25 +138,15 @@ def test_what_is_not_certain_is_refused(prompt, value, severity):
         rewritten(prompt, severity, segment(value))
 
 
-def test_what_stands_twice_is_refused():
-    """A value in two sentences, one that other words of the prompt say, and two files that would be called alike."""
-    for prompt in (
-        "Save the rows to sums.csv and the sums to sums.csv for all of us.",
-        "Write the tea list to tea_list.md for all of us.",
-    ):
-        with pytest.raises(RewritingFailed, match="needs a rewriter"):
-            rewritten(prompt, "genericize", segment(prompt.split(" to ")[1].split()[0], "goal", "target"))
-    removed = (segment("1 May"), segment("2 June", segment_id="S2"))
-    with pytest.raises(RewritingFailed, match="two things would be called"):
-        rewritten("Send the rows by 1 May at noon. Send the sums by 2 June at noon.", "vaguify", *removed)
-
-
 def test_two_segments_go_together():
-    """Each is removed at its own place."""
-    prompt = "Meet me before 1 September at 19:30 in the hall of the town."
-    removed = (segment("1 September"), segment("19:30", segment_id="S2"))
-    made = rewritten(prompt, "vaguify", *removed).prompt
-    assert made == "Meet me before the agreed day at the usual time in the hall of the town."
+    """Each is removed at its own place; two gaps that one question would ask for are refused."""
+    removed = (segment("crew.json"), segment("deck.pdf", "goal", "target", segment_id="S2"))
+    made = rewritten("Read the names in crew.json, and save them as deck.pdf and print it.", "genericize", *removed)
+    assert made.prompt == "Read the names in the JSON file, and save them as a PDF file and print it."
+    prompt = "Lower all the fees by 5 percent. Raise all the wages by 2 percent."
+    removed = (segment("5 percent"), segment("2 percent", segment_id="S2"))
+    with pytest.raises(RewritingFailed, match="two gaps would be one"):
+        rewritten(prompt, "vaguify", *removed)
 
 
 def test_a_value_that_is_not_there_is_refused():
