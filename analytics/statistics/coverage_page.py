@@ -24,9 +24,9 @@ No code of the engine draws the studies. A task has its own rate of success (bet
 value, as under `full`. Bootstraps had {draws} draws and tests {flips} permutations, fewer than the tables take. Tests
 draw again otherwise (logit-normal rates) and hold the engine against scipy and plain numpy.
 
-Each cell is the worst over ICC, variants, agents, copies and p: the coverage, or of kinds of nothing (and of one
-effect) the share of p-values below 0.05. `--format csv` has every design. Studies without an interval claim
-nothing and do not count; a design in which fewer than 5 % have one is left out.
+Below is the worst design of each kind: its coverage, or of kinds of nothing (and of one effect) its share of p-values
+below 0.05; then the same among designs with the fewest tasks. `--format csv` has every design. Studies without an
+interval claim nothing and do not count; a design in which fewer than 5 % have one is left out.
 """
 
 
@@ -54,14 +54,15 @@ def _lines(found: Sequence[Coverage], command: str) -> Iterator[str]:
         missed=_counted(missed, "misses"),
         is_open=_counted(is_open, "is open", "are open"),
     )
-    tasks = sorted({each.design.tasks for each in judged})
-    yield "| kind | `method` |" + "".join(f" {count} tasks |" for count in tasks) + " designs |"
-    yield "|---|---|" + "---:|" * (len(tasks) + 1)
+    yield "| kind | `method` | worst (tasks) | fewest tasks | designs |"
+    yield "|---|---|---|---|---:|"
     for name, kind in KINDS.items():
         cells = [each for each in judged if each.design.kind == name]
         if cells:
-            shown = (_cell([each for each in cells if each.design.tasks == count], kind.is_test) for count in tasks)
-            yield f"| {kind.title} | {kind.method} | {' | '.join(shown)} | {len(cells)} |"
+            fewest = min(each.design.tasks for each in cells)
+            first = [each for each in cells if each.design.tasks == fewest]
+            worst = f"{_cell(cells, kind.is_test)} | {_cell(first, kind.is_test)}"
+            yield f"| {kind.title} | {kind.method} | {worst} | {len(cells)} |"
     if missed:
         yield f"\nMissed{_listed(missed)}."
     yield ""
@@ -77,10 +78,10 @@ def _listed(found: Sequence[Coverage]) -> str:
 
 
 def _cell(found: Sequence[Coverage], is_test: bool) -> str:
-    if not found:
-        return "-"
-    shares = [each.share for each in found]
-    return f"{max(shares) if is_test else min(shares):.3f}"
+    """Return the worst share of some designs, and with how many tasks."""
+    shares = [(each.share, each.design.tasks) for each in found]
+    share, tasks = max(shares) if is_test else min(shares)
+    return f"{share:.3f} ({tasks})"
 
 
 def _named(found: Coverage) -> str:
