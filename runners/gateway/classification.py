@@ -1,9 +1,20 @@
 """Decides which thread of a trial a request belongs to: the main thread, a sub-agent's thread, or a side call's.
 
-The first rule that applies decides: a declaration; a call without a reply that is repeated; a header that names a
-sub-agent; the served replies that the request contains; and, for a conversation that begins, whether it offers tools
-and what it shares with the threads so far. The reason is recorded with every call, because some histories are
-ambiguous.
+The first rule that applies decides. A request is
+
+1. what was declared;
+2. a retry: it repeats a conversation without a reply, or has a header that counts attempts;
+3. of a sub-agent, by its header: a name that ends in ``-subagent``, ``parent-...-id``, or an ``agent-id`` that is not
+   the main thread's;
+4. a side call (a summary, a title, a plan): it contains a thread's reply but offers no tools, or, where that thread has
+   none, keeps less than half of its system texts;
+5. of a sub-agent, a fork: it contains a reply that a waiting call already continues;
+6. of the latest thread whose replies it contains, in turns, folded into one text or summarised;
+7. new. Before there is a main thread: with tools the main thread, without a side call, of which the first that goes on
+   becomes the main thread. Later the main thread, restarted, with its ``thread-id``, or its task or opening and the
+   same tools; else with tools a sub-agent, without a side call.
+
+The reason is recorded with every call, because some histories are ambiguous.
 """
 
 from collections.abc import Iterable
