@@ -38,7 +38,7 @@ PARAMETERS = (
         name="second_orders",
         question="Which of the files with orders of the second quarter should I use?",
         patterns=(r"orders in `[^`]+` and `([^`]+)`",),
-        shape=r"([\w./-]+\.csv)\b",
+        shape=r"([\w./-]+\.csv)\b(?!.*\.csv)",  # the last of those that an answer names
         guesses=seen("list the files", r"\./([\w/-]*q2\w*\.csv)\b", "q2.csv"),
         shown_by="list the files",
     ),
