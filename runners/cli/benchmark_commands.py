@@ -59,7 +59,7 @@ def harbor_command(options: argparse.Namespace) -> int:
     benchmark = open_harbor(keys, Path(), GraderSpec())
 
     async def checked() -> list[dict[str, Any]]:
-        return [row async for row in check(benchmark, say)]
+        return [row async for row in check(benchmark, say, options.environment)]
 
     rows = anyio.run(checked)
     print_rows(rows, CHECK_COLUMNS, options.format)
@@ -122,6 +122,7 @@ COMMANDS = (
             ),
             argument("--build-network", default="default", help="the network of builds (default: %(default)s)"),
             flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
+            argument("--environment", metavar="NAME", help="in an environment of the harbor package, such as modal"),
             FORMAT,
         ),
         function=harbor_command,

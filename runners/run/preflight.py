@@ -18,6 +18,8 @@ from runners.planning.plan import Plan
 from runners.planning.spending import list_prices
 from runners.sandboxes.docker.config import DockerImage
 from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.harbor_machine import KIND as HARBOR
+from runners.sandboxes.harbor_machine import harbor_provider
 from runners.sandboxes.kinds import install_command, isolation_problem, provider
 from runners.sandboxes.protocol import SandboxProvider
 from runners.scripted import ARCHETYPES
@@ -90,7 +92,14 @@ def check_sandbox(experiment: Experiment, benchmark: Benchmark) -> None:
     """
     kind = experiment.sandbox.kind
     needed = benchmark.needs_sandbox
-    if needed not in (None, kind):
+    if kind == HARBOR and not benchmark.runs_in_harbor:
+        raise ExperimentError(f"key 'sandbox.kind': tasks of {benchmark.name} cannot run in {HARBOR!r}")
+    if kind == HARBOR and any(agent.external for agent in experiment.agents):
+        raise ExperimentError(
+            "key 'sandbox.kind': a program cannot reach this machine's gateway from there; take native agents, or "
+            f"{needed or 'another sandbox'!r}"
+        )
+    if kind != HARBOR and needed not in (None, kind):
         raise ExperimentError(f"key 'sandbox.kind': {benchmark.name} runs in {needed} only; set it to {needed!r}")
 
 
@@ -132,6 +141,8 @@ async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) 
         ExperimentError: A real model or a program would run commands on this machine without isolation.
     """
     kind = experiment.sandbox.kind
+    if kind == HARBOR:
+        return harbor_provider(experiment.sandbox.environment or "", experiment.sandbox.options, report)
     real = [
         f"program {agent.external.title}" if agent.external else agent.model
         for agent in experiment.agents

@@ -56,6 +56,11 @@ def _has_docker() -> bool:
     return engine_problem() is None
 
 
+def _has_compose() -> bool:
+    found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    return found.returncode == 0
+
+
 def _has_published_code() -> bool:
     from tests.published.sources import MCP_ATLAS, MCP_ATLAS_ROWS, SWEBENCH_PRO
 
@@ -102,6 +107,7 @@ NEEDS = {
     "agents": Need("an installed agent", "make test-agents", lambda: False),
     "bubblewrap": Need("bubblewrap", "apt-get install bubblewrap", _has_bubblewrap),
     "chromium": Need("Chromium", "apt-get install chromium", lambda: browser_program() is not None),
+    "compose": Need("Docker's compose plugin", "install docker-compose-plugin", _has_compose),
     "docker": Need("a Docker Engine", _ENGINE, _has_docker),
     "llm": Need("a small language model", "make test-llm", LLM_PYTHON.exists),
     "mount": Need("a user who may mount a small disk", "sudo make test", _can_mount),

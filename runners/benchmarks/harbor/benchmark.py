@@ -14,9 +14,9 @@ from recorder.events.values import Task, Variant
 from recorder.resources import data_path
 from runners.benchmarks.harbor.compose import MAIN, service_names
 from runners.benchmarks.harbor.container import NO_NETWORK, agent_phase
-from runners.benchmarks.harbor.environment import HarborEnvironment, Setup, memory_of, open_task
+from runners.benchmarks.harbor.environment import HarborEnvironment, Setup, memory_of, open_task, room_of
 from runners.benchmarks.harbor.host import host_of, refusal_of_host, system_name
-from runners.benchmarks.harbor.images import ensure_images
+from runners.benchmarks.harbor.images import definitions, ensure_images
 from runners.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
 from runners.benchmarks.harbor.task_folder import (
     BENCHMARK,
@@ -35,11 +35,12 @@ from runners.benchmarks.harbor.variants import parameters_of, variants_of
 from runners.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from runners.benchmarks.published import PublishedError
 from runners.benchmarks.refusals import decoded, docker_of, refuse_changed_environment
-from runners.errors import ExperimentError
+from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
-from runners.sandboxes.docker.program_sandbox import open_program_sandbox, room_of_trial
+from runners.sandboxes.docker.program_sandbox import open_program_sandbox
 from runners.sandboxes.docker.provider import DockerSandboxProvider
+from runners.sandboxes.harbor_machine import HarborSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 
 _PAGE = "docs/benchmarks/harbor.md"
@@ -110,6 +111,7 @@ class HarborBenchmark(Benchmark):
     def __init__(self, folder: Path, options: HarborOptions) -> None:
         self._options = options
         self.needs_sandbox = None if options.without_docker else "docker"
+        self.runs_in_harbor = not options.without_docker
         self._gate = OracleGate(passes_folder())
         self._folders: dict[str, HarborTask] = {}
         self._broken: dict[str, str] = {}
@@ -220,7 +222,7 @@ class HarborBenchmark(Benchmark):
         harbor = self._folders[task.task_id]
         if self._options.without_docker:
             return self._open_on_host(harbor, settings)
-        return self._open(harbor, settings, docker_of(settings, self.name))
+        return self._open(harbor, settings, self._provider(settings))
 
     async def oracle(self, task_id: str, settings: EnvironmentSettings) -> Oracle:
         """Return how the reference solution of a task is tried.
@@ -230,23 +232,36 @@ class HarborBenchmark(Benchmark):
         """
         if self._options.without_docker:
             return host_of(settings).oracle(self._folders[task_id])
-        setup = await self.setup(task_id, docker_of(settings, self.name), settings.limits)
+        setup = await self.setup(task_id, self._provider(settings), settings.limits)
         return oracle_of(setup, self._options.without_services)
 
-    async def setup(self, task_id: str, provider: DockerSandboxProvider, limits: SandboxLimits) -> Setup:
+    async def setup(
+        self, task_id: str, provider: DockerSandboxProvider | HarborSandboxProvider, limits: SandboxLimits
+    ) -> Setup:
         """Return how the containers of a task are opened, with images that the engine has.
 
         Raises:
-            SandboxBoundaryError: An image cannot be pulled or built.
+            SandboxBoundaryError: An image cannot be pulled or built, or the task's services cannot run there.
         """
         task, network = self._folders[task_id], self._options.network
         compose = compose_of(task, self._options.without_services)
+        if isinstance(provider, DockerSandboxProvider):
+            images = await ensure_images(provider.images, task, self._options.build_network, compose)
+        elif compose is None:
+            images = definitions(task)
+        else:
+            raise SandboxBoundaryError(
+                f"{task_id} has services beside its container, which the sandbox {provider.kind} cannot run; set "
+                'sandbox.kind = "docker"',
+                kind="needs_docker",
+                is_retry_owed=False,
+            )
         environment, verifier = task.config.environment, task.config.verifier
         tests = verifier.environment or environment
         return Setup(
             task=task,
             provider=provider,
-            images=await ensure_images(provider.images, task, self._options.build_network, compose),
+            images=images,
             compose=compose,
             limits=limits,
             network=network if environment.network == "public" else NO_NETWORK,
@@ -255,7 +270,7 @@ class HarborBenchmark(Benchmark):
 
     @asynccontextmanager
     async def _open(
-        self, task: HarborTask, settings: EnvironmentSettings, provider: DockerSandboxProvider
+        self, task: HarborTask, settings: EnvironmentSettings, provider: DockerSandboxProvider | HarborSandboxProvider
     ) -> AsyncIterator[Environment]:
         setup = await self.setup(task.task_id, provider, settings.limits)
         images, oracle = setup.images, oracle_of(setup, self._options.without_services)
@@ -263,10 +278,12 @@ class HarborBenchmark(Benchmark):
         if is_gated:
             await self._gate.pass_through(oracle)
         check_solution = partial(self._gate.pass_through, oracle) if is_gated and setup.has_network else None
+        is_ours = isinstance(provider, DockerSandboxProvider)
         facts = {
-            "image": images.agent,
+            "sandbox": provider.kind,
+            "image": images.agent if is_ours else Path(images.agent).name,
             "image_id": images.ids[images.agent],
-            "verifier_image": images.verifier,
+            "verifier_image": images.verifier if is_ours else Path(images.verifier).name,
             "network": setup.network,
             "oracle_passed": is_gated,
             **(
@@ -280,15 +297,20 @@ class HarborBenchmark(Benchmark):
         )
         way = settings.way
         async with AsyncExitStack() as closing:
-            provider = await closing.enter_async_context(room_of_trial(provider, setup.memory_mb, way))
+            provider = await closing.enter_async_context(room_of(setup, way))
             container = await closing.enter_async_context(open_task(setup, provider, way.mounts if way else ()))
             sandbox = None
-            if way is not None:
+            if way is not None and isinstance(provider, DockerSandboxProvider):
                 own, user = provider.with_image(name=images.agent), agent_phase(task).user
                 sandbox = await closing.enter_async_context(
                     open_program_sandbox(own, container, settings.limits, way, user=user)
                 )
             yield HarborEnvironment(setup, container, closing, (artifact,), sandbox, check_solution)
+
+    def _provider(self, settings: EnvironmentSettings) -> DockerSandboxProvider | HarborSandboxProvider:
+        if isinstance(settings.sandbox, HarborSandboxProvider):
+            return settings.sandbox
+        return docker_of(settings, self.name)
 
     @asynccontextmanager
     async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:

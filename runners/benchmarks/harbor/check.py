@@ -9,23 +9,31 @@ from runners.benchmarks.harbor.oracle import Oracle
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.errors import BoundaryError
 from runners.sandboxes.docker.config import DockerImage
+from runners.sandboxes.harbor_machine import harbor_provider
 from runners.sandboxes.kinds import provider
-from runners.sandboxes.protocol import SandboxLimits
+from runners.sandboxes.protocol import SandboxLimits, SandboxProvider
 
 CHECK_COLUMNS = ("task_id", "is_fit", "oracle", "empty", "reason")
 
 
-async def check(benchmark: HarborBenchmark, report: Callable[[str], None]) -> AsyncIterator[dict[str, Any]]:
+async def check(
+    benchmark: HarborBenchmark, report: Callable[[str], None], environment: str | None = None
+) -> AsyncIterator[dict[str, Any]]:
     """Yield one row for each task: the rewards of its solution and of an agent that does nothing, and why it is unfit.
 
     Args:
         benchmark: The tasks.
         report: Takes lines of progress.
+        environment: The environment of the harbor package in which they run; None for this machine.
 
     Raises:
-        ExperimentError: No Docker Engine answers, or nothing isolates here.
+        ExperimentError: No Docker Engine answers, nothing isolates here, or the environment cannot be used.
     """
-    sandbox = await provider(benchmark.needs_sandbox or "auto", DockerImage(name=""), report)
+    sandbox: SandboxProvider
+    if environment is not None:
+        sandbox = harbor_provider(environment, {}, report)
+    else:
+        sandbox = await provider(benchmark.needs_sandbox or "auto", DockerImage(name=""), report)
     settings = EnvironmentSettings(sandbox=sandbox, limits=SandboxLimits())
     runnable = {task.task_id for task in benchmark.tasks()}
     for task_id in sorted({*runnable, *benchmark.left_out()}):

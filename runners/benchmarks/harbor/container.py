@@ -6,7 +6,7 @@ task's image needs bash and the usual tools of a Linux system, but no Python.
 
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -22,6 +22,7 @@ from runners.sandboxes.docker.files import FileLimits, folder_archive
 from runners.sandboxes.docker.machine import DockerMachine, MachineUsage, open_machine
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.shell import MachineShell, Phase, last_line
+from runners.sandboxes.harbor_machine import Definition, HarborMachine, HarborSandboxProvider
 from runners.sandboxes.protocol import SandboxLimits
 
 NO_NETWORK = "none"
@@ -51,7 +52,11 @@ class TaskContainer(MachineShell):
         beside: The services beside it, or None.
     """
 
-    def __init__(self, machine: DockerMachine, table: EnvironmentTable, beside: Beside | None = None) -> None:
+    machine: DockerMachine | HarborMachine
+
+    def __init__(
+        self, machine: DockerMachine | HarborMachine, table: EnvironmentTable, beside: Beside | None = None
+    ) -> None:
         super().__init__(machine, table.workdir, resolved(table.env))
         self._table = table
         self._beside = beside
@@ -200,7 +205,7 @@ class TaskContainer(MachineShell):
 
 @asynccontextmanager
 async def open_container(
-    provider: DockerSandboxProvider,
+    provider: DockerSandboxProvider | HarborSandboxProvider,
     image: str,
     table: EnvironmentTable,
     limits: SandboxLimits,
@@ -212,7 +217,7 @@ async def open_container(
 
     Args:
         provider: The provider of the experiment's sandboxes.
-        image: The image.
+        image: The image; of the harbor package, the folder that it is made from.
         table: The environment of the task, or of its verifier. Its memory and processors replace the limits.
         limits: The experiment's limits.
         network: The engine's network.
@@ -222,24 +227,41 @@ async def open_container(
     Raises:
         SandboxBoundaryError: The container does not start, or does not become healthy.
     """
-    inner = beside.network if beside else network
-    chosen = provider.with_image(name=image, network=inner, cpus=table.cpus or provider.image.cpus)
-    own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
-    opened = open_machine(
-        chosen.image,
-        own,
-        provider.room,
-        keeps_entrypoint=True,
-        environment={**(beside.main.environment if beside else {}), **resolved(table.env)},
-        mounts=mounts,
-        aliases=(MAIN,) if beside else (),
-        volumes=beside.mounts if beside else (),
-        outside=network if beside and network != NO_NETWORK else "",
-    )
+    opened: AbstractAsyncContextManager[DockerMachine | HarborMachine]
+    if isinstance(provider, HarborSandboxProvider):
+        opened = provider.open_machine(_definition(Path(image), table, is_online=network != NO_NETWORK))
+    else:
+        inner = beside.network if beside else network
+        chosen = provider.with_image(name=image, network=inner, cpus=table.cpus or provider.image.cpus)
+        own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
+        opened = open_machine(
+            chosen.image,
+            own,
+            provider.room,
+            keeps_entrypoint=True,
+            environment={**(beside.main.environment if beside else {}), **resolved(table.env)},
+            mounts=mounts,
+            aliases=(MAIN,) if beside else (),
+            volumes=beside.mounts if beside else (),
+            outside=network if beside and network != NO_NETWORK else "",
+        )
     async with opened as machine:
         container = TaskContainer(machine, table, beside)
         await container.prepare()
         yield container
+
+
+def _definition(folder: Path, table: EnvironmentTable, *, is_online: bool) -> Definition:
+    return Definition(
+        name=folder.parent.name,
+        folder=folder,
+        docker_image=table.docker_image,
+        build_timeout_s=table.build_timeout_sec,
+        cpus=table.cpus,
+        memory_mb=table.total_memory_mb,
+        variables=table.env,
+        is_online=is_online,
+    )
 
 
 def agent_phase(task: HarborTask) -> Phase:

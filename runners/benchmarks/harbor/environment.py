@@ -1,7 +1,7 @@
 """One trial of a Harbor task: the agent's tools in the task's container, and its rewards as the grade."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 import anyio
@@ -20,9 +20,11 @@ from runners.conversation.messages import ToolDefinition
 from runners.errors import GraderError, SandboxBoundaryError
 from runners.sandboxes.command_output import says_file_limit
 from runners.sandboxes.docker.execution import ExecResult
+from runners.sandboxes.docker.program_sandbox import room_of_trial
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.shell import new_path
-from runners.sandboxes.protocol import ProgramSandbox, SandboxLimits
+from runners.sandboxes.harbor_machine import HarborSandboxProvider
+from runners.sandboxes.protocol import ProgramSandbox, SandboxLimits, Way
 
 _BASH, _READ, _WRITE = (each for each in WORKSPACE_TOOLS if each.name != "python")
 TOOLS: tuple[ToolDefinition, ...] = (
@@ -44,7 +46,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """How the containers of one task are opened: images by role, limits, network and services."""
 
     task: HarborTask
-    provider: DockerSandboxProvider
+    provider: DockerSandboxProvider | HarborSandboxProvider
     images: TaskImages
     limits: SandboxLimits
     network: str
@@ -69,9 +71,18 @@ def memory_of(task: HarborTask, compose: Compose | None, limits: SandboxLimits) 
     return own_mb + sum(service_memory_mb(each, limits) for each in services)
 
 
+def room_of(
+    setup: Setup, way: Way | None = None
+) -> AbstractAsyncContextManager[DockerSandboxProvider | HarborSandboxProvider]:
+    """Return the provider with the memory of all containers of a trial, once this machine has it."""
+    if isinstance(setup.provider, HarborSandboxProvider):
+        return nullcontext(setup.provider)
+    return room_of_trial(setup.provider, setup.memory_mb, way)
+
+
 @asynccontextmanager
 async def open_task(
-    setup: Setup, provider: DockerSandboxProvider, mounts: Sequence[str] = ()
+    setup: Setup, provider: DockerSandboxProvider | HarborSandboxProvider, mounts: Sequence[str] = ()
 ) -> AsyncIterator[TaskContainer]:
     """Open the agent's container of a task beside its services. Closing it closes them.
 
@@ -87,6 +98,7 @@ async def open_task(
     async with AsyncExitStack() as stack:
         beside = None
         if setup.compose is not None:
+            assert isinstance(provider, DockerSandboxProvider)  # others are refused before
             outside = "" if network == NO_NETWORK else network
             services = open_services(provider, setup.compose, setup.images.services, setup.limits, outside)
             beside = await stack.enter_async_context(services)

@@ -50,11 +50,10 @@ async def ensure_images(
     name = main.image if config.environment.docker_image and main.image else config.environment.docker_image
     agent = await _ensure(images, name, Build(context=folder / "environment"), main.is_pulled, how)
     verifier = agent
-    if config.verifier.is_separate:
+    if config.verifier.is_separate and _has_own_tests(task):
         table = config.verifier.environment or EnvironmentTable()
-        if table.docker_image or (folder / "tests" / "Dockerfile").is_file():
-            how = {**how, "timeout_s": table.build_timeout_sec}
-            verifier = await _ensure(images, table.docker_image, Build(context=folder / "tests"), True, how)
+        how = {**how, "timeout_s": table.build_timeout_sec}
+        verifier = await _ensure(images, table.docker_image, Build(context=folder / "tests"), True, how)
     tags = {MAIN_IMAGE: agent, **({main.image: agent} if main.image else {})}
     services: dict[str, str] = {}
     for each in sorted(compose.services if compose else (), key=lambda each: each.build is None):
@@ -64,6 +63,21 @@ async def ensure_images(
     async with connected() as docker:
         ids = {each: (await images.ensure(docker, each))["Id"] for each in {agent, verifier, *services.values()}}
     return TaskImages(agent=agent, verifier=verifier, services=services, ids=ids)
+
+
+def definitions(task: HarborTask) -> TaskImages:
+    """Return what the harbor package makes the images of a task from: the folders by role, and their content."""
+    agent = verifier = task.folder / "environment"
+    if task.config.verifier.is_separate and _has_own_tests(task):
+        verifier = task.folder / "tests"
+    ids = {str(each): digest(file_digests(task.folder, (each.name,))) for each in (agent, verifier)}
+    return TaskImages(agent=str(agent), verifier=str(verifier), ids=ids)
+
+
+def _has_own_tests(task: HarborTask) -> bool:
+    """Return whether a separate verifier has an image of its own."""
+    table = task.config.verifier.environment
+    return bool(table and table.docker_image) or (task.folder / "tests" / "Dockerfile").is_file()
 
 
 async def _ensure(images: Images, name: str | None, build: Build | None, is_pulled: bool, how: dict[str, Any]) -> str:

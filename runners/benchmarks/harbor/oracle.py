@@ -19,10 +19,10 @@ import msgspec
 from recorder.events.canonical_json import digest
 from runners.benchmarks.harbor.compose import COMPOSE
 from runners.benchmarks.harbor.container import Verdict
-from runners.benchmarks.harbor.environment import Setup, grade_of, open_task, verdict
+from runners.benchmarks.harbor.environment import Setup, grade_of, open_task, room_of, verdict
 from runners.benchmarks.harbor.task_folder import HarborTask, beside_digests, file_digests
 from runners.errors import GraderError, SandboxBoundaryError
-from runners.sandboxes.docker.program_sandbox import room_of_trial
+from runners.sandboxes.harbor_machine import HarborSandboxProvider
 
 _PASSED = "the reference solution passes\n"
 _OVER = -1.0  # the time of a pass that counts no more
@@ -111,7 +111,8 @@ def oracle_of(setup: Setup, without: Sequence[str] = ()) -> Oracle:
             **(_services_key(setup, without) if setup.compose else {}),
         }
     )
-    return Oracle(task=setup.task, key=None if setup.has_network else key, verdict=partial(_verdict, setup))
+    is_remembered = not setup.has_network and not isinstance(setup.provider, HarborSandboxProvider)
+    return Oracle(task=setup.task, key=key if is_remembered else None, verdict=partial(_verdict, setup))
 
 
 def _services_key(setup: Setup, without: Sequence[str]) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def _services_key(setup: Setup, without: Sequence[str]) -> dict[str, Any]:
 
 async def _verdict(setup: Setup, solves: bool) -> Verdict:
     async with AsyncExitStack() as closing:
-        provider = await closing.enter_async_context(room_of_trial(setup.provider, setup.memory_mb, None))
+        provider = await closing.enter_async_context(room_of(setup))
         container = await closing.enter_async_context(open_task(setup, provider))
         if solves:
             await container.solve(setup.task)

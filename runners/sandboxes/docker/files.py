@@ -122,7 +122,7 @@ async def _download(container: "DockerContainer", path: str, limits: FileLimits,
                     left_bytes -= len(chunk)
                     if left_bytes < 0:
                         response.close()
-                        raise _too_large(limits)
+                        raise too_large(limits)
                     file.write(chunk)
         except DockerError as error:
             if error.status == 404 and "no such container" not in error.message.lower():
@@ -145,7 +145,7 @@ def regular_files(archive: IO[bytes], limits: FileLimits) -> dict[str, bytes]:
             for count, (name, content) in enumerate(_regular(entries)):
                 total_bytes += len(content)
                 if total_bytes > limits.total_bytes or count >= limits.entries:
-                    raise _too_large(limits)
+                    raise too_large(limits)
                 if name:
                     found[name] = content
     except tarfile.TarError as error:
@@ -186,7 +186,8 @@ def unpacked(files: Mapping[str, bytes], destination: Path) -> None:
         path.write_bytes(content)
 
 
-def _too_large(limits: FileLimits) -> SandboxBoundaryError:
+def too_large(limits: FileLimits) -> SandboxBoundaryError:
+    """Return the error of files that exceed the limits."""
     return SandboxBoundaryError(
         f"the files in the container exceed {limits.total_bytes} bytes or {limits.entries} entries",
         kind="export_too_large",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST = 0.5  # of a limit: from here on who has it has more of it than is left to others
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
 # How often limits of the control groups (version 2 or 1) stopped something: lines "oom_kill N" and "processes max N".
-_EVENTS = (
+LIMIT_EVENTS = (
     "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null; "
     "cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | "
     "while read -r words; do echo processes $words; done; exit 0"
@@ -295,7 +295,7 @@ class DockerMachine:
         Raises:
             SandboxBoundaryError: The container has ended, or runs no further program.
         """
-        argv = ("/bin/sh", "-c", _EVENTS)
+        argv = ("/bin/sh", "-c", LIMIT_EVENTS)
         looked = await execute(self._container, Program(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
         if looked.exit_code != 0:
             await check_end(self._container)
@@ -303,8 +303,13 @@ class DockerMachine:
                 "a container does not even run a shell; it may have as many processes as it may have",
                 kind="exec_failed",
             )
-        lines = [line.split() for line in looked.stdout.decode().splitlines()]
-        self._stopped = {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
+        self._stopped = limit_counts(looked.stdout.decode())
+
+
+def limit_counts(printed: str) -> dict[str, int]:
+    """Return how often which limit stopped something, from what ``LIMIT_EVENTS`` printed."""
+    lines = [line.split() for line in printed.splitlines()]
+    return {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ import anyio
 
 from runners.errors import SandboxBoundaryError, ungrouped
 from runners.sandboxes.docker import relay
+from runners.sandboxes.docker.machine import DockerMachine
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.docker.shell import MachineShell, Phase, new_path
 from runners.sandboxes.docker.sidecar import LineChannel
@@ -160,6 +161,7 @@ async def open_program_sandbox(
     Raises:
         SandboxBoundaryError: The relay does not start, or the container has no such user.
     """
+    assert isinstance(shell.machine, DockerMachine)
     async with relay.open_relay(way.socket, provider.image.name, provider.room, shell.machine) as channel:
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)
         await sandbox.prepare(way.path)

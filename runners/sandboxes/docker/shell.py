@@ -1,14 +1,14 @@
 """Commands and files in a container of any image, as a user of it: the image needs nothing but bash and coreutils."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import anyio
 import msgspec
 
 from runners.sandboxes.command_output import cut_text, decode_output
 from runners.sandboxes.docker.execution import ExecResult
-from runners.sandboxes.docker.machine import DockerMachine
 
 _ROOT = "0"
 _MARGIN = 100
@@ -27,6 +27,18 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
 
 
+class Machine(Protocol):
+    """A running container, as :class:`runners.sandboxes.docker.machine.DockerMachine` explains its methods."""
+
+    async def run(self, argv: Sequence[str], *, timeout_s: float, **options: Any) -> ExecResult:
+        """Run a program to its end."""
+        ...
+
+    async def put(self, folder: str, files: Mapping[str, bytes]) -> None:
+        """Write files below an existing folder."""
+        ...
+
+
 class MachineShell:
     """Runs commands in a container, each with a new shell.
 
@@ -36,7 +48,7 @@ class MachineShell:
         variables: What every command has in its environment besides the image's variables.
     """
 
-    def __init__(self, machine: DockerMachine, work_dir: str | None, variables: Mapping[str, str]) -> None:
+    def __init__(self, machine: Machine, work_dir: str | None, variables: Mapping[str, str]) -> None:
         self.machine = machine
         self._work_dir = work_dir
         self._variables = variables
