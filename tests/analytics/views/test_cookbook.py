@@ -26,10 +26,10 @@ MARTS = (ROOT / "docs" / "marts.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"^## (\w+)\n\n[^\n]+\?\n\n```sql\n(.*?;)\n```\n", MARTS, re.MULTILINE | re.DOTALL)
 
 
-def test_there_are_twenty_questions():
+def test_questions_are_counted():
     """Each has a number and one query."""
-    assert [int(number) for number, _, _ in RECIPES] == list(range(1, 21))
-    assert PAGE.count("\n## ") == PAGE.count("```sql") == 20
+    assert [int(number) for number, _, _ in RECIPES] == list(range(1, len(RECIPES) + 1))
+    assert PAGE.count("\n## ") == PAGE.count("```sql") == len(RECIPES) > 0
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=[question for _, question, _ in RECIPES])

@@ -1,6 +1,5 @@
-"""The example of ``wrap`` works as written, in its help and in docs/external-agents.md, for a program like its own."""
+"""The example of ``wrap`` works as its help has it, for a program like its own."""
 
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from recorder.reading.reader import read_envelopes
 from runners.errors import ExperimentError
 from tests.runners.external_agents.rigs import TINY_AGENT
 
-PAGE = Path(__file__).parents[3] / "docs" / "external-agents.md"
 MINI = f"""#!/usr/bin/env python3
 import argparse, os, subprocess, sys
 parser = argparse.ArgumentParser()
@@ -38,12 +36,6 @@ def of_help():
     return shlex.split(wrap.epilog.partition(": lhaw-record ")[2])
 
 
-def of_page():
-    """The words of the example on the page."""
-    text = PAGE.read_text(encoding="utf-8").replace("\\\n", " ")
-    return shlex.split(re.search(r"^\$ lhaw-record (wrap .*)$", text, re.MULTILINE).group(1))
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A current folder, and a program called mini on PATH that wants what the real one wants."""
@@ -54,14 +46,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{program.parent}:{Path(sys.executable).parent}:/usr/bin:/bin")
     return tmp_path
-
-
-def test_the_page_has_the_example_of_the_help_for_a_variant():
-    """So that what is tried of one holds for the other."""
-    page, of_a_variant = of_page(), ["--variant", "window", "--condition", "underspecified"]
-    at = page.index("--variant")
-    assert page[at : at + len(of_a_variant)] == of_a_variant
-    assert page[:at] + page[at + len(of_a_variant) :] == of_help()
 
 
 def test_the_example_is_a_graded_trial_as_written(here, capsys):
