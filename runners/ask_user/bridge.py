@@ -1,7 +1,8 @@
-"""A stdio MCP server that forwards to an MCP server over HTTP: ``python3 bridge.py URL TOKEN``.
+"""A stdio MCP server that forwards to an MCP server over HTTP: ``python3 bridge.py URL [TOKEN [ATTEMPTS]]``.
 
 It is for clients that only speak stdio, and needs no package besides Python in the sandbox. If a connection breaks, the
-bridge sends the request again. The server recognises the repeated request by its id, so the user is not asked twice.
+bridge sends the request again. Our server recognises the repeated request by its id, so the user is not asked twice.
+For another server, ATTEMPTS is 1.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ class Refusal(Exception):
 class Bridge:
     """Connects one stdio client to one session of the HTTP server."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, attempts: int = ATTEMPTS) -> None:
         """Prepare a bridge without connecting yet.
 
         Args:
             url: The server's address, ``http://HOST:PORT/PATH``.
             token: The server's bearer token. Empty if the server needs none.
+            attempts: How often a request is sent at most.
         """
+        self._attempts = attempts
         self._url = urlsplit(url)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if token:
@@ -74,7 +77,7 @@ class Bridge:
         if single.get("method") == "notifications/cancelled" and self._cancelled(single):
             return
         problem = ""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(self._attempts):
             if attempt:
                 time.sleep(PAUSE_S * attempt)
             try:
@@ -89,7 +92,7 @@ class Bridge:
             except (OSError, http.client.HTTPException) as broken:
                 problem = type(broken).__name__ + ": " + str(broken)
         if request is not None and request not in self._given_up:
-            error = {"code": -32603, "message": "the server of ask_user cannot be reached: " + problem}
+            error = {"code": -32603, "message": "the MCP server cannot be reached: " + problem}
             self._tell({"jsonrpc": "2.0", "id": single["id"], "error": error})
 
     def _sent(self, message: Any, single: dict[str, Any], request: str | None) -> bool:
@@ -204,6 +207,6 @@ def _is_reply(body: bytes, request: str | None) -> bool:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
-        sys.exit("usage: python3 bridge.py URL [TOKEN]")
-    Bridge(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "").run()
+    if not 2 <= len(sys.argv) <= 4:
+        sys.exit("usage: python3 bridge.py URL [TOKEN [ATTEMPTS]]")
+    Bridge(sys.argv[1], "".join(sys.argv[2:3]), int("".join(sys.argv[3:]) or ATTEMPTS)).run()

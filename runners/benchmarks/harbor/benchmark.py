@@ -14,9 +14,10 @@ from recorder.events.values import Task, Variant
 from recorder.resources import data_path
 from runners.benchmarks.harbor.compose import MAIN, service_names
 from runners.benchmarks.harbor.container import NO_NETWORK, agent_phase
-from runners.benchmarks.harbor.environment import HarborEnvironment, Setup, memory_of, open_task, room_of
+from runners.benchmarks.harbor.environment import TOOLS, HarborEnvironment, Setup, memory_of, open_task, room_of
 from runners.benchmarks.harbor.host import host_of, refusal_of_host, system_name
 from runners.benchmarks.harbor.images import definitions, ensure_images
+from runners.benchmarks.harbor.mcp_servers import SERVER_MB, open_servers
 from runners.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
 from runners.benchmarks.harbor.task_folder import (
     BENCHMARK,
@@ -24,6 +25,7 @@ from runners.benchmarks.harbor.task_folder import (
     VERSION,
     HarborTask,
     compose_of,
+    mcp_servers_of,
     read_task,
     refusal,
     resolved,
@@ -38,6 +40,7 @@ from runners.benchmarks.refusals import decoded, docker_of, refuse_changed_envir
 from runners.errors import ExperimentError, SandboxBoundaryError
 from runners.experiment.tables import GraderSpec
 from runners.models.replay import Reference, ReferenceCall
+from runners.sandboxes.docker.machine import DockerMachine
 from runners.sandboxes.docker.program_sandbox import open_program_sandbox
 from runners.sandboxes.docker.provider import DockerSandboxProvider
 from runners.sandboxes.harbor_machine import HarborSandboxProvider
@@ -120,6 +123,8 @@ class HarborBenchmark(Benchmark):
                 self._folders[each.name] = read_task(each)
             except PublishedError as error:
                 self._broken[each.name] = str(error)
+        if any(mcp_servers_of(self._folders[each.task_id], options.without_services) for each in self._tasks):
+            self.tools_over_mcp = "some"
 
     def services(self) -> frozenset[str]:
         """Return the names of the services that any task has beside its agent's container."""
@@ -167,7 +172,8 @@ class HarborBenchmark(Benchmark):
         """Return the memory of a task's containers in MiB; where nothing sets it, the experiment's for each."""
         task = self._folders[task_id]
         tests, compose = task.config.verifier.environment, compose_of(task, self._options.without_services)
-        working_mb = memory_of(task, compose, SandboxLimits(memory_mb=sandbox_mb))
+        servers_mb = SERVER_MB * len(mcp_servers_of(task, self._options.without_services))
+        working_mb = memory_of(task, compose, SandboxLimits(memory_mb=sandbox_mb)) + servers_mb
         return max(working_mb, (tests.total_memory_mb or sandbox_mb) if tests else 0)
 
     def reference(self, task_id: str) -> Reference | None:
@@ -263,6 +269,7 @@ class HarborBenchmark(Benchmark):
             provider=provider,
             images=images,
             compose=compose,
+            servers=mcp_servers_of(task, self._options.without_services),
             limits=limits,
             network=network if environment.network == "public" else NO_NETWORK,
             verifier_network=network if (verifier.network_mode or tests.network) == "public" else NO_NETWORK,
@@ -299,13 +306,20 @@ class HarborBenchmark(Benchmark):
         async with AsyncExitStack() as closing:
             provider = await closing.enter_async_context(room_of(setup, way))
             container = await closing.enter_async_context(open_task(setup, provider, way.mounts if way else ()))
+            servers = None
+            if setup.servers:
+                assert isinstance(provider, DockerSandboxProvider)  # their services are refused elsewhere
+                assert isinstance(container.machine, DockerMachine)
+                names, room = [tool.name for tool in TOOLS], provider.room
+                opened = open_servers(setup.servers, images.agent, room, container.machine, names, settings.limits)
+                servers = await closing.enter_async_context(opened)
             sandbox = None
             if way is not None and isinstance(provider, DockerSandboxProvider):
                 own, user = provider.with_image(name=images.agent), agent_phase(task).user
                 sandbox = await closing.enter_async_context(
                     open_program_sandbox(own, container, settings.limits, way, user=user)
                 )
-            yield HarborEnvironment(setup, container, closing, (artifact,), sandbox, check_solution)
+            yield HarborEnvironment(setup, container, closing, (artifact,), sandbox, check_solution, servers)
 
     def _provider(self, settings: EnvironmentSettings) -> DockerSandboxProvider | HarborSandboxProvider:
         if isinstance(settings.sandbox, HarborSandboxProvider):

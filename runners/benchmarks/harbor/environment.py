@@ -12,8 +12,9 @@ from recorder.events.canonical_json import canonical_json
 from runners.benchmarks.harbor.compose import Compose
 from runners.benchmarks.harbor.container import NO_NETWORK, TaskContainer, Verdict, agent_phase, open_container
 from runners.benchmarks.harbor.images import TaskImages
+from runners.benchmarks.harbor.mcp_servers import SERVER_MB, McpServers
 from runners.benchmarks.harbor.services import open_services, service_memory_mb
-from runners.benchmarks.harbor.task_folder import HarborTask
+from runners.benchmarks.harbor.task_folder import HarborTask, McpServerTable
 from runners.benchmarks.protocol import Artifact, AskJudge, CheckpointResult, Environment, Grade, ToolResult
 from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, read_result, workspace_call_problem
 from runners.conversation.messages import ToolDefinition
@@ -52,6 +53,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     network: str
     verifier_network: str
     compose: Compose | None = None
+    servers: Sequence[McpServerTable] = ()
 
     @property
     def has_network(self) -> bool:
@@ -60,8 +62,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def memory_mb(self) -> int:
-        """The memory of the agent's container and of the services in MiB."""
-        return memory_of(self.task, self.compose, self.limits)
+        """The memory of the agent's container and of what is beside it, in MiB."""
+        return memory_of(self.task, self.compose, self.limits) + SERVER_MB * len(self.servers)
 
 
 def memory_of(task: HarborTask, compose: Compose | None, limits: SandboxLimits) -> int:
@@ -117,9 +119,9 @@ class HarborEnvironment(Environment):
         sandbox: Where a program can be the agent, in the same container.
         check_solution: Checks that the reference solution passes here, after a time of anyio's clock. None for a task
             without a gate or without a network.
+        servers: The MCP servers of the task, or None.
     """
 
-    tools = TOOLS
     bounds_its_grading = True
 
     def __init__(
@@ -130,23 +132,30 @@ class HarborEnvironment(Environment):
         facts: tuple[Artifact, ...] = (),
         sandbox: ProgramSandbox | None = None,
         check_solution: Callable[[float], Awaitable[None]] | None = None,
+        servers: McpServers | None = None,
     ) -> None:
+        self.program_tools = servers.tools if servers else ()
+        self.tools = (*TOOLS, *self.program_tools)
         self.facts = facts
         self.sandbox = sandbox
         self._setup = setup
         self._container = container
         self._closing = closing
         self._check_solution = check_solution
+        self._servers = servers
         self._phase = msgspec.structs.replace(agent_phase(setup.task), timeout_s=setup.limits.command_seconds)
         self._verdict: Verdict | None = None
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a tool in the container, as the agent's user.
+        """Execute a tool in the container, as the agent's user, or one of an MCP server.
 
         Raises:
             SandboxBoundaryError: The container broke.
+            ToolBoundaryError: An MCP server of the task is gone.
         """
-        problem = workspace_call_problem(self.tools, name, arguments)
+        if self._servers is not None and self._servers.has(name):
+            return await self._servers.call(name, arguments)
+        problem = workspace_call_problem(TOOLS, name, arguments)
         if problem is not None:
             return ToolResult(text=problem, is_error=True)
         match name:

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -56,6 +57,15 @@ class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = 3
 
 
+class McpServerTable(msgspec.Struct, frozen=True, kw_only=True):
+    """One of ``[[environment.mcp_servers]]``: where a server of the task is."""
+
+    name: str
+    transport: str = "sse"
+    url: str | None = None
+    headers: dict[str, str] = {}
+
+
 class EnvironmentTable(msgspec.Struct, frozen=True, kw_only=True):
     """``[environment]`` or ``[verifier.environment]``."""
 
@@ -73,7 +83,7 @@ class EnvironmentTable(msgspec.Struct, frozen=True, kw_only=True):
     allow_internet: bool | None = None
     env: dict[str, str] = {}
     healthcheck: Healthcheck | None = None
-    mcp_servers: list[Any] = []
+    mcp_servers: list[McpServerTable] = []
 
     @property
     def network(self) -> str:
@@ -326,11 +336,7 @@ def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
         yield "trajectory.json: a conversation before the first turn is not supported"
     yield from _unsupported("environment", config.environment)
     yield from _unsupported("verifier.environment", tests)
-    if (folder / "tests" / "docker-compose.yaml").exists():
-        yield "tests/docker-compose.yaml: several containers for the tests are not supported"
-    for name in _UNREAD_BY_HARBOR:
-        if (folder / "environment" / name).exists():
-            yield f"environment/{name}: Harbor reads docker-compose.yaml; rename it, or remove it"
+    yield from _servers(task, without)
     yield from _other_containers(config)
     yield from _other_networks(config)
     if config.environment.docker_image is None and not (folder / "environment" / "Dockerfile").is_file():
@@ -350,6 +356,11 @@ def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
 
 def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     """Yield what of the services cannot be honoured."""
+    if (task.folder / "tests" / "docker-compose.yaml").exists():
+        yield "tests/docker-compose.yaml: several containers for the tests are not supported"
+    for name in _UNREAD_BY_HARBOR:
+        if (task.folder / "environment" / name).exists():
+            yield f"environment/{name}: Harbor reads docker-compose.yaml; rename it, or remove it"
     try:
         compose = compose_of(task, without)
     except ComposeError as error:
@@ -363,6 +374,33 @@ def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
         yield f"{COMPOSE}: a separate verifier in the task's own image would need the services once more"
     if config.environment.docker_image and (compose.main.build or compose.main.image == MAIN_IMAGE):
         yield f"{COMPOSE}: services.main is built, and environment.docker_image names another image; remove one"
+
+
+def _servers(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
+    """Yield the MCP servers that cannot be reached."""
+    tests = task.config.verifier.environment
+    if tests is not None and tests.mcp_servers:
+        yield f"{CONFIG}: verifier.environment.mcp_servers: tests have no MCP servers"
+    for each in mcp_servers_of(task, without):
+        place = f"{CONFIG}: environment.mcp_servers: {each.name}"
+        if each.transport != "streamable-http":
+            yield f"{place} has transport {each.transport!r}; only streamable-http is supported"
+        elif each.headers:
+            yield f"{place} has headers, which are not supported"
+        elif _host(each) not in service_names(task.folder) - {MAIN}:
+            yield f"{place}: {each.url} leads to no service of {COMPOSE}"
+
+
+def mcp_servers_of(task: HarborTask, without: Sequence[str]) -> list[McpServerTable]:
+    """Return the MCP servers of a task, but for those in services that are left out."""
+    return [each for each in task.config.environment.mcp_servers if _host(each) not in without]
+
+
+def _host(server: McpServerTable) -> str:
+    try:
+        return urlsplit(server.url or "").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _other_containers(config: TaskTable) -> Iterator[str]:
@@ -391,8 +429,6 @@ def _unsupported(place: str, table: EnvironmentTable) -> Iterator[str]:
         yield f"{CONFIG}: {place}.os is {table.os!r}; containers here are Linux"
     if table.gpus or table.tpu:
         yield f"{CONFIG}: {place}.{'gpus' if table.gpus else 'tpu'}: containers here have no accelerator"
-    if table.mcp_servers:
-        yield f"{CONFIG}: {place}.mcp_servers: MCP servers of a task are not supported"
     if table.skills_dir:
         yield f"{CONFIG}: {place}.skills_dir: skills of a task are not supported"
     if table.memory is not None and table.total_memory_mb is None:

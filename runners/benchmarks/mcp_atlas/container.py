@@ -17,8 +17,9 @@ import anyio.to_thread
 import msgspec
 
 from runners.benchmarks.mcp_atlas import http_program
-from runners.benchmarks.mcp_atlas.server import ServerAnswer, result_text
+from runners.benchmarks.mcp_atlas.server import ServerAnswer
 from runners.benchmarks.mcp_atlas.specs import variables_in_container
+from runners.benchmarks.mcp_lines import result_text
 from runners.benchmarks.protocol import EnvironmentSettings
 from runners.benchmarks.refusals import docker_of
 from runners.errors import SandboxBoundaryError, ToolBoundaryError

@@ -10,13 +10,12 @@ from anyio.abc import TaskStatus
 
 from runners.benchmarks.mcp_atlas.confinement import ProcessPlan
 from runners.benchmarks.mcp_atlas.transport import ServerTransport
+from runners.benchmarks.mcp_lines import all_tools, result_text
 from runners.errors import ToolBoundaryError
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp_types import CallToolResult, Tool
-
-MAX_TOOL_PAGES = 100
+    from mcp_types import Tool
 
 
 class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +87,7 @@ class RunningServer:
         with anyio.CancelScope() as scope:
             scope.deadline = anyio.current_time() + self._plan.connect_seconds
             async with client:
-                self.tools = await _all_tools(client)
+                self.tools = await all_tools(client)
                 scope.deadline = float("inf")
                 server = client.server_info
                 self.info = {
@@ -145,34 +144,6 @@ class RunningServer:
         cause = f": {_first_cause(self._failure)}" if self._failure else ""
         said = f"; its last words were: {words}" if words else ""
         return ToolBoundaryError(f"MCP server {self.name} (process {self.pid}) {what}{cause}{said}", kind="server_gone")
-
-
-async def _all_tools(client: "Client") -> "tuple[Tool, ...]":
-    tools: list[Tool] = []
-    cursor: str | None = None
-    for _ in range(MAX_TOOL_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return tuple(tools)
-
-
-def result_text(result: "CallToolResult") -> str:
-    """Return the text of a tool result as an agent reads it.
-
-    Text parts are joined by newlines. Other parts are replaced by a note that names their type.
-    """
-    parts = []
-    for part in result.content:
-        if part.type == "text":
-            parts.append(part.text)
-        elif part.type == "resource" and hasattr(part.resource, "text"):
-            parts.append(part.resource.text)
-        else:
-            parts.append(f"[{part.type} content, not shown]")
-    return "\n".join(parts)
 
 
 def _first_cause(error: BaseException) -> str:

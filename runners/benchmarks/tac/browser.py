@@ -9,13 +9,11 @@ import base64
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio.abc import TaskGroup
 
-from runners.benchmarks.mcp_lines import parse_line
+from runners.benchmarks.mcp_lines import LineTransport
 from runners.benchmarks.protocol import Artifact, Keep, ToolResult
 from runners.benchmarks.tac.options import BrowserSpec
 from runners.conversation.messages import ToolDefinition
@@ -28,9 +26,7 @@ from runners.sandboxes.docker.sidecar import LineChannel, open_sidecar
 from runners.sandboxes.protocol import SandboxLimits
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp import Client
-    from mcp.shared.message import SessionMessage
     from mcp_types import CallToolResult
 
 OUTPUTS = ".downloads"
@@ -173,53 +169,6 @@ def _shortened(text: str) -> str:
     return text if len(content) <= _TEXT_BYTES else cut_text(content[:half], content[-half:], len(content))
 
 
-class _Transport:
-    """The two streams of a client session over a sidecar's lines. Lines that are not messages are skipped."""
-
-    def __init__(self, channel: LineChannel) -> None:
-        self._channel = channel
-        self._group: TaskGroup | None = None
-        self._streams: tuple[Any, ...] = ()
-
-    async def __aenter__(
-        self,
-    ) -> "tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]":
-        from mcp.shared.message import SessionMessage
-
-        inbox, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        writer, outbox = anyio.create_memory_object_stream[SessionMessage](0)
-        self._streams = (inbox, reader, writer, outbox)
-        self._group = await anyio.create_task_group().__aenter__()
-        self._group.start_soon(self._read, inbox)
-        self._group.start_soon(self._write, outbox)
-        return reader, writer
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        assert self._group is not None
-        self._group.cancel_scope.cancel()
-        for stream in self._streams:
-            stream.close()
-        return await self._group.__aexit__(kind, error, trace)
-
-    async def _read(self, inbox: "MemoryObjectSendStream[Any]") -> None:
-        async with inbox:  # its end answers whatever is still asked
-            async for line in self._channel.lines:
-                message = parse_line(line, {})
-                if message is None:
-                    continue
-                try:
-                    await inbox.send(message)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    return
-
-    async def _write(self, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
-        async with outbox:
-            async for item in outbox:
-                self._channel.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-
-
 @asynccontextmanager
 async def open_browser(
     spec: BrowserSpec, work_dir: str, room: MemoryBudget, beside: DockerMachine, keep: Keep
@@ -259,7 +208,7 @@ async def _connected(channel: LineChannel) -> "AsyncIterator[Client]":
     """Connect a client to the server behind a channel."""
     from mcp import Client
 
-    client = Client(_Transport(channel), mode="legacy")
+    client = Client(LineTransport(channel), mode="legacy")
     with _translated(channel, "initialize"):
         await client.__aenter__()
     try:

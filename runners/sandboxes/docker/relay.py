@@ -7,7 +7,7 @@ Its files are those of this machine, read-only: the engine must run here, as for
 """
 
 import posixpath
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from runners.sandboxes.inside import forwarder
 from runners.sandboxes.protocol import SandboxLimits
 from runners.sandboxes.python_home import current_python_home
 
-LIMITS = SandboxLimits(memory_mb=64, processes=8)
+LIMITS = SandboxLimits(memory_mb=64, processes=32)
 _SOCKET = "/run/listener.sock"
 _START_S = 60.0
 
@@ -44,17 +44,7 @@ async def open_relay(socket: str, image: str, room: MemoryBudget, beside: Docker
     Raises:
         SandboxBoundaryError: The relay does not start.
     """
-    home = current_python_home()
-    opened = open_sidecar(
-        DockerImage(name=image, work_dir="/"),
-        LIMITS,
-        room,
-        beside=beside,
-        entrypoint=("/usr/bin/env", "-i", home.executable, "-I", "-S", "-c", _program()),
-        arguments=(_SOCKET,),
-        shown={**_python_paths(home.executable, home.base_prefix), _SOCKET: socket},
-    )
-    async with opened as channel:
+    async with open_python(_program(), (_SOCKET,), image, room, beside, {_SOCKET: socket}) as channel:
         is_open = False
         with anyio.move_on_after(_START_S), suppress(anyio.EndOfStream):
             await channel.lines.receive()
@@ -62,6 +52,42 @@ async def open_relay(socket: str, image: str, room: MemoryBudget, beside: Docker
         if not is_open:
             why, kind = channel.end or (f"it said nothing within {_START_S:g} s", "sandbox_died")
             raise SandboxBoundaryError(f"the way to the gateway did not open: {why}", kind=kind)
+        yield channel
+
+
+@asynccontextmanager
+async def open_python(
+    program: str,
+    arguments: Sequence[str],
+    image: str,
+    room: MemoryBudget,
+    beside: DockerMachine,
+    shown: Mapping[str, str] | None = None,
+) -> AsyncIterator[LineChannel]:
+    """Run a program of ours with this machine's Python in a container beside another one, in its network.
+
+    Args:
+        program: The source code, for the standard library alone.
+        arguments: Its arguments.
+        image: Any image that the engine has; nothing of it is used.
+        room: The memory budget of the container, which takes ``LIMITS.memory_mb``.
+        beside: The container whose network it uses.
+        shown: Further paths of this machine by their path in the container, read-only.
+
+    Raises:
+        SandboxBoundaryError: It does not start.
+    """
+    home = current_python_home()
+    opened = open_sidecar(
+        DockerImage(name=image, work_dir="/"),
+        LIMITS,
+        room,
+        beside=beside,
+        entrypoint=("/usr/bin/env", "-i", home.executable, "-I", "-S", "-c", program),
+        arguments=arguments,
+        shown={**_python_paths(home.executable, home.base_prefix), **(shown or {})},
+    )
+    async with opened as channel:
         yield channel
 
 

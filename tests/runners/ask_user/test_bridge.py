@@ -218,4 +218,4 @@ def test_it_says_how_it_is_used():
     """Without an address it ends with its usage."""
     ended = subprocess.run(ALONE, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert "usage: python3 bridge.py URL [TOKEN]" in ended.stderr
+    assert "usage: python3 bridge.py URL [TOKEN [ATTEMPTS]]" in ended.stderr

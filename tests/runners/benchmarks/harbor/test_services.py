@@ -241,3 +241,81 @@ async def test_a_killed_run_leaves_nothing_to_the_next(opened, tmp_path):
         await reap(client)
     for what in (["ps", "--all"], ["network", "ls"], ["volume", "ls"]):
         assert docker(*what, "--quiet", "--filter", mine).stdout == ""
+
+
+# A server of MCP as small as one can be, of the standard library: real ones are in tests/runners/ask_user.
+_SERVER = """
+import json, sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+TOOL = {"description": "Double a number.", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+
+def answer(method, params):
+    if method == "initialize":
+        info = {"name": "sums", "version": "1"}
+        return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    if method == "tools/list":
+        return {"tools": [{"name": name, **TOOL} for name in ("double", "bash", "wait")]}
+    if params["name"] == "wait":
+        time.sleep(600)
+    return {"content": [{"type": "text", "text": str(2 * params["arguments"]["n"])}]}
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = {"jsonrpc": "2.0", "id": asked.get("id")}
+        try:
+            said["result"] = answer(asked["method"], asked.get("params"))
+        except KeyError as error:
+            said["error"] = {"code": -32602, "message": f"no {error}"}
+        body = json.dumps(said).encode() if "id" in asked else b""
+        self.send_response(200 if body else 202)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+ThreadingHTTPServer(("", 8000), Handler).serve_forever()
+"""
+_SERVERS = f"""{CONFIG}[[environment.mcp_servers]]
+name = "my-sums"
+transport = "streamable-http"
+url = "http://sums:8000/mcp"
+"""
+_SUMS = f"""
+services:
+  sums:
+    image: {BASE_IMAGE}
+    command: [python3, /sums/server.py]
+    volumes: ["./sums:/sums:ro"]
+    healthcheck:
+      test: [CMD, python3, -c, "import socket; socket.create_connection(('localhost', 8000))"]
+      interval: 200ms
+      retries: 600
+"""
+
+
+async def test_tools_of_a_tasks_mcp_servers_are_the_agents(opened):
+    """Under their own names where these are free; errors and silence are results, and a dead server is missing data."""
+    parts = {"config": _SERVERS, "environment__docker-compose.yaml": _SUMS, "environment__sums__server.py": _SERVER}
+    benchmark, task, settings = opened(**parts)
+    assert benchmark.tools_over_mcp == "some"
+    assert benchmark.memory_mb("hello", 256) == 2 * 256 + 64
+    limits = SandboxLimits(memory_mb=256, command_seconds=3.0)
+    settings = EnvironmentSettings(sandbox=settings.sandbox, limits=limits)
+    async with benchmark.open(task, settings) as environment:
+        names = ["double", "my-sums_bash", "wait"]
+        assert [tool.name for tool in environment.program_tools] == names
+        assert [tool.name for tool in environment.tools] == ["bash", "read_file", "write_file", *names]
+        assert (await environment.call("double", {"n": 21})).text == "42"
+        assert (await environment.call("my-sums_bash", {"n": 4})).text == "8"
+        refused = await environment.call("double", {})
+        assert (refused.is_error, refused.text) == (True, "no 'n'")
+        late = await environment.call("wait", {"n": 1})
+        assert (late.limit_met, late.text) == ("command_seconds", "[my-sums gave no answer within 3 s]")
+        assert (await environment.call("double", {"n": 1})).text == "2"
+        (sums,) = [name for name in own_names() if "server.py" in docker("top", name).stdout]
+        docker("kill", sums)
+        assert (await environment.call("double", {"n": 1})).is_error
+        with pytest.raises(SandboxBoundaryError, match="sums, a container of the task, ended"):
+            await environment.grade("", None)
+    assert left_here() == ([], "", "")

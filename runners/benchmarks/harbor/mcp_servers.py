@@ -1,0 +1,191 @@
+"""The MCP servers of a task, which run in its services: agents get their tools beside those of the container.
+
+A server is asked from a container of ours in the network of the agent's. So a call is an action of the trial, whoever
+the agent is, and the agent needs no client.
+"""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from runners.ask_user import bridge
+from runners.benchmarks.harbor.task_folder import McpServerTable
+from runners.benchmarks.mcp_lines import LineTransport, all_tools, result_text
+from runners.benchmarks.protocol import ToolResult
+from runners.conversation.messages import ToolDefinition
+from runners.errors import ToolBoundaryError, ungrouped
+from runners.sandboxes.command_output import cut_text
+from runners.sandboxes.docker.machine import DockerMachine
+from runners.sandboxes.docker.memory_budget import MemoryBudget
+from runners.sandboxes.docker.relay import LIMITS, open_python
+from runners.sandboxes.docker.sidecar import LineChannel
+from runners.sandboxes.protocol import SandboxLimits
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import Tool
+
+SERVER_MB = LIMITS.memory_mb
+"""The memory of the container through which one server is asked, in MiB."""
+_CONNECT_S = 60.0
+_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_OURS = ("ask_user", "submit")
+
+
+class McpServers:
+    """The open servers of one trial.
+
+    Args:
+        servers: The servers by name.
+        taken: Names that tools of the container have.
+        limits: ``command_seconds`` bounds a call, and ``output_bytes`` what the agent reads of it.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, "_Server"],
+        taken: Sequence[str],
+        limits: SandboxLimits,
+    ) -> None:
+        self._limits = limits
+        self._owners: dict[str, tuple[_Server, str]] = {}
+        counts = Counter([*taken, *_OURS, *(tool.name for each in servers.values() for tool in each.tools)])
+        tools = []
+        for name, server in servers.items():
+            for tool in server.tools:
+                shown = tool.name if counts[tool.name] == 1 else f"{_NAMES.sub('_', name)}_{tool.name}"
+                self._owners[shown] = (server, tool.name)
+                tools.append(
+                    ToolDefinition(
+                        name=shown,
+                        description=tool.description or tool.name,
+                        input_schema={key: value for key, value in tool.input_schema.items() if key != "$schema"},
+                    )
+                )
+        self.tools = tuple(tools)
+
+    def has(self, name: str) -> bool:
+        """Return whether a tool is one of the servers'."""
+        return name in self._owners
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call one of ``tools``. A server that refuses the call, or gives no answer in time, is an error result.
+
+        Raises:
+            ToolBoundaryError: The way to the server is gone.
+        """
+        from mcp import MCPError
+
+        server, own = self._owners[name]
+        with _translated(server.name, server.channel):
+            with anyio.move_on_after(self._limits.command_seconds):
+                try:
+                    result = await server.client.call_tool(own, arguments)
+                except MCPError as error:
+                    if server.channel.end is not None:
+                        raise
+                    return ToolResult(text=str(error), is_error=True)
+                return ToolResult(text=self._shortened(result_text(result)), is_error=bool(result.is_error))
+        seconds = self._limits.command_seconds
+        text = f"[{server.name} gave no answer within {seconds:g} s]"
+        return ToolResult(text=text, is_error=True, limit_met="command_seconds")
+
+    def _shortened(self, text: str) -> str:
+        content, most = text.encode(), self._limits.output_bytes
+        return text if len(content) <= most else cut_text(content[: most // 2], content[-(most // 2) :], len(content))
+
+
+class _Server:
+    """One open server: its client, and the streams behind it."""
+
+    def __init__(self, name: str, client: "Client", channel: LineChannel, tools: Sequence["Tool"]) -> None:
+        self.name = name
+        self.client = client
+        self.channel = channel
+        self.tools = tools
+
+
+@asynccontextmanager
+async def open_servers(
+    servers: Sequence[McpServerTable],
+    image: str,
+    room: MemoryBudget,
+    beside: DockerMachine,
+    taken: Sequence[str],
+    limits: SandboxLimits,
+) -> AsyncIterator[McpServers]:
+    """Connect to the servers of a task.
+
+    Args:
+        servers: The servers.
+        image: Any image that the engine has.
+        room: The memory budget of the containers through which they are asked, each of :data:`SERVER_MB`.
+        beside: The agent's container.
+        taken: Names that tools of the container have.
+        limits: The limits of calls.
+
+    Raises:
+        SandboxBoundaryError: A container does not start.
+        ToolBoundaryError: A server does not answer.
+    """
+    async with AsyncExitStack() as stack:
+        opened = {each.name: await stack.enter_async_context(_opened(each, image, room, beside)) for each in servers}
+        yield McpServers(opened, taken, limits)
+
+
+@asynccontextmanager
+async def _opened(
+    server: McpServerTable, image: str, room: MemoryBudget, beside: DockerMachine
+) -> AsyncIterator[_Server]:
+    assert server.url is not None
+    arguments = (server.url, "", "1")  # a call is sent once: it may change something
+    async with open_python(_bridge(), arguments, image, room, beside) as channel:
+        with ungrouped(), anyio.CancelScope() as scope:
+            scope.deadline = anyio.current_time() + _CONNECT_S
+            async with _connected(server.name, channel) as client:
+                with _translated(server.name, channel):
+                    tools = await all_tools(client)
+                scope.deadline = float("inf")
+                yield _Server(server.name, client, channel, tools)
+        if scope.cancelled_caught:
+            raise ToolBoundaryError(
+                f"the MCP server {server.name} did not answer at {server.url} within {_CONNECT_S:g} s",
+                kind="server_timeout",
+            )
+
+
+@asynccontextmanager
+async def _connected(name: str, channel: LineChannel) -> "AsyncIterator[Client]":
+    from mcp import Client
+
+    client = Client(LineTransport(channel), mode="legacy")
+    with _translated(name, channel):
+        await client.__aenter__()
+    try:
+        yield client
+    finally:
+        await client.__aexit__(*sys.exc_info())
+
+
+@contextmanager
+def _translated(name: str, channel: LineChannel) -> Iterator[None]:
+    """Raise a ToolBoundaryError for whatever a server that is gone makes of a request."""
+    try:
+        yield
+    except ToolBoundaryError:
+        raise
+    except Exception as error:
+        reason = channel.end[0] if channel.end else f"{type(error).__name__}: {error}"
+        raise ToolBoundaryError(f"the MCP server {name} of the task is gone: {reason}", kind="server_gone") from error
+
+
+@lru_cache(maxsize=1)
+def _bridge() -> str:
+    return Path(bridge.__file__).read_text(encoding="utf-8")
