@@ -32,8 +32,10 @@ test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kill
 test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents and run them (AGENTS=codex,opencode: only these)
 	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" "$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/agents
 
-test-ray: $(VENV)/.dev-ready  ## install Ray (0.24 GB) and run trials on a cluster of several nodes here (2 minutes)
+test-ray: $(VENV)/.dev-ready  ## install Ray (0.24 GB) and run trials on clusters of several nodes here (7 minutes)
 	@$(call install,.[dev$(comma)ray])
+	test -x .envs/ray/bin/ray || "$(BIN)/python" -m venv .envs/ray
+	.envs/ray/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt ray virtualenv
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/runners/run/executors
 
 test-formats: $(VENV)/.dev-ready  ## install the readers of inspect_ai and OpenTelemetry (0.2 GB) and open our exports with them (1 minute)

@@ -7,6 +7,7 @@ inherit must define the members without a default, and gets the others from :fun
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -156,6 +157,9 @@ class Benchmark(ABC):
 
     has_own_images: bool = False
     """Whether every task has its own Docker image, so that an experiment need not name ``sandbox.image``."""
+
+    files: tuple[Path, ...] = ()
+    """The files and folders that its keys name and that it reads. Workers on other machines get copies."""
 
     @abstractmethod
     def tasks(self) -> Sequence[Task]:

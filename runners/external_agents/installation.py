@@ -4,6 +4,7 @@ A changed script, or an entry with the same name in another project, gets a diff
 run by mistake.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -28,6 +29,22 @@ class InstallationMark(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     entry: str
     install: InstallSpec
+
+
+def install_missing(spec: ProgramSpec, entry: Path) -> None:
+    """Install an entry unless it is installed, once for all processes of this machine that need it now.
+
+    Args:
+        spec: The entry, as returned by :func:`located`.
+        entry: The entry's file.
+
+    Raises:
+        ExperimentError: An installer failed.
+    """
+    agents_directory().mkdir(parents=True, exist_ok=True)
+    with (agents_directory() / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        install_entry(spec, entry, lambda _: None)
 
 
 def install_entry(spec: ProgramSpec, entry: Path, say: Callable[[str], None]) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 import venv
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,25 @@ def install_python(root: Path, requirements: Sequence[str], *, is_new: bool) -> 
         _run([uv, "pip", "install", "--quiet", "--python", str(python), *requirements])
     elif requirements:
         _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+
+
+def build_wheel(project: Path, folder: Path) -> Path:
+    """Build the wheel of a project's folder, and return its path.
+
+    Args:
+        project: The folder with pyproject.toml.
+        folder: Where to put the wheel.
+
+    Raises:
+        ExperimentError: The builder failed.
+    """
+    uv, before = shutil.which("uv"), set(folder.iterdir())
+    if uv is not None:
+        _run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder), str(project)])
+    else:
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        _run([*command, "--wheel-dir", str(folder), str(project)])
+    return next(path for path in folder.glob("*.whl") if path not in before)
 
 
 def install_npm(prefix: Path, packages: Sequence[str], *, runs_scripts: bool = False) -> None:

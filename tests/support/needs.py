@@ -99,6 +99,9 @@ HARBOR_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "harbor" / "bin"
 FORMATS_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "formats" / "bin" / "python"
 """The environment of the readers of inspect_ai and OpenTelemetry."""
 
+BARE_RAY = Path(__file__).resolve().parents[2] / ".envs" / "ray" / "bin"
+"""The programs of an environment with Ray and virtualenv alone, as a machine of somebody's cluster has."""
+
 TRAINING_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "training" / "bin" / "python"
 """The environment of Hugging Face's datasets and TRL."""
 
@@ -122,6 +125,7 @@ NEEDS = {
         "TheAgentCompany's evaluators", "make test-published, or LHAW_RECORD_TAC_REPOSITORY", _has_published_tac
     ),
     "ray": Need("Ray", "make test-ray", lambda: importlib.util.find_spec("ray") is not None),
+    "bare_ray": Need("Ray in an environment of its own", "make test-ray", (BARE_RAY / "ray").exists),
     "root": Need("root", "sudo make test", lambda: os.geteuid() == 0),
     "trainers": Need("datasets and TRL", "make test-training", TRAINING_PYTHON.exists),
     "servers": Need("real MCP servers", "make mcp-servers", _has_servers),

@@ -113,6 +113,7 @@ class HarborBenchmark(Benchmark):
 
     def __init__(self, folder: Path, options: HarborOptions) -> None:
         self._options = options
+        self.files = (folder,)
         self.needs_sandbox = None if options.without_docker else "docker"
         self.runs_in_harbor = not options.without_docker
         self._gate = OracleGate(passes_folder())

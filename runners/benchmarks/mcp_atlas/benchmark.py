@@ -20,7 +20,7 @@ from runners.benchmarks.mcp_atlas.data_copy import data_digest, private_copy
 from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment, offered_tools, server_plan
 from runners.benchmarks.mcp_atlas.judge import ClaimJudge
 from runners.benchmarks.mcp_atlas.options import read_options
-from runners.benchmarks.mcp_atlas.own_servers import read_own_servers, refuse_shown_answers, with_own
+from runners.benchmarks.mcp_atlas.own_servers import files_of, read_own_servers, refuse_shown_answers, with_own
 from runners.benchmarks.mcp_atlas.playbook import Playbook, playbooks
 from runners.benchmarks.mcp_atlas.reference_answers import ANSWERS
 from runners.benchmarks.mcp_atlas.rows import BENCHMARK, VERSION, Row, read_rows, task_of
@@ -66,6 +66,8 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "
     )
     refuse_shown_answers(place.catalog, [Path(path) for path in chosen.rows])
     benchmark = McpAtlasBenchmark(rows, place, judge, container=chosen.container)
+    named = (*chosen.rows, chosen.own_servers, chosen.claim_judge, "" if chosen.container else chosen.data)
+    benchmark.files = (*(Path(each) for each in named if each), *files_of(place.catalog))
     if not benchmark.tasks():
         first = rows[0].task_id
         raise ExperimentError(

@@ -99,6 +99,16 @@ def with_own(known: ServerCatalog, own: Sequence[ServerSpec]) -> ServerCatalog:
     return msgspec.structs.replace(known, servers={**known.servers, **{spec.name: spec for spec in own}})
 
 
+def files_of(known: ServerCatalog) -> tuple[Path, ...]:
+    """Return the files beside a file of servers that their commands name, and the folders that they may read."""
+    found: set[Path] = set()
+    for spec in known.servers.values():
+        if spec.folder is not None:
+            words = (spec.program, *spec.arguments)
+            found.update(spec.readable, (spec.folder / word for word in words if is_file_of(spec.folder, word)))
+    return tuple(sorted(found))
+
+
 def refuse_shown_answers(known: ServerCatalog, rows: Sequence[Path]) -> None:
     """Refuse a server that may read a rows file: its tools could show an agent the claims.
 

@@ -51,6 +51,7 @@ def open_swebench_pro(options: dict[str, Any], base: Path, grader: GraderSpec) -
         raise ExperimentError(f"key 'benchmark.instances': {error}") from error
     scripts = {each.instance_id: read_scripts(Path(chosen.scripts), each.instance_id) for each in instances}
     benchmark = SwebenchProBenchmark(instances, scripts, chosen)
+    benchmark.files = tuple(map(Path, (*chosen.instances, chosen.scripts)))
     if not benchmark.tasks():
         first = instances[0].instance_id
         raise ExperimentError(

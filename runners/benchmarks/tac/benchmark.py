@@ -62,6 +62,7 @@ class TacBenchmark(Benchmark):
 
     def __init__(self, options: TacOptions, judge: ModelSpec | None = None) -> None:
         self._options = options
+        self.files = options.paths()
         self.tools_over_mcp = "some" if options.browser else "none"
         self._judge = judge
         self.grader = f"{GRADER}{_asked_with(judge)}:{judge.model}" if judge else GRADER

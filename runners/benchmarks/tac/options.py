@@ -162,6 +162,12 @@ class TacOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         both = ({name: spec, **spec.companions} for name, spec in self.services.items())
         return [name for each in both for name, spec in each.items() if spec.image and spec.memory_mb is None]
 
+    def paths(self) -> tuple[Path, ...]:
+        """Return the files and folders that the options name."""
+        both = (each for spec in self.services.values() for each in (spec, *spec.companions.values()))
+        named = [self.folder, self.references, *(file for spec in both for file in spec.files.values())]
+        return tuple(Path(each) for each in named if each)
+
     def image_of(self, task_id: str) -> str:
         """Return the image of a task."""
         return self.image.replace(_NAME, task_id)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,8 @@ from recorder.reading.trial_index import load_trial_index
 from recorder.storage.store import Store
 from recorder.writing.recorder import Recorder
 from runners.errors import ExecutorError, ExperimentError
+from runners.run.executors.ray_environment import has_them_everywhere, shipped_packages
+from runners.run.executors.ray_files import packed
 from runners.run.executors.ray_pool import WorkerPool
 from runners.run.executors.ray_worker import Assignment, installed_version, plan_digest
 from runners.run.preflight import check_prices, refuse_leased
@@ -70,23 +73,31 @@ class RayExecutor:
     async def held(self, prepared: PreparedExperiment, store: Store, run_id: str) -> AsyncIterator[None]:
         """Connect to the cluster and start workers, which recover what earlier workers left on their hosts.
 
+        Workers get copies of the experiment's files, and of this process's packages if a machine has others.
+
         Raises:
             ExecutorError: There is no cluster, it already runs the experiment, or no worker can start.
-            ExperimentError: A machine of the cluster cannot run the experiment.
+            ExperimentError: A machine of the cluster cannot run the experiment, or a package or file cannot be sent.
         """
         assert store.remote is not None
         assert store.address is not None
         experiment = prepared.experiment
-        assignment = Assignment(
-            experiment=experiment,
-            path=prepared.path.resolve(),
-            address=store.address,
-            makers=await anyio.to_thread.run_sync(lambda: store.remote.makers if store.remote else frozenset()),
-            run_id=run_id,
-            plan=plan_digest(prepared.plan),
-            version=installed_version(),
-        )
-        with connected() as ray:
+        files = await anyio.to_thread.run_sync(packed, prepared)
+        for path in files.left_out:
+            self._reporter.workers(f"{path} is larger than 1 GB, so every machine must have it at this path")
+        makers = await anyio.to_thread.run_sync(lambda: store.remote.makers if store.remote else frozenset())
+        async with self._equipped(experiment.benchmark.name) as ray:
+            assignment = Assignment(
+                experiment=files.experiment,
+                path=prepared.path.resolve(),
+                files=ray.put(files.archive),
+                address=store.address,
+                makers=makers,
+                run_id=run_id,
+                plan=plan_digest(prepared.plan),
+                version=installed_version(),
+            )
+            del files
             processors = int(ray.cluster_resources().get("CPU", 0))
             wanted = self._workers or max(1, min(processors, experiment.concurrency))
             self._pool = WorkerPool(
@@ -98,6 +109,22 @@ class RayExecutor:
             )
             async with self._pool.opened():
                 yield
+
+    @asynccontextmanager
+    async def _equipped(self, benchmark: str) -> AsyncIterator[Any]:
+        """Connect to the cluster so that workers have this process's packages: their machines', or copies of ours."""
+        with connected() as ray:
+            if await has_them_everywhere(ray, benchmark):
+                yield ray
+                return
+        self._reporter.workers(
+            "not every machine has the packages of this one, so Ray installs them on each: a minute or more, once "
+            "while the cluster is up"
+        )
+        with TemporaryDirectory() as folder:
+            environment = await anyio.to_thread.run_sync(shipped_packages, benchmark, Path(folder))
+            with connected(environment) as ray:
+                yield ray
 
     @asynccontextmanager
     async def runner(
@@ -125,8 +152,11 @@ def ray_library() -> ModuleType:
 
 
 @contextmanager
-def connected() -> Iterator[Any]:
+def connected(runtime_env: dict[str, Any] | None = None) -> Iterator[Any]:
     """Connect to the cluster, yield the Ray library, and disconnect at the end.
+
+    Args:
+        runtime_env: What Ray installs for workers, or None to let them run in their machine's environment.
 
     Raises:
         ExecutorError: There is no cluster, or it cannot be reached.
@@ -135,7 +165,13 @@ def connected() -> Iterator[Any]:
     address = os.environ.get(ADDRESS_VARIABLE) or "auto"
     _check_listens(address)
     try:
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+        ray.init(
+            address=address,
+            namespace=NAMESPACE,
+            runtime_env=runtime_env,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
     except Exception as error:
         place = "of this machine" if address == "auto" else f"at {address}"
         said = str(error).strip().splitlines() or [type(error).__name__]

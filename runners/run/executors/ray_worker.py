@@ -1,8 +1,8 @@
 """A worker on a Ray cluster: a local executor on another machine, with its own journal in the shared store.
 
-The worker plans the experiment itself, from the same file, so a trial's id, an attempt number and an action budget are
-enough to define an attempt. If its plan has the same trials as the driver's, its machine has the same prompts, tasks,
-graders and versions.
+The worker plans the experiment itself, from copies of the driver's files, so a trial's id, an attempt number and an
+action budget are enough to define an attempt. If its plan has the same trials as the driver's, its machine has the same
+prompts, tasks, graders and versions.
 """
 
 import asyncio
@@ -25,10 +25,13 @@ from recorder.storage.store import Store
 from recorder.writing.recorder import Recorder
 from runners.errors import ExperimentError
 from runners.experiment.tables import Experiment
-from runners.host.scratch import sweep_scratch_folders
+from runners.external_agents.entries import entry_path, load_entry
+from runners.external_agents.installation import install_missing
+from runners.host.scratch import scratch_folder, sweep_scratch_folders
 from runners.models.litellm_library import close_clients
 from runners.planning.plan import Plan, PlannedTrial
 from runners.run.executors.local import LocalExecutor
+from runners.run.executors.ray_files import unpack
 from runners.run.preparation import PreparedExperiment, prepare_experiment, redactor_of
 from runners.run.reporter import Reporter
 from runners.run.scheduler import AttemptRunner
@@ -39,12 +42,13 @@ from runners.trial.trial_record import TrialOutcome
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker has to do: the experiment and its file, the store to record in, and the run that it is part of.
 
-    ``makers`` distinguishes the store from another one at the same address. ``plan`` is the driver's
-    :func:`plan_digest`.
+    ``files`` refers to the archive of the files that the experiment names, in Ray's memory. ``makers`` distinguishes
+    the store from another one at the same address. ``plan`` is the driver's :func:`plan_digest`.
     """
 
     experiment: Experiment
     path: Path
+    files: Any
     address: str
     makers: frozenset[str]
     run_id: str
@@ -119,11 +123,17 @@ class Worker:
 
     async def _live(self) -> None:
         """Do everything from joining to leaving in one task, so that the same task closes what it opened."""
+        with scratch_folder() as folder:
+            await self._work(folder)
+
+    async def _work(self, folder: Path) -> None:
         import ray
 
         assignment = self._assignment
         try:
-            prepared = await anyio.to_thread.run_sync(_prepared, assignment)
+            archive = await assignment.files
+            prepared = await anyio.to_thread.run_sync(_prepared, assignment, archive, folder)
+            del archive
             executor = LocalExecutor()
             root = await anyio.to_thread.run_sync(lambda: open_address(store_address(assignment.address)))
             await executor.check(prepared, root, Reporter())
@@ -133,7 +143,8 @@ class Worker:
             await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=name))
         except (ExperimentError, RecorderError) as error:
             where = f"on {socket.gethostname()}, in the environment that 'ray start' had there"
-            raise type(error)(f"{where}: {error}") from error
+            said = str(error).replace(str(folder), "")  # the paths of the driver
+            raise type(error)(f"{where}: {said}") from error
         self._trials = {trial.trial_id: trial for trial in prepared.plan.trials}
         try:
             async with (
@@ -165,8 +176,13 @@ def installed_version() -> str:
     return importlib.metadata.version("lhaw-record")
 
 
-def _prepared(assignment: Assignment) -> PreparedExperiment:
+def _prepared(assignment: Assignment, archive: bytes, root: Path) -> PreparedExperiment:
     """Plan the experiment on this machine, and check that the plan equals the driver's.
+
+    Args:
+        assignment: What the worker has to do.
+        archive: The files that the experiment names.
+        root: The folder to unpack them in.
 
     Raises:
         ExperimentError: The experiment cannot be planned here, or its plan differs.
@@ -174,14 +190,21 @@ def _prepared(assignment: Assignment) -> PreparedExperiment:
     if installed_version() != assignment.version:
         raise ExperimentError(
             f"lhaw-record {installed_version()} is installed here, and {assignment.version} where the run was started; "
-            "install the same version on every machine"
+            "install the same version, or remove this one, and run the same command again"
         )
-    prepared = prepare_experiment(assignment.experiment, assignment.path)
+    unpack(archive, root)
+    path = Path(f"{root}{assignment.path}")
+    path.parent.mkdir(parents=True, exist_ok=True)  # relative paths lead through it
+    for agent in assignment.experiment.agents:
+        if isinstance(agent.program, str):
+            entry = entry_path(agent.program, path.parent)
+            install_missing(load_entry(agent.program, path.parent), entry)
+    prepared = prepare_experiment(assignment.experiment, path)
     if plan_digest(prepared.plan) != assignment.plan:
         raise ExperimentError(
-            f"{assignment.path} plans different trials here: prompts, tasks, programs or packages differ from those of "
-            "the machine that started the run. Put the same files at the same path, and the same packages, on every "
-            "machine"
+            f"{assignment.path} plans different trials here: what a run does not bring along differs from that of the "
+            "machine that started it, such as programs in 'mounts' or installed servers. Make them the same on every "
+            "machine (docs/more-machines.md)"
         )
     return prepared
 

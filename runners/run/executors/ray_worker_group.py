@@ -15,8 +15,11 @@ from runners.run.executors.ray_worker import Assignment, Worker, WorkerInfo
 
 _STRAGGLERS_S = 30.0
 """Seconds that a run waits for more workers once it has one, and for the workers of a dead driver to end."""
-_LONGEST_WAIT_S = 300.0
-"""Seconds that a run waits for the first worker. A cluster that grows on demand needs minutes."""
+_LONGEST_WAIT_S = 900.0
+"""Seconds that a run waits for the first worker.
+
+A cluster that grows on demand needs minutes, and Ray gives a machine ten minutes to install packages.
+"""
 _LOOK_S = 0.2
 _PAUSES_S = (1.0, 5.0, 25.0)
 """The pauses, in seconds, before a worker that died before joining is requested again.
@@ -188,10 +191,16 @@ class WorkerGroup:
         cause = getattr(error, "cause", error)
         if isinstance(cause, ExperimentError | RecorderError):
             self._refusal = cause
+        elif isinstance(error, self._ray.exceptions.RuntimeEnvSetupError):
+            last = str(error).strip().splitlines()[-1].strip()
+            self._refusal = ExecutorError(
+                f"Ray could not install this machine's packages on another: {last} "
+                "(every machine needs Ray, virtualenv and an index of packages; or install lhaw-record there)"
+            )
         else:
             self._refusal = ExecutorError(
-                f"worker {number} could not start: {first_line(error)} Is lhaw-record[ray] {self._assignment.version} "
-                "installed on every machine of the cluster?"
+                f"worker {number} could not start: {first_line(error)} If its machine is new in the cluster, run the "
+                "same command again, so that it gets this one's packages"
             )
         self._report(f"worker {number} could not join: {self._refusal}")
         self._ray.kill(actor)
@@ -253,7 +262,9 @@ def prefix_of(assignment: Assignment) -> str:
 
 def _is_death(errors: Any, error: Exception) -> bool:
     """Return whether an error means that a worker's process or node is gone, rather than that its code raised."""
-    return isinstance(error, errors.RayError) and not isinstance(error, errors.RayTaskError)
+    return isinstance(error, errors.RayError) and not isinstance(
+        error, errors.RayTaskError | errors.RuntimeEnvSetupError
+    )
 
 
 def first_line(error: Exception) -> str:

@@ -15,6 +15,10 @@ class RayTaskError(RayError):
         self.cause = cause
 
 
+class RuntimeEnvSetupError(RayError):
+    """What a worker runs in could not be installed."""
+
+
 class _Method:
     def __init__(self, function):
         self.remote = function
@@ -44,7 +48,9 @@ class FakeRay:
     ``published`` is what a host does that is to publish what a lost worker left.
     """
 
-    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+    exceptions = SimpleNamespace(
+        RayError=RayError, RayTaskError=RayTaskError, RuntimeEnvSetupError=RuntimeEnvSetupError
+    )
 
     def __init__(self, *scripts, names=(), published=None):
         self._scripts = list(scripts)

@@ -18,13 +18,14 @@ from runners.run.executors.ray_worker import Assignment, WorkerInfo
 from runners.trial.trial_record import TrialOutcome
 from tests.cli.experiments import write_experiment
 from tests.cli.program import called
-from tests.runners.run.executors.fake_ray import FakeRay, RayError, RayTaskError
+from tests.runners.run.executors.fake_ray import FakeRay, RayError, RayTaskError, RuntimeEnvSetupError
 from tests.support.toy_plan import EMPTY, ListedBenchmark, experiment
 
 TRIALS = make_plan(experiment(), ListedBenchmark(), Prompts(experiment(), Path(), ""), "exact:1").trials
 ASSIGNMENT = Assignment(
     experiment=experiment(),
     path=Path("x.toml"),
+    files=None,
     address="shared:/x",
     makers=frozenset(),
     run_id="r",
@@ -217,6 +218,16 @@ async def test_workers_that_always_die_end_the_run():
         async with pool(ray).opened():
             pytest.fail("it began")
     assert len(ray.killed) == 3
+
+
+async def test_packages_that_cannot_be_installed_end_the_run():
+    """A machine reaches no index: pip's last word and what the machine needs are the error, and nobody tries again."""
+    failed = RuntimeEnvSetupError("Failed.\nTraceback\n  ERROR: No matching distribution found for x==1\n")
+    ray = FakeRay(scripts(finishing, join=raising(failed)))
+    with pytest.raises(ExecutorError, match=r"No matching distribution found for x==1 .*virtualenv"):
+        async with pool(ray).opened():
+            pytest.fail("it began")
+    assert len(ray.killed) == 1
 
 
 async def test_what_a_worker_could_not_publish_is_an_error_of_the_run():

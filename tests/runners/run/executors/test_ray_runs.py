@@ -27,7 +27,7 @@ def wait_in_run(process, is_true, what):
     def is_so():
         has_ended = process.poll() is not None
         is_now = is_true()
-        assert is_now or not has_ended, f"the run ended before {what}: {end(process).stderr}"
+        assert is_now or not has_ended, f"the run ended before {what}: {end(process)}"
         return is_now
 
     wait_until(is_so, what)
