@@ -37,7 +37,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     end: str = "2025-06-03 05:20:00"
     level: str = "WARNING"
     counting: str = ONCE_PER_REQUEST
-    incident_file: str = "error_counts.csv"
+    incident_file: str = "error_counts.txt"
     delimiter: str = "semicolon"
     time_format: str = "HH:MM:SS"
     minimum: str = "4"
