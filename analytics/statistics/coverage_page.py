@@ -54,15 +54,15 @@ def _lines(found: Sequence[Coverage], command: str) -> Iterator[str]:
         missed=_counted(missed, "misses"),
         is_open=_counted(is_open, "is open", "are open"),
     )
-    yield "| kind | `method` | worst (tasks) | fewest tasks | designs |"
-    yield "|---|---|---|---|---:|"
+    yield "| kind | `method` | worst (tasks) | fewest tasks |"
+    yield "|---|---|---|---|"
     for name, kind in KINDS.items():
         cells = [each for each in judged if each.design.kind == name]
         if cells:
             fewest = min(each.design.tasks for each in cells)
             first = [each for each in cells if each.design.tasks == fewest]
             worst = f"{_cell(cells, kind.is_test)} | {_cell(first, kind.is_test)}"
-            yield f"| {kind.title} | {kind.method} | {worst} | {len(cells)} |"
+            yield f"| {kind.title} | {kind.method} | {worst} |"
     if missed:
         yield f"\nMissed{_listed(missed)}."
     yield ""
