@@ -90,7 +90,11 @@ def write_segment(
 
 
 def _options(schema: pa.Schema) -> dict[str, Any]:
-    """Return the Parquet writer's options, as measured (docs/benchmarks.md). Unique values get no dictionary."""
+    """Return the Parquet writer's options. Unique values get no dictionary.
+
+    Measured: of real text zstd's level 6 takes 7 % less in twice the time, dictionary pages up to 16 MiB 12.5 % less,
+    but then one stream is read in 107 instead of 41 ms.
+    """
     leaves = _leaves(schema)
     encodings = dict.fromkeys(_CLOCKS, "PLAIN")
     encodings |= {name: "DELTA_LENGTH_BYTE_ARRAY" for name in leaves if name.endswith(_DIGESTS)}
