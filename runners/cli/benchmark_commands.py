@@ -55,7 +55,7 @@ def harbor_command(options: argparse.Namespace) -> int:
     from runners.experiment.tables import GraderSpec
 
     keys = {"folder": str(options.folder), "network": options.network, "build_network": options.build_network}
-    keys |= {"without_docker": options.without_docker}
+    keys |= {"without_docker": options.without_docker, "without_services": options.without_services}
     benchmark = open_harbor(keys, Path(), GraderSpec())
 
     async def checked() -> list[dict[str, Any]]:
@@ -121,6 +121,13 @@ COMMANDS = (
                 "--network", default="bridge", help="the engine's network for public tasks (default: %(default)s)"
             ),
             argument("--build-network", default="default", help="the network of builds (default: %(default)s)"),
+            argument(
+                "--without-services",
+                nargs="+",
+                default=[],
+                metavar="NAME",
+                help="services of tasks that are not opened",
+            ),
             flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
             argument("--environment", metavar="NAME", help="in an environment of the harbor package, such as modal"),
             FORMAT,
