@@ -55,12 +55,12 @@ def findings(source, removal, made):
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_what_is_written_passes_the_gate(task_id):
-    """Each text passes the checks of content and differs from those of the other severities; most segments have two."""
+    """Each text passes the gate and differs from the other severities; what generation takes has one."""
     source = TASKS[task_id]
     for written in source.written:
         prompts = [made.prompt for made in every_rewriting(source, written)]
         assert len(set(prompts)) == len(prompts), written.segment
-        assert len(prompts) > 1 or priority(written.segment) < RemovalSettings().min_priority, written.segment
+        assert prompts or priority(written.segment) < RemovalSettings().min_priority, written.segment
 
 
 @pytest.mark.sampled(4)
