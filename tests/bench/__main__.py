@@ -26,7 +26,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     journal_bytes: int
     long_events: int
     workload: Workload
-    table_events: int
+    table_events: tuple[int, ...]
     gateway_trials: int = 0
     gateway_turns: int = 15
     gateway_calls: int = 10_000
@@ -38,7 +38,7 @@ FULL = Sizes(
     journal_bytes=8 << 20,
     long_events=1_000_000,
     workload=Workload(),
-    table_events=500_000,
+    table_events=(10_000, 500_000),
     gateway_trials=200,
 )
 QUICK = Sizes(
@@ -47,7 +47,7 @@ QUICK = Sizes(
     journal_bytes=200_000,
     long_events=40_960,
     workload=Workload(tasks=1, trials=3, actions=3, concurrency=4),
-    table_events=2_000,
+    table_events=(2_000,),
 )
 
 
@@ -77,8 +77,8 @@ def report(directory: Path, kept: Path, sizes: Sizes, out: TextIO) -> None:
     if sizes.gateway_trials:
         room, trials, turns = _room(directory, "gateway"), sizes.gateway_trials, sizes.gateway_turns
         measured += gateway.measure(room, runs=sizes.runs, trials=trials, turns=turns, calls=sizes.gateway_calls)
-    store = kept_store(kept, sizes.table_events)
-    measured += tables.measure(store, sizes.table_events, runs=sizes.runs)
+    for events in sizes.table_events:
+        measured += tables.measure(kept_store(kept, events), events, runs=sizes.runs)
     print("\n".join(figures.lines(measured)), file=out)
     print(f"\nThe whole measurement took {time.monotonic() - began_s:.0f} s.", file=out)
 

@@ -30,8 +30,9 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BUDGETS = (
-    Budget(operation="tables", events=500_000, wall_s=3, peak_bytes=1 << 30),
-    Budget(operation="tables", events=10_000_000, wall_s=20, peak_bytes=4 << 30),
+    Budget(operation="tables", events=10_000, wall_s=1),
+    Budget(operation="tables", events=500_000, wall_s=1.5, peak_bytes=1 << 30),
+    Budget(operation="tables", events=10_000_000, wall_s=10, peak_bytes=4 << 30),
     Budget(operation="fetch", events=None, wall_s=0.05),
 )
 

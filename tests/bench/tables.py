@@ -38,6 +38,13 @@ def measure(root: Path, wanted_events: int, *, runs: int) -> list[Figure]:
             limits=[Limit(number=one.wall_s, unit="s") for one in budgets],
         ),
         figure(
+            "all tables, processor time",
+            "s",
+            [taken.cpu_s for taken in computed],
+            baselines=[taken.cpu_s for taken, _ in scanned],
+            baseline_name="DuckDB full scan, cold process",
+        ),
+        figure(
             "all tables, peak memory",
             "GiB",
             [taken.peak_bytes / (1 << 30) for taken in computed],

@@ -73,15 +73,16 @@ def test_what_is_measured_again_replaces_the_same_figure_only(tmp_path):
 
 def test_a_budget_is_judged_at_its_own_size():
     """By time and by memory; another size says nothing; a budget for any size holds at each."""
-    at_500_000, at_10_million, one_trial = BUDGETS
-    assert verdict(at_500_000, _size(500_000, tables_s=2.9)) is True
-    assert verdict(at_500_000, _size(500_000, tables_s=3.1)) is False
+    at_10_000, at_500_000, at_10_million, one_trial = BUDGETS
+    assert verdict(at_10_000, _size(10_000, tables_s=0.9)) is True
+    assert verdict(at_500_000, _size(500_000, tables_s=1.4)) is True
+    assert verdict(at_500_000, _size(500_000, tables_s=1.6)) is False
     assert verdict(at_500_000, _size(500_000, tables_s=1, peak_bytes=2 << 30)) is False
     assert verdict(at_500_000, _size(1_000_000, tables_s=9)) is None
     assert verdict(at_10_million, _size(10_000_000, tables_s=9, peak_bytes=2 << 30)) is True
     assert verdict(one_trial, _size(10_000, tables_s=9, fetch_s=0.06)) is False
-    report = markdown(Scale(machine="a machine", sizes=(_size(500_000, tables_s=3.1, fetch_s=0.04),)))
-    assert "all tables, at most 3 s and 1 GiB at 500,000 events: OVER" in report
+    report = markdown(Scale(machine="a machine", sizes=(_size(500_000, tables_s=1.6, fetch_s=0.04),)))
+    assert "all tables, at most 1.5 s and 1 GiB at 500,000 events: OVER" in report
     assert "one trial, at most 50 ms at 500,000 events: within" in report
 
 
@@ -94,7 +95,7 @@ def test_the_same_figures_give_the_same_chart(tmp_path):
         drawn.append((tmp_path / str(number) / "scale.svg").read_bytes())
     assert drawn[0] == drawn[1]
     assert _texts(tmp_path / "0" / "scale.svg").issuperset(
-        {"budget 3 s", "budget 20 s", "budget 50 ms", "budget 1 GiB"}
+        {"budget 1 s", "budget 1.5 s", "budget 10 s", "budget 50 ms", "budget 1 GiB"}
     )
 
 
