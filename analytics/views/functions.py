@@ -109,9 +109,8 @@ def _lists(units: "pa.ChunkedArray") -> "Iterator[Columns]":
             for position, field in enumerate(values.type)
         }
         offsets = chunk.offsets.to_numpy()
-        is_null = chunk.is_null().to_numpy(zero_copy_only=False)
         for row in range(len(chunk)):
-            part = slice(0, 0) if is_null[row] else slice(offsets[row], offsets[row + 1])
+            part = slice(offsets[row], offsets[row + 1]) if chunk[row].is_valid else slice(0, 0)
             yield {name: array[part] for name, array in fields.items()}
 
 

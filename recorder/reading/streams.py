@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recorder.events import type_name
@@ -74,6 +73,8 @@ def _ends(store: Store, experiment_id: str) -> dict[str, str | None]:
 
 
 def _sealed_ends(segment: Path) -> dict[str, str | None]:
+    import pyarrow.compute as pc
+
     with readable(segment), pq.ParquetFile(segment, memory_map=True) as file:
         present = [name for name in _CLOSING_TYPES if name in file.schema_arrow.names]
         if not present:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recorder.files.disk import publish
@@ -69,6 +68,8 @@ def write_segment(
     content = sink.getvalue().to_pybytes()
     if store.remote is not None:
         store.remote.put(path.relative_to(store.root).as_posix(), content)
+    import pyarrow.compute as pc
+
     times = pc.min_max(rows["recorded_at_us"]).as_py()
     announced = manifest.Entry(
         kind="segment",

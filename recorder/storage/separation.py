@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recorder.errors import DamagedStore
 from recorder.files.disk import publish
@@ -69,6 +68,8 @@ def named(table: pa.Table, separations: Separations) -> pa.Table:
     """
     if not separations or "stream_id" not in table.column_names or not table.num_rows:
         return table
+    import pyarrow.compute as pc
+
     present = set(table["writer_id"].unique().to_pylist())
     names = table["stream_id"]
     for (experiment_id, stream_id, writer_id), own_id in separations.items():

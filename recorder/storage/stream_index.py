@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recorder.events import type_name
@@ -47,6 +46,8 @@ def find_stream(store: Store, segment: Path, stream_id: str) -> tuple[int, int] 
     if stored and stream_id.encode() not in stored:
         return None
     index = _decoded(stored) if stored else _from_segment(segment)
+    import pyarrow.compute as pc
+
     place = pc.index(index["stream_id"], stream_id).as_py()
     return (index["first_row"][place].as_py(), index["rows"][place].as_py()) if place >= 0 else None
 
@@ -120,6 +121,8 @@ def _from_segment(segment: Path) -> pa.Table:
 
 
 def _index_of(rows: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
     numbered = pa.table(
         {
             "stream_id": rows["stream_id"],

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recorder.errors import DamagedStore, StoreError
@@ -100,6 +99,8 @@ def _selected(store: Store, segment: StoreSegment, selection: Selection, separat
     """Return the selected streams of a segment."""
     with _readable(store, segment.path):
         if selection.trial_id is not None:
+            import pyarrow.compute as pc
+
             columns = ["stream_id", "trial_id"]
             with pq.ParquetFile(where_now(segment.path), read_dictionary=columns, memory_map=True) as file:
                 rows = file.read(columns).unify_dictionaries().group_by(columns).aggregate([])
