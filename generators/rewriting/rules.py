@@ -217,10 +217,10 @@ def _is_open(slot: Slot, value: str, fields: Mapping[str, str], rest: str) -> bo
         return True
     folder, _, name = value.strip("`\"'\u201c\u201d ").rpartition("/")
     said = {stem(each.lower()) for each in _WORDS.findall(rest)}
-    words = {stem(each.lower()) for each in _WORDS.findall(re.sub(r"\.\w{1,5}$", "", name))}
+    words = {stem(each.lower()) for each in _WORDS.findall(re.sub(r"\.\w{1,8}$", "", name))}
     left = words - (_FIRST_GUESSES | said if not folder or folder in rest else said)
     unnamed = rf"(?i)\b(?:an?|one|another|new|each|every) (?:[\w.&-]+ ){{0,3}}{noun}s?\b(?!\S* [`\"'\u201c])"
-    return not left or 2 * len(left) < len(words) or bool(_POINTS_AT.search(rest)) or bool(re.search(unnamed, rest))
+    return not left or 2 * len(left) <= len(words) or bool(_POINTS_AT.search(rest)) or bool(re.search(unnamed, rest))
 
 
 def _is_no_prose(text: str, low: int, start: int, end: int) -> bool:

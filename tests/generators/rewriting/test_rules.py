@@ -24,15 +24,15 @@ CASES = [
         "What should the file be called, and in which folder should it be?",
     ),
     (
-        "Draw the map of the town and save it as harbour.png.",
-        "harbour.png",
+        "Draw the map of the town and save the presentation as /srv/harbour.pptx.",
+        "/srv/harbour.pptx",
         "delete",
-        "Draw the map of the town and save it.",
-        "Under which name, and where, should I save it?",
+        "Draw the map of the town and save the presentation.",
+        "What should I call the presentation, and in which folder should it be?",
     ),
     (
-        "Sum up the sales, save the result to `out_7.csv` and tell the team.",
-        "out_7.csv",
+        "Sum up the sales, save the result to `tide_7.csv` and tell the team.",
+        "tide_7.csv",
         "genericize",
         "Sum up the sales, save the result to a CSV file and tell the team.",
         "What should the CSV file be called?",
@@ -45,18 +45,11 @@ CASES = [
         "Which spreadsheet do you mean?",
     ),
     (
-        "Close all of the issues in the milestone v2.4 and tell me how many there were.",
-        "v2.4",
-        "genericize",
-        "Close all of the issues in the milestone and tell me how many there were.",
-        "Which milestone do you mean?",
-    ),
-    (
-        "If nobody answers within 10 minutes, call the house.",
-        "10 minutes",
+        "If nobody answers within 10 days, call the house.",
+        "10 days",
         "vaguify",
-        "If nobody answers within a few minutes, call the house.",
-        'How many minutes do you mean by "a few minutes"?',
+        "If nobody answers within a few days, call the house.",
+        'How many days do you mean by "a few days"?',
     ),
     (
         "Lower all of the prices by 15 percent, but tell nobody.",
@@ -94,7 +87,7 @@ def test_what_the_rules_make_of_a_prompt(case):
     assert "{" not in rewriting.failure_mode
     assert problems_of(prompt, rewriting, removal) == ()
     for other in {"delete", "vaguify"} - {severity}:
-        if value != "out_7.csv":
+        if value != "tide_7.csv":
             with pytest.raises(RewritingFailed, match="needs a rewriter"):
                 REWRITER.rewriting(prompt, Removal(segments=(removed,), severity=other))
 
