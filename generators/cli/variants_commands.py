@@ -86,11 +86,8 @@ def compare_command(options: argparse.Namespace) -> int:
     from analytics.views.rows import rows_of
     from analytics.views.store import open as open_store
 
-    connection = open_store(options.store, only={"generation_methods"})
-    try:
+    with open_store(options.store, only={"generation_methods"}) as connection:
         rows = rows_of(connection, "from generation_methods order by step, method, method_digest")
-    finally:
-        connection.close()
     print_rows([{**row, "method_digest": row["method_digest"][:12]} for row in rows], METHOD_COLUMNS, options.format)
     return 0
 

@@ -52,12 +52,9 @@ def recorded_tasks(store: Path) -> dict[str, RecordedTask]:
     Raises:
         StoreError: The store does not exist.
     """
-    connection = open_store(store, only={"trials", "actions", "checkpoints"})
-    try:
+    with open_store(store, only={"trials", "actions", "checkpoints"}) as connection:
         actions = connection.execute(_ACTIONS).fetchall()
         details = connection.execute(_DETAILS).fetchall()
-    finally:
-        connection.close()
     trials: dict[str, dict[str, list[TrajectoryStep]]] = defaultdict(lambda: defaultdict(list))
     successful: set[str] = set()
     for task_digest, stream_id, is_success, name, arguments_json, result in actions:

@@ -102,20 +102,17 @@ def competent_tasks(
         BadParameter: A number is out of range.
     """
     asked = {"benchmark": benchmark}
-    connection = open_store(
+    with open_store(
         store,
         parameters={"k": trials, "experiment": experiment},
         only={"tasks", "trials", "pass_at_k"},
-    )
-    try:
+    ) as connection:
         known = rows_of(connection, _TASKS, asked)
         tried = {
             row["task_id"]: row["task_digest"]
             for row in rows_of(connection, _TRIED, asked | {"experiment": experiment})
         }
         rows = rows_of(connection, _VALUES, asked)
-    finally:
-        connection.close()
     wanted = {row["task_id"]: row["task_digest"] for row in known}
     counts = {row["task_id"]: row["checkpoint_count"] for row in known}
     if tasks is not None:

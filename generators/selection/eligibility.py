@@ -173,18 +173,15 @@ def eligible_variants(
     asked = {"benchmark": benchmark}
     views = {"tasks", "variants", "observed_classes", "stg_variants_generated", "stg_variants_rejected"}
     views |= {"stg_variants_reviewed", "variant_reviews"} if reviewers else set()
-    connection = open_store(
+    with open_store(
         store,
         parameters={"classifier_experiment": classifier_experiment},
         only=views,
-    )
-    try:
+    ) as connection:
         variants = rows_of(connection, _VARIANTS, asked | {"experiment": experiment})
         classes = rows_of(connection, _CLASSES, asked)
         reviews = {row["variant_digest"]: row for row in rows_of(connection, _REVIEWS)} if reviewers else {}
         ((given_up,),) = connection.execute(_GIVEN_UP, asked | {"experiment": experiment}).fetchall()
-    finally:
-        connection.close()
     if not variants:
         where = f" under experiment {experiment}" if experiment else ""
         raise GeneratorError(f"{store} has no variants of benchmark {benchmark}{where}; generate or import some first")

@@ -241,15 +241,12 @@ def _recorded(store: Path, event: BenchmarkSelected) -> dict[str, Any]:
     digests = [each.variant_digest for each in event.variants]
     of_classifier = {"classifier": event.classifier, "digests": digests}
     views = {"new_task_verdicts", "runs", "selections", "stg_segments_extracted", "trials", "variants"}
-    connection = open_store(store, only={*views, "observed_classes"})
-    try:
+    with open_store(store, only={*views, "observed_classes"}) as connection:
         extractors = rows_of(connection, _EXTRACTORS, {"digests": digests})
         agents = rows_of(connection, _CLASSIFIERS, of_classifier)
         judges = rows_of(connection, _JUDGES, of_classifier)
         ((unjudged, planned),) = connection.execute(_OUTCOMES, of_classifier).fetchall()
         runs = rows_of(connection, _RUN, {"benchmark": event.benchmark, "selection": event.selection})
-    finally:
-        connection.close()
     return {
         "extractors": {_described(row): row["n"] for row in extractors},
         "classifiers": tuple(Classifier(**row) for row in agents),
@@ -262,12 +259,9 @@ def _recorded(store: Path, event: BenchmarkSelected) -> dict[str, Any]:
 
 
 def _reviews(store: Path, event: BenchmarkSelected) -> Reviews | None:
-    connection = open_store(store, only={"review_agreement", "variant_reviews"})
-    try:
+    with open_store(store, only={"review_agreement", "variant_reviews"}) as connection:
         rows = rows_of(connection, "select * from variant_reviews where benchmark = $1", [event.benchmark])
         agreements = rows_of(connection, _AGREEMENTS, [event.benchmark]) if rows else []
-    finally:
-        connection.close()
     if not rows:
         return None
     refused = {row["variant_digest"] for row in rows if row["decision"] != "accepted"}
@@ -286,8 +280,5 @@ def _reviews(store: Path, event: BenchmarkSelected) -> Reviews | None:
 
 
 def _labels(store: Path, event: BenchmarkSelected) -> tuple[Mapping[str, Any], ...]:
-    connection = open_store(store, only={"segment_labels"})
-    try:
+    with open_store(store, only={"segment_labels"}) as connection:
         return tuple(rows_of(connection, _LABELS, [event.benchmark]))
-    finally:
-        connection.close()
