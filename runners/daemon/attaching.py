@@ -3,6 +3,7 @@
 import io
 import itertools
 import os
+import posixpath
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -376,14 +377,27 @@ def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
 def _unpack(archive: bytes, folder: Path) -> None:
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter=_with_its_mode)  # noqa: S202 - the filter is Python's own but for the modes
+            _check_members(files.getmembers())
+            # The argument ``filter`` is missing in Python 3.11 before 3.11.4, and drops rights of groups.
+            files.extraction_filter = lambda member, _: member
+            files.extractall(folder)  # noqa: S202 - checked above
     except (tarfile.TarError, OSError) as error:
         raise RunnerError(f"the files of the trial cannot be unpacked in {folder}: {error}") from error
 
 
-def _with_its_mode(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-    """Links may lead anywhere, but nothing is written through them. Python's filter drops rights of groups."""
-    return tarfile.tar_filter(member, folder).replace(mode=member.mode, deep=False)
+def _check_members(members: Sequence[tarfile.TarInfo]) -> None:
+    """Check that an archive stays in the folder that it is unpacked in. Symbolic links may lead anywhere.
+
+    Raises:
+        tarfile.ExtractError: A member would be written outside, through a link, or is a device.
+    """
+    names = {posixpath.normpath(each.name) for each in members}
+    links = {PurePosixPath(posixpath.normpath(each.name)) for each in members if each.issym()}
+    for each in members:
+        path = PurePosixPath(posixpath.normpath(each.name))
+        is_outside = path.is_absolute() or ".." in path.parts or not links.isdisjoint(path.parents)
+        if is_outside or each.isdev() or (each.islnk() and posixpath.normpath(each.linkname) not in names):
+            raise tarfile.ExtractError(f"{each.name!r} would lead out of the folder")
 
 
 def _packed(folder: Path) -> bytes:

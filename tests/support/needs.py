@@ -57,6 +57,8 @@ def _has_docker() -> bool:
 
 
 def _has_compose() -> bool:
+    if shutil.which("docker") is None:
+        return False
     found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
     return found.returncode == 0
 

@@ -133,6 +133,13 @@ def read_compose(task: Path, given: Mapping[str, str], without: Sequence[str] = 
     Raises:
         ComposeError: The file is broken, or asks for what is not supported.
     """
+    try:
+        return _compose(task, given, without)
+    except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise ComposeError(f"{COMPOSE} has a value of another kind than its key needs: {error}") from error
+
+
+def _compose(task: Path, given: Mapping[str, str], without: Sequence[str]) -> Compose:
     top = _Keys("", _document(task))
     for name in ("version", "name", *(key for key in top.left if key.startswith("x-"))):
         top.take(name)  # without effect: Harbor names the project

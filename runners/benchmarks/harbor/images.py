@@ -52,8 +52,8 @@ async def ensure_images(
     verifier = agent
     if config.verifier.is_separate and _has_own_tests(task):
         table = config.verifier.environment or EnvironmentTable()
-        how = {**how, "timeout_s": table.build_timeout_sec}
-        verifier = await _ensure(images, table.docker_image, Build(context=folder / "tests"), True, how)
+        how_tests = {**how, "timeout_s": table.build_timeout_sec}
+        verifier = await _ensure(images, table.docker_image, Build(context=folder / "tests"), True, how_tests)
     tags = {MAIN_IMAGE: agent, **({main.image: agent} if main.image else {})}
     services: dict[str, str] = {}
     for each in sorted(compose.services if compose else (), key=lambda each: each.build is None):

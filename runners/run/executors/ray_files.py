@@ -75,9 +75,11 @@ def packed(prepared: PreparedExperiment) -> PackedFiles:
 
 
 def unpack(archive: bytes, root: Path) -> None:
-    """Unpack an archive below a folder. Modes and links are kept, owners are not."""
+    """Unpack an archive below a folder. Modes and links are kept."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(root, filter=_without_owner)  # noqa: S202  the driver made it
+        # The argument ``filter`` is missing in Python 3.11 before 3.11.4.
+        files.extraction_filter = lambda member, _: member
+        files.extractall(root)  # noqa: S202  the driver made it
 
 
 def _files_of(benchmark: BenchmarkSpec) -> Iterator[str]:
@@ -106,7 +108,7 @@ def _archived(named: set[Path]) -> tuple[bytes, tuple[Path, ...]]:
         left_out = tuple(sorted(path for path in tops if _size_bytes(path) > _MOST_BYTES))
         with tarfile.open(fileobj=content, mode="w") as archive:
             for path in sorted(tops.difference(left_out)):
-                archive.add(path)
+                archive.add(path, filter=_without_owner)
             for path in left_out:
                 archive.addfile(_link(path, str(path)))
             for path in sorted(named - real):
@@ -125,8 +127,10 @@ def _link(path: Path, target: str) -> tarfile.TarInfo:
     return link
 
 
-def _without_owner(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
-    return member.replace(uid=None, gid=None, uname=None, gname=None, deep=False)  # type: ignore[arg-type]
+def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
 
 
 def _size_bytes(path: Path) -> int:
