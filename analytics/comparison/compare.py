@@ -160,7 +160,12 @@ order by part <> 'all', part
 
 _ONE_AGENT = "1.0::double"
 _POOLED = """agent_weight(
-            if(min(agent) over (partition by part) = max(agent) over (partition by part), agent, 'all'),
+            if(
+                min(if(used_value is null, null, agent)) over (partition by part)
+                = max(if(used_value is null, null, agent)) over (partition by part),
+                agent,
+                'all'
+            ),
             agent, row(benchmark, task_id), used_value, row(part, is_unpaired and a is not null)
         )"""
 

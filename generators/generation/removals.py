@@ -54,7 +54,8 @@ def choose_removals(
         prompt: The prompt, used to find overlapping segments.
         segments: The extracted segments.
         settings: Sizes, severities and limits.
-        is_possible: Whether a removal can be made at all; a subset is chosen only if it can under every severity.
+        is_possible: Whether a removal can be made at all. If some subsets of a size can under every severity, only they
+            are chosen; else those that can under one, which is then missing under the others.
     """
     worthy = [segment for segment in segments if priority(segment) >= max(settings.min_priority, 1e-9)]
     worthy = sorted(worthy, key=lambda segment: -priority(segment))[:_MOST_SEGMENTS]
@@ -62,19 +63,16 @@ def choose_removals(
     worthy.sort(key=lambda segment: order[segment.segment_id])
 
     def removals_of(subset: tuple[Segment, ...]) -> list[Removal]:
-        return [Removal(segments=subset, severity=severity) for severity in settings.severities]
+        removals = (Removal(segments=subset, severity=severity) for severity in settings.severities)
+        return [removal for removal in removals if is_possible(removal)]
 
-    chosen = _in_turns(
-        {
-            size: [
-                subset
-                for subset in combinations(worthy, size)
-                if _is_apart(prompt, subset) and all(map(is_possible, removals_of(subset)))
-            ]
-            for size in settings.sizes
-        },
-        settings.max_per_task,
-    )
+    def subsets_of(size: int) -> list[tuple[Segment, ...]]:
+        apart = [subset for subset in combinations(worthy, size) if _is_apart(prompt, subset)]
+        ways = [len(removals_of(subset)) for subset in apart]
+        least = len(settings.severities) if len(settings.severities) in ways else 1
+        return [subset for subset, count in zip(apart, ways, strict=True) if count >= least]
+
+    chosen = _in_turns({size: subsets_of(size) for size in settings.sizes}, settings.max_per_task)
     return tuple(removal for subset in chosen for removal in removals_of(subset))
 
 

@@ -39,8 +39,11 @@ _START_S = 600.0  # besides the time that the task gives its image
 _MARGIN_S = 120.0
 _COPY_S = 600.0
 _STOP_S = 300.0
-# $0 ends what we print, $1 and $2 are the limits of seconds and bytes, $3 is the work directory, and then the program.
+# $0 ends what we print, $1 and $2 are the limits of seconds and bytes, $3 is the work directory. The program stands in
+# a variable: an agent that kills whatever has some words on its command line must not kill this.
 _RUN = r"""
+eval "set -- \"\$1\" \"\$2\" \"\$3\" $LHAW_RECORD_PROGRAM"
+unset LHAW_RECORD_PROGRAM
 folder=$(mktemp -d /tmp/.lhaw-record-XXXXXX) || exit 99
 : > "$folder/out"
 SECONDS=0
@@ -69,6 +72,7 @@ _PACK = (
 )
 _ABSENT = 44
 _PARTS = 4
+_PROGRAM_BYTES = 96 << 10  # Linux allows 128 KiB for one variable
 _HEAD, _TAIL = 120, 300
 _ENTRY_BYTES = 4096  # of an archive, with names of any length
 _PYTHON = (3, 12)
@@ -138,8 +142,11 @@ class HarborMachine:
         mark = f"lhaw-record-{secrets.token_hex(8)}"
         seconds = max(1, math.ceil(timeout_s))
         script = _RUN.replace("INLINE", str(_INLINE_BYTES)).replace("EVENTS", LIMIT_EVENTS)
-        command = ("bash", "-c", script, mark, str(seconds), str(output_bytes), work_dir or "", *argv)
-        printed = await self._exec(command, seconds, user, environment)
+        program = shlex.join(argv)
+        if len(program.encode()) > _PROGRAM_BYTES:
+            return ExecResult(exit_code=126, stdout=b"", stderr=b"bash: Argument list too long\n")
+        command = ("bash", "-c", script, mark, str(seconds), str(output_bytes), work_dir or "")
+        printed = await self._exec(command, seconds, user, {**(environment or {}), "LHAW_RECORD_PROGRAM": program})
         _, begun, rest = printed.partition(f"{mark} ")
         parts = rest.split(mark)
         if not begun or len(parts) != _PARTS:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 
 import msgspec
 
@@ -16,6 +17,8 @@ EXPECTED = {
     "large": [LARGE, hashlib.sha256(b"x" * LARGE).hexdigest()],
     "late": [None, True],
     "killed": [137, False],
+    "killed by its words": "alive",
+    "long": 126,
     "variables": 'it\'s a "test"\n$HOME `x`',
     "work_dir": ["/", 1, True],
     "files": {"one.txt": "1", "sub/two.bin": "00ff"},
@@ -42,6 +45,10 @@ async def facts(machine: HarborMachine, folder: str) -> dict[str, object]:
     large = await run(f"head -c {LARGE} /dev/zero | tr '\\0' x", output_bytes=4 << 20)
     late = await run("echo begun; sleep 600", timeout_s=1.0)
     killed = await run("kill -9 $$")
+    word = f"zz{os.getpid()}"  # the bracket keeps it out of what else has the pattern on its command line
+    await run(f"pkill -f '{word[:-1]}[{word[-1]}]'; : {word}")
+    alive = await run("echo alive")
+    long = await run(f": {'x' * 140_000}")
     text = EXPECTED["variables"]
     variables = await run('printf %s "$ODD"', environment={"ODD": text})
     there, gone = await run("pwd", work_dir="/"), await run("pwd", work_dir=f"{folder}/gone")
@@ -70,6 +77,8 @@ async def facts(machine: HarborMachine, folder: str) -> dict[str, object]:
         "large": [len(large.stdout), hashlib.sha256(large.stdout).hexdigest()],
         "late": [late.exit_code, late.is_timeout],
         "killed": [killed.exit_code, killed.is_timeout],
+        "killed by its words": alive.stdout.decode().strip(),
+        "long": long.exit_code,
         "variables": variables.stdout.decode(),
         "work_dir": [there.stdout.decode().strip(), gone.exit_code, b"gone" in gone.stderr],
         "files": {name: body.hex() if b"\0" in body else body.decode() for name, body in files.items()},

@@ -145,6 +145,7 @@ class HarborEnvironment(Environment):
         self._servers = servers
         self._phase = msgspec.structs.replace(agent_phase(setup.task), timeout_s=setup.limits.command_seconds)
         self._verdict: Verdict | None = None
+        self._watched = ("command_seconds",) if isinstance(setup.provider, HarborSandboxProvider) else _WATCHED
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a tool in the container, as the agent's user, or one of an MCP server.
@@ -210,10 +211,10 @@ class HarborEnvironment(Environment):
         text = text + (ran.stderr.decode("utf-8", "replace") if ran.exit_code else "")
         note = _note(ran, limits)
         if not note:
-            return ToolResult(text=text, limits_watched=_WATCHED)
+            return ToolResult(text=text, limits_watched=self._watched)
         separator = "" if not text or text.endswith("\n") else "\n"
         met = _limit_met(ran, text)
-        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True, limit_met=met, limits_watched=_WATCHED)
+        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True, limit_met=met, limits_watched=self._watched)
 
     async def _read(self, path: str) -> ToolResult:
         try:
