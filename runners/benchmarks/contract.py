@@ -4,6 +4,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from difflib import get_close_matches
+from typing import get_args
 
 import anyio
 import msgspec
@@ -85,6 +86,9 @@ def _named(benchmark: Benchmark) -> Iterator[str]:
     for name in ("name", "version", "grader"):
         if not getattr(benchmark, name, ""):
             yield f"{name} is empty; it is part of every trial's identity"
+    ways = get_args(Benchmark.__annotations__["tools_over_mcp"])
+    if benchmark.tools_over_mcp not in ways:
+        yield f"tools_over_mcp is {benchmark.tools_over_mcp!r}; it must be {', '.join(map(repr, ways))}"
 
 
 def _tasks(tasks: Sequence[Task]) -> Iterator[str]:
@@ -171,7 +175,7 @@ async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSetti
             tools, sandbox = environment.program_tools, environment.sandbox
             if sandbox is None:  # a program works in a sandbox of the experiment, with all tools over MCP
                 return
-            if (benchmark.tools_over_mcp == "none") == bool(tools):
+            if benchmark.tools_over_mcp == ("none" if tools else "all"):
                 yield f"tools_over_mcp is {benchmark.tools_over_mcp!r}, and programs get {len(tools)} tools over MCP"
             if not {tool.name for tool in tools} <= {tool.name for tool in environment.tools}:
                 yield "program_tools must be some of tools"

@@ -146,6 +146,8 @@ class Benchmark(ABC):
     tools_over_mcp: Literal["none", "some", "all"] = "none"
     """Which of its tools programs get over MCP: some beside a sandbox of the task's own, or all, beside an empty one.
 
+    With ``some``, a task may have none.
+
     A program that calls no tools over MCP is refused, unless it is ``none``.
     """
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from recorder.cli.arguments import FORMAT, port
-from recorder.cli.command import Command, argument, flag
+from recorder.cli.command import Command, argument, flag, repeatable
 from recorder.cli.output import print_rows, say
+from runners.cli.model_options import json_values
 from runners.errors import ExperimentError
 
 
@@ -57,9 +58,12 @@ def harbor_command(options: argparse.Namespace) -> int:
     keys = {"folder": str(options.folder), "network": options.network, "build_network": options.build_network}
     keys |= {"without_docker": options.without_docker, "without_services": options.without_services}
     benchmark = open_harbor(keys, Path(), GraderSpec())
+    driver_options = json_values("--environment-option", options.environment_option)
+    if driver_options and options.environment is None:
+        raise ExperimentError("--environment-option is for an environment of the harbor package; add --environment")
 
     async def checked() -> list[dict[str, Any]]:
-        return [row async for row in check(benchmark, say, options.environment)]
+        return [row async for row in check(benchmark, say, options.environment, driver_options)]
 
     rows = anyio.run(checked)
     print_rows(rows, CHECK_COLUMNS, options.format)
@@ -130,6 +134,9 @@ COMMANDS = (
             ),
             flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
             argument("--environment", metavar="NAME", help="in an environment of the harbor package, such as modal"),
+            repeatable(
+                "--environment-option", "KEY=VALUE", "as in sandbox.options, the value as JSON; may be repeated"
+            ),
             FORMAT,
         ),
         function=harbor_command,

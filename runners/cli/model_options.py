@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recorder.cli.arguments import positive_seconds
@@ -49,16 +50,26 @@ def model_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """
     from runners.experiment.tables import ModelSpec
 
-    parameters: dict[str, Any] = {}
-    for text in options.parameter:
-        name, has_value, value = text.partition("=")
-        try:
-            parameters[name] = json.loads(value)
-        except ValueError:
-            raise ExperimentError(f"--parameter {text!r}: write NAME=VALUE, the value as JSON") from None
-        if not has_value:
-            raise ExperimentError(f"--parameter {text!r} has no value; write NAME=VALUE")
+    parameters = json_values("--parameter", options.parameter)
     return ModelSpec(model="", api_base=options.api_base, parameters=parameters).generation_parameters
+
+
+def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of an option that is given as NAME=VALUE several times.
+
+    Raises:
+        ExperimentError: One is not written as NAME=VALUE with a JSON value.
+    """
+    values = {}
+    for text in texts:
+        name, has_value, value = text.partition("=")
+        if not has_value:
+            raise ExperimentError(f"{option} {text!r} has no value; write NAME=VALUE")
+        try:
+            values[name] = json.loads(value)
+        except ValueError:
+            raise ExperimentError(f"{option} {text!r}: write NAME=VALUE, the value as JSON") from None
+    return values
 
 
 def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":

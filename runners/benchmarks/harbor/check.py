@@ -1,6 +1,6 @@
 """Check which tasks of a folder can run on this machine, with their reference solutions and without any model."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from runners.benchmarks.harbor.benchmark import HarborBenchmark
@@ -17,7 +17,10 @@ CHECK_COLUMNS = ("task_id", "is_fit", "oracle", "empty", "reason")
 
 
 async def check(
-    benchmark: HarborBenchmark, report: Callable[[str], None], environment: str | None = None
+    benchmark: HarborBenchmark,
+    report: Callable[[str], None],
+    environment: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[dict[str, Any]]:
     """Yield one row for each task: the rewards of its solution and of an agent that does nothing, and why it is unfit.
 
@@ -25,13 +28,14 @@ async def check(
         benchmark: The tasks.
         report: Takes lines of progress.
         environment: The environment of the harbor package in which they run; None for this machine.
+        options: Its options.
 
     Raises:
         ExperimentError: No Docker Engine answers, nothing isolates here, or the environment cannot be used.
     """
     sandbox: SandboxProvider
     if environment is not None:
-        sandbox = harbor_provider(environment, {}, report)
+        sandbox = harbor_provider(environment, options or {}, report)
     else:
         sandbox = await provider(benchmark.needs_sandbox or "auto", DockerImage(name=""), report)
     settings = EnvironmentSettings(sandbox=sandbox, limits=SandboxLimits())

@@ -90,7 +90,7 @@ class TaskContainer(MachineShell):
         """Check that the services beside the container were as they should be since the trial began.
 
         Raises:
-            SandboxBoundaryError: One has ended, or ran out of memory.
+            SandboxBoundaryError: One has ended, is unhealthy, or ran out of memory.
         """
         if self._beside is not None:
             await self._beside.check()
@@ -169,17 +169,26 @@ class TaskContainer(MachineShell):
     def _check_limits(self, task: HarborTask, ran: ExecResult, left: MachineUsage, stdout: bytes) -> None:
         """Check that no limit of the experiment stopped a test, unless the agent left less than half of it.
 
-        The memory that a task itself sets is part of the task, as in Harbor.
+        The memory that a task itself sets is part of the task, as in Harbor. In a container of the harbor package, the
+        limit is not the experiment's, and what the agent left is not known.
 
         Raises:
             GraderError: One did.
         """
         taken = left.mostly_taken_since(self._usage_at_start)
         is_out_of_memory = ran.is_out_of_memory and self._table.total_memory_mb is None
-        if is_out_of_memory and "memory" not in taken:
-            raise grader_error(task, "the tests needed more than limits.memory_mb", "out_of_memory", stdout)
-        if ran.is_out_of_processes and "processes" not in taken:
-            raise grader_error(task, "the tests needed more than limits.processes", "out_of_processes", stdout)
+        met = {"memory": is_out_of_memory, "processes": ran.is_out_of_processes}
+        name = next((name for name, is_met in met.items() if is_met and name not in taken), None)
+        if name is None:
+            return
+        what = f"the tests needed more than limits.{'memory_mb' if name == 'memory' else name}"
+        if isinstance(self.machine, HarborMachine):
+            more = "; set environment.memory_mb of the task" if name == "memory" else ""
+            what = (
+                f"the container ran out of {name} during the tests, through them or through what the agent left "
+                f"running, which its environment does not tell{more}"
+            )
+        raise grader_error(task, what, f"out_of_{name}", stdout)
 
     async def _stdout(self) -> bytes:
         printed = await self.bash(f"tail -c {_STDOUT_BYTES} {_STDOUT}", self.root(_PREPARE_S))

@@ -102,7 +102,8 @@ async def open_task(
         if setup.compose is not None:
             assert isinstance(provider, DockerSandboxProvider)  # others are refused before
             outside = "" if network == NO_NETWORK else network
-            services = open_services(provider, setup.compose, setup.images.services, setup.limits, outside)
+            images, job_s = setup.images.services, table.build_timeout_sec
+            services = open_services(provider, setup.compose, images, setup.limits, outside, job_s)
             beside = await stack.enter_async_context(services)
         opened = open_container(provider, setup.images.agent, table, setup.limits, network, mounts, beside)
         yield await stack.enter_async_context(opened)

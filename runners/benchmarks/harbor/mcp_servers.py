@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 SERVER_MB = LIMITS.memory_mb
 """The memory of the container through which one server is asked, in MiB."""
 _CONNECT_S = 60.0
-_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_CHARACTERS = 64  # OpenAI's and Gemini's limit; Anthropic allows 128
 _OURS = ("ask_user", "submit")
 
 
@@ -55,21 +56,17 @@ class McpServers:
         limits: SandboxLimits,
     ) -> None:
         self._limits = limits
-        self._owners: dict[str, tuple[_Server, str]] = {}
-        counts = Counter([*taken, *_OURS, *(tool.name for each in servers.values() for tool in each.tools)])
-        tools = []
-        for name, server in servers.items():
-            for tool in server.tools:
-                shown = tool.name if counts[tool.name] == 1 else f"{_NAMES.sub('_', name)}_{tool.name}"
-                self._owners[shown] = (server, tool.name)
-                tools.append(
-                    ToolDefinition(
-                        name=shown,
-                        description=tool.description or tool.name,
-                        input_schema={key: value for key, value in tool.input_schema.items() if key != "$schema"},
-                    )
-                )
-        self.tools = tuple(tools)
+        found = [(name, tool) for name, server in servers.items() for tool in server.tools]
+        shown = names_for_models([(name, tool.name) for name, tool in found], taken)
+        self._owners = {each: (servers[name], tool.name) for each, (name, tool) in zip(shown, found, strict=True)}
+        self.tools = tuple(
+            ToolDefinition(
+                name=each,
+                description=tool.description or tool.name,
+                input_schema={key: value for key, value in tool.input_schema.items() if key != "$schema"},
+            )
+            for each, (_, tool) in zip(shown, found, strict=True)
+        )
 
     def has(self, name: str) -> bool:
         """Return whether a tool is one of the servers'."""
@@ -100,6 +97,40 @@ class McpServers:
     def _shortened(self, text: str) -> str:
         content, most = text.encode(), self._limits.output_bytes
         return text if len(content) <= most else cut_text(content[: most // 2], content[-(most // 2) :], len(content))
+
+
+def names_for_models(tools: Sequence[tuple[str, str]], taken: Sequence[str]) -> list[str]:
+    """Return names of tools that every provider accepts: distinct, 1 to 64 of ``A-Za-z0-9_-``, no digit or ``-`` first.
+
+    A tool keeps its name if no other has it, else that of its server comes before it, and a number after the second.
+    The names do not depend on the order in which a server lists its tools.
+
+    Args:
+        tools: The names of server and tool of each.
+        taken: Names of other tools.
+    """
+    counts = Counter([*taken, *_OURS, *(_accepted(tool) for _, tool in tools)])
+    alone = {name for name, count in counts.items() if count == 1}
+    used = {*taken, *_OURS, *alone}
+    names: dict[int, str] = {}
+    for index in sorted(range(len(tools)), key=lambda index: tools[index]):
+        server, tool = tools[index]
+        name = _accepted(tool)
+        if name not in alone:
+            first = name = _accepted(f"{server}_{tool}")
+            number = 1
+            while name in used:
+                number += 1
+                name = f"{first[: _NAME_CHARACTERS - len(f'_{number}')]}_{number}"
+            used.add(name)
+        names[index] = name
+    return [names[index] for index in range(len(tools))]
+
+
+def _accepted(name: str) -> str:
+    """Return a name with other characters replaced. Gemini allows no digit or ``-`` at its beginning."""
+    name = _FORBIDDEN.sub("_", name) or "_"
+    return (name if name[0].isalpha() or name[0] == "_" else f"_{name}")[:_NAME_CHARACTERS]
 
 
 class _Server:

@@ -48,7 +48,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
         return _mounts(self.main.mounts, self.volumes)
 
     async def check(self) -> None:
-        """Check that every service has run since the trial began, and had enough memory.
+        """Check that every service has run since the trial began, is healthy, and had enough memory.
 
         Raises:
             SandboxBoundaryError: One has not, so the trial is no trial of its task.
@@ -63,6 +63,7 @@ async def open_services(
     images: Mapping[str, str],
     limits: SandboxLimits,
     outside: str,
+    job_s: float,
 ) -> AsyncIterator[Beside]:
     """Open the services of a task. They are healthy when yielded; closing them leaves nothing behind.
 
@@ -72,9 +73,10 @@ async def open_services(
         images: The image of each.
         limits: The experiment's limits. ``memory_mb`` is that of services that set none.
         outside: The engine's network that leads outside, or empty.
+        job_s: The seconds that a service may run whose end others wait for.
 
     Raises:
-        SandboxBoundaryError: A service does not start, or does not become healthy.
+        SandboxBoundaryError: A service does not start, become healthy, or end.
     """
     containers: dict[str, DockerMachine] = {}
     async with AsyncExitStack() as stack:
@@ -82,7 +84,7 @@ async def open_services(
         network = await stack.enter_async_context(internal_network(docker, has_neighbours=True))
         volumes = {name: await stack.enter_async_context(created_volume(docker)) for name in compose.volumes}
         for service in compose.services:
-            await _wait(service, containers)
+            await _wait(service, containers, job_s)
             image = provider.with_image(name=images[service.name], network=network.name, cpus=service.cpus).image
             opened = open_machine(
                 image,
@@ -94,7 +96,7 @@ async def open_services(
                 outside=outside,
             )
             containers[service.name] = await stack.enter_async_context(opened)
-        await _wait(compose.main, containers)
+        await _wait(compose.main, containers, job_s)
         lasting = {name: each for name, each in containers.items() if name not in compose.jobs}
         for name, container in lasting.items():
             await wait_until_healthy(name, container)
@@ -112,7 +114,7 @@ def service_memory_mb(service: Service, limits: SandboxLimits) -> int:
     return service.memory_mb or limits.memory_mb
 
 
-async def _wait(service: Service, containers: Mapping[str, DockerMachine]) -> None:
+async def _wait(service: Service, containers: Mapping[str, DockerMachine], job_s: float) -> None:
     """Wait until a service may start.
 
     Raises:
@@ -129,7 +131,7 @@ async def _wait(service: Service, containers: Mapping[str, DockerMachine]) -> No
                     is_retry_owed=False,
                 )
         elif condition == "service_completed_successfully":
-            await wait_until_done(name, containers[name])
+            await wait_until_done(name, containers[name], job_s)
 
 
 def _config(service: Service) -> ServiceConfig:

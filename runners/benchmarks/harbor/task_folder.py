@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -381,6 +382,10 @@ def _servers(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     tests = task.config.verifier.environment
     if tests is not None and tests.mcp_servers:
         yield f"{CONFIG}: verifier.environment.mcp_servers: tests have no MCP servers"
+    names = Counter(each.name for each in task.config.environment.mcp_servers)
+    for name, count in names.items():
+        if count > 1:
+            yield f"{CONFIG}: environment.mcp_servers: {count} servers of {task.task_id} are named {name!r}; rename one"
     for each in mcp_servers_of(task, without):
         place = f"{CONFIG}: environment.mcp_servers: {each.name}"
         if each.transport != "streamable-http":

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import anyio
 
@@ -110,22 +110,31 @@ def _needed(benchmark: str) -> Iterable[Distribution]:
 
 
 def _requirement(package: Distribution, folder: Path) -> str:
-    """Return what pip installs a package by, after putting its wheel into a folder if the package is from no index."""
+    """Return what pip installs a package by, after putting its wheel into a folder if the package is from no index.
+
+    Where it comes from is in direct_url.json (https://packaging.python.org/en/latest/specifications/direct-url/).
+    """
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     if not origin:
         return f"{package.name}=={package.version}"
-    url = str(origin["url"])
+    url, below = str(origin["url"]), origin.get("subdirectory")
+    fragment = f"#subdirectory={quote(below)}" if below else ""
     if "vcs_info" in origin:
-        return f"{package.name} @ {origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
+        return f"{package.name} @ {origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}{fragment}"
     if not url.startswith("file:"):
-        return f"{package.name} @ {url}"
+        return f"{package.name} @ {url}{fragment}"
     place = Path(unquote(urlsplit(url).path))
     if not place.exists():
         raise ExperimentError(
             f"{package.name} {package.version} was installed from {place}, which is gone, so it cannot be sent to "
             "machines of the cluster that lack it; install it on every machine, or here again"
         )
-    file = build_wheel(place, folder) if place.is_dir() else Path(shutil.copy(place, folder))
+    if below and place.is_file():
+        raise ExperimentError(
+            f"{package.name} {package.version} was installed from the folder {below} of the archive {place}, which "
+            "cannot be sent to machines of the cluster that lack it; install it from a folder, or on every machine"
+        )
+    file = build_wheel(place / (below or ""), folder) if place.is_dir() else Path(shutil.copy(place, folder))
     content = folder / hashlib.sha256(file.read_bytes()).hexdigest()[:12]  # Ray knows an environment by these texts
     content.mkdir()
     return f"{_UNPACKED}/{content.name}/{file.rename(content / file.name).name}"

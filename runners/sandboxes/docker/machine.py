@@ -63,12 +63,16 @@ class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineState(msgspec.Struct, frozen=True, kw_only=True):
-    """How a container is: when it last started, and how often the system killed a process for lack of memory."""
+    """How a container is: when it last started, and how often the system killed a process for lack of memory.
+
+    ``health`` is ``status`` of :class:`MachineHealth`.
+    """
 
     is_running: bool
     exit_code: int
     started_at: str
     memory_kills: int
+    health: str
 
 
 class MachineHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +81,14 @@ class MachineHealth(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         status: ``starting``, ``healthy``, ``unhealthy``, ``restarting`` between two starts; ``none`` without a check.
         said: What the last check printed.
+        failures: How many checks have failed since one succeeded.
         is_running: Whether the container runs, or is about to run again.
         exit_code: Its exit code, if it has ended.
     """
 
     status: str
     said: str
+    failures: int
     is_running: bool
     exit_code: int
 
@@ -229,6 +235,7 @@ class DockerMachine:
             exit_code=state["ExitCode"],
             started_at=state["StartedAt"],
             memory_kills=kills,
+            health=_health_status(state),
         )
 
     async def health(self) -> MachineHealth:
@@ -241,8 +248,9 @@ class DockerMachine:
         health = state.get("Health") or {}
         last = (health.get("Log") or [{}])[-1]
         return MachineHealth(
-            status="restarting" if state["Restarting"] else health.get("Status") or "none",
+            status=_health_status(state),
             said=" ".join(str(last.get("Output", "")).split()),
+            failures=health.get("FailingStreak") or 0,
             is_running=state["Running"] or state["Restarting"],
             exit_code=state["ExitCode"],
         )
@@ -304,6 +312,10 @@ class DockerMachine:
                 kind="exec_failed",
             )
         self._stopped = limit_counts(looked.stdout.decode())
+
+
+def _health_status(state: Mapping[str, Any]) -> str:
+    return "restarting" if state["Restarting"] else (state.get("Health") or {}).get("Status") or "none"
 
 
 def limit_counts(printed: str) -> dict[str, int]:

@@ -11,6 +11,7 @@ from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.machine import DockerMachine, MachineState
 
 _LOOK_AGAIN_S = 0.2
+_HEALTHY = "healthy"
 
 
 async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
@@ -28,7 +29,7 @@ async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
                 f"the service {name} ended with exit code {found.exit_code} at its start; {await last_words(machine)}",
                 kind="service_died",
             )
-        if found.status in ("healthy", "none"):
+        if found.status in (_HEALTHY, "none"):
             return
         if found.status == "unhealthy":
             raise SandboxBoundaryError(
@@ -39,16 +40,23 @@ async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
         await anyio.sleep(_LOOK_AGAIN_S)
 
 
-async def wait_until_done(name: str, machine: DockerMachine) -> None:
+async def wait_until_done(name: str, machine: DockerMachine, timeout_s: float) -> None:
     """Wait until a service that is a job, such as one that fills a database, has ended.
 
     Raises:
-        SandboxBoundaryError: It failed.
+        SandboxBoundaryError: It failed, or runs longer than ``timeout_s``.
     """
     found = await machine.health()
-    while found.is_running:
-        await anyio.sleep(_LOOK_AGAIN_S)
-        found = await machine.health()
+    with anyio.move_on_after(timeout_s):
+        while found.is_running:
+            await anyio.sleep(_LOOK_AGAIN_S)
+            found = await machine.health()
+    if found.is_running:
+        raise SandboxBoundaryError(
+            f"the service {name} has not ended within {timeout_s:g} s, and others wait for its end; raise "
+            f"environment.build_timeout_sec of the task; {await last_words(machine)}",
+            kind="service_unprepared",
+        )
     if found.exit_code != 0:
         raise SandboxBoundaryError(
             f"the service {name} ended with exit code {found.exit_code}; {await last_words(machine)}",
@@ -59,7 +67,7 @@ async def wait_until_done(name: str, machine: DockerMachine) -> None:
 async def check_undisturbed(
     containers: Mapping[str, DockerMachine], at_start: Mapping[str, MachineState], owner: str
 ) -> None:
-    """Check that no container has met a limit of this machine, or has ended, since the trial began.
+    """Check that no container has met a limit of this machine, ended or become unhealthy since the trial began.
 
     Args:
         containers: The containers by name.
@@ -75,9 +83,24 @@ async def check_undisturbed(
             reason, kind = "ran out of memory; raise its memory_mb", "service_out_of_memory"
         elif not now.is_running or now.started_at != before.started_at:
             reason, kind = f"ended; {await last_words(container)}", "service_died"
+        elif before.health == _HEALTHY and (said := await _complaint(container)) is not None:
+            reason = f"is no longer healthy: its check said {said[-300:] or 'nothing'!r}; {await last_words(container)}"
+            kind = "service_unhealthy"
         else:
             continue
         raise SandboxBoundaryError(f"{name}, a container of {owner}, {reason}", kind=kind)
+
+
+async def _complaint(container: DockerMachine) -> str | None:
+    """Return what the health check of a container said that is unhealthy, None if it is healthy.
+
+    If the last check failed, the next ones decide, in the time and number that the check itself sets.
+    """
+    found = await container.health()
+    while found.status == _HEALTHY and found.failures:
+        await anyio.sleep(_LOOK_AGAIN_S)
+        found = await container.health()
+    return None if found.status == _HEALTHY else found.said
 
 
 async def last_words(container: DockerMachine) -> str:

@@ -246,6 +246,7 @@ class _Benchmark(DeskBenchmark):
         super().__init__()
         self._changes = changes
         self.grader = changes.get("grader", self.grader)
+        self.tools_over_mcp = changes.get("tools_over_mcp", self.tools_over_mcp)
 
     def tasks(self):
         return self._changes.get("tasks", list)(super().tasks()[:1])
@@ -320,6 +321,7 @@ def first_result(**fields):
         (with_value("ledger", "Take the ledger.csv for it."), "segment S1 is cut out of the middle of a word"),
         ({"way": None}, "the environment has a 'sandbox' that was not opened with settings.way"),
         ({"offered": 1}, "tools_over_mcp is 'none', and programs get 1 tools over MCP"),
+        ({"tools_over_mcp": "yes"}, "tools_over_mcp is 'yes'; it must be 'none', 'some', 'all'"),
         ({"tools": ()}, "needs tools"),
         ({"call": ToolResult(text="fine")}, "gives no error result"),
         ({"grade": lambda grade: Grade(results=(), is_success=False)}, "does not have one result"),

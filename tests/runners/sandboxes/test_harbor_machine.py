@@ -9,10 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from runners.errors import ExperimentError, SandboxBoundaryError
+from runners.benchmarks.harbor import read_task
+from runners.benchmarks.harbor.container import TaskContainer
+from runners.errors import ExperimentError, GraderError, SandboxBoundaryError
 from runners.sandboxes import harbor_machine
+from runners.sandboxes.docker.execution import ExecResult
+from runners.sandboxes.docker.machine import MachineUsage
 from runners.sandboxes.harbor_machine import HarborMachine, HarborSandboxProvider, harbor_provider
 from tests.cli.program import called
+from tests.runners.benchmarks.harbor.folders import write_task
 from tests.support.harbor_machine_facts import EXPECTED, facts
 
 
@@ -82,6 +87,35 @@ async def test_a_sandbox_with_our_driver_is_refused():
     """Tasks without an image of their own have nothing to run there."""
     with pytest.raises(SandboxBoundaryError, match="images of their own"):
         HarborSandboxProvider("docker", {}, print).open(None, None)
+
+
+@pytest.mark.thorough
+def test_tests_without_memory_in_a_cloud_blame_no_limit_of_ours(tmp_path):
+    """Who took it is not known, so it is missing data; the key that helps is the task's."""
+    task = read_task(write_task(tmp_path / "hello"))
+    container = TaskContainer(HarborMachine(Here()), task.config.environment)
+    idle, met = MachineUsage(memory=0.0, processes=0.0), {"stdout": b"", "stderr": b"", "exit_code": 1}
+    for met_limit, name, key in (
+        ({"is_out_of_memory": True}, "memory", "; set environment.memory_mb of the task;"),
+        ({"is_out_of_processes": True}, "processes", "does not tell;"),
+    ):
+        with pytest.raises(GraderError, match=f"ran out of {name} during the tests.*{key}") as raised:
+            container._check_limits(task, ExecResult(**met, **met_limit), idle, b"")
+        assert raised.value.kind == f"out_of_{name}"
+        assert "limits." not in str(raised.value)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("a", "has no value; write NAME=VALUE"), ("a=b", "the value as JSON"), ('a="b"', "add --environment")],
+)
+def test_options_of_an_environment_that_do_not_fit_are_named(tmp_path, option, said):
+    """Before anything is opened."""
+    write_task(tmp_path / "hello")
+    done = called("harbor", tmp_path, "--environment-option", option)
+    assert done.returncode == 2
+    assert said in done.stderr
 
 
 def test_an_older_python_is_told(monkeypatch):

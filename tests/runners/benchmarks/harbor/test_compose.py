@@ -10,6 +10,7 @@ from runners.experiment.tables import GraderSpec
 from tests.runners.benchmarks.harbor.folders import CONFIG, write_task
 
 FILE = "environment__docker-compose.yaml"
+COMPOSE_FILE = "environment/docker-compose.yaml"
 COMPOSE = """
 services:
   main:
@@ -149,3 +150,32 @@ def test_without_docker_there_are_no_services(tmp_path):
     write_task(tmp_path / "t", config="", environment__Dockerfile="FROM x\nWORKDIR /srv\n", **{FILE: "services: {}\n"})
     with pytest.raises(ExperimentError, match=r"environment/docker-compose\.yaml needs Docker"):
         open_harbor({"folder": "t", "without_docker": True}, tmp_path, GraderSpec())
+
+
+KINDS = [(key, value) for key in (
+    "image", "build", "pull_policy", "command", "entrypoint", "user", "working_dir", "environment", "volumes",
+    "healthcheck", "depends_on", "mem_limit", "cpus", "shm_size", "restart", "expose", "deploy",
+) for value in ("[[]]", "{a: {b: c}}", "[{a: b}]", "'\"'", "1.5e999")]  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("compose", [
+    *(f"services: {{web: {{image: x, command: {each}}}}}\n" for each in ("serve 'a", 'serve "a', "serve a\\")),
+    *(f"services: {{web: {each}}}\n" for each in ("[]", "text", "{1: 2}")),
+    *(f"{each}\n" for each in ("services: []", "services: text", "services: {1: {}}", "volumes: []", "text", "")),
+    "services: {web: {image: 'x}}\n", "services:\n\tweb: {}\n", "a: &a [*a]\nservices: *a\n", "services: {web: \x00}\n",
+])  # fmt: skip
+def test_broken_quotes_and_wrong_types_refuse_the_task(tmp_path, compose):
+    """The reason names the file; nothing else is raised, since other tasks of the folder would not run either."""
+    assert "environment/docker-compose.yaml" in refusal(task_in(tmp_path, compose))
+
+
+@pytest.mark.thorough
+def test_no_kind_of_value_breaks_the_reading_of_a_folder(tmp_path):
+    """Each key with values of other kinds is either read or named."""
+    reasons = {}
+    for number, (key, value) in enumerate(KINDS):
+        task = task_in(tmp_path / str(number), f"services: {{web: {{image: x, {key}: {value}}}}}\n")
+        reasons[key, value] = refusal(task)
+    assert all(reason is None or COMPOSE_FILE in reason for reason in reasons.values())
+    assert {key for (key, _), reason in reasons.items() if reason} == {key for key, _ in KINDS}

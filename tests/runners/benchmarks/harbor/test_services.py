@@ -147,17 +147,39 @@ async def test_a_service_that_does_not_come_is_missing_data(opened, change, kind
     assert left_here() == ([], "", "")
 
 
+async def test_a_job_that_does_not_end_is_missing_data(opened):
+    """Within the time that the task gives to its image."""
+    compose = f"""
+services:
+  main:
+    depends_on: {{job: {{condition: service_completed_successfully}}}}
+  job:
+    image: {BASE_IMAGE}
+    command: sleep 6000
+"""
+    config = CONFIG.replace("[environment]", "[environment]\nbuild_timeout_sec = 1.5")
+    benchmark, task, settings = opened(config=config, **{"environment__docker-compose.yaml": compose})
+    with pytest.raises(SandboxBoundaryError, match=r"the service job has not ended within 1\.5 s") as raised:
+        async with benchmark.open(task, settings):
+            raise AssertionError("it opened")
+    assert raised.value.kind == "service_unprepared"
+    assert left_here() == ([], "", "")
+
+
 @pytest.mark.parametrize(
     ("command", "kind"),
     [
         ("kill {}", "service_died"),
         ("restart --time 0 {}", "service_died"),
         ("exec {} tail /dev/zero", "service_out_of_memory"),
+        ("exec {} rm /tmp/up", "service_unhealthy"),
     ],
 )
 async def test_a_service_that_breaks_during_a_trial_is_missing_data(opened, command, kind):
     """Whatever the tests say: here they pass without it."""
-    benchmark, task, settings = opened(test="echo 1 > /logs/verifier/reward.txt\n")
+    compose = COMPOSE.replace("retries: 600", "start_interval: 200ms\n      start_period: 600s\n      retries: 3")
+    test = "echo 1 > /logs/verifier/reward.txt\n"
+    benchmark, task, settings = opened(test=test, **{"environment__docker-compose.yaml": compose})
     async with benchmark.open(task, settings) as environment:
         (shop,) = [name for name in own_names() if "http.server" in docker("top", name).stdout]
         docker(*command.format(shop).split())

@@ -178,8 +178,8 @@ async def test_packages_are_sent_unless_each_machine_has_them(monkeypatch):
 
 
 @pytest.mark.thorough
-def test_a_package_is_sent_from_where_it_was_installed(tmp_path):
-    """From an index by version, a repository by commit, a file as it is; one whose folder is gone is named."""
+def test_a_package_is_sent_from_where_it_was_installed(tmp_path, monkeypatch):
+    """From an index by version, a repository by commit, a file as it is, each by its folder in there; else named."""
 
     def asked(**origin):
         read = {"direct_url.json": json.dumps(origin)} if origin else {}
@@ -190,7 +190,19 @@ def test_a_package_is_sent_from_where_it_was_installed(tmp_path):
     (tmp_path / "out").mkdir()
     wheel = write_file(tmp_path / "in it" / "p-1-py3-none-any.whl", "packed")
     assert asked() == "p==1"
-    assert asked(url="https://x/r", vcs_info={"vcs": "git", "commit_id": "c0"}) == "p @ git+https://x/r@c0"
+    commit = {"vcs": "git", "commit_id": "c0"}
+    assert asked(url="https://x/r", vcs_info=commit) == "p @ git+https://x/r@c0"
+    assert asked(url="https://x/r", vcs_info=commit, subdirectory="a b") == "p @ git+https://x/r@c0#subdirectory=a%20b"
+    assert asked(url="https://x/p.zip", archive_info={}, subdirectory="a/b") == "p @ https://x/p.zip#subdirectory=a/b"
+    with pytest.raises(ExperimentError, match=r"p 1 was installed from the folder a of the archive .*\.whl"):
+        asked(url=wheel.as_uri(), archive_info={}, subdirectory="a")
+    built = []
+    monkeypatch.setattr(
+        ray_environment, "build_wheel", lambda place, out: built.append(place) or write_file(out / "b.whl", "b")
+    )
+    (tmp_path / "project" / "a").mkdir(parents=True)
+    asked(url=(tmp_path / "project").as_uri(), dir_info={}, subdirectory="a")
+    assert built == [tmp_path / "project" / "a"]
     place = asked(url=wheel.as_uri(), archive_info={}).replace(ray_environment._UNPACKED, str(tmp_path / "out"))
     assert Path(place).read_text() == "packed"
     with pytest.raises(ExperimentError, match="p 1 was installed from /nowhere, which is gone"):
