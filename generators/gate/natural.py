@@ -8,6 +8,7 @@ from generators.gate.words import words
 
 _LEAST_SHARE = 0.25
 _FEWEST_WORDS = 2
+_CLAUSE_CHARS = 80
 _WORD = re.compile(r"[^\W_]+")
 _PLACEHOLDER = re.compile(
     r"(?i)\[[a-z ]{3,40}\](?!\()|<[a-z][a-z ]{2,30}>|\u2026|\.\.\.|_{3,}|\bTBD\b|\bXXX+\b|\{\w+\}|\[\s*\]|\?\?\?"
@@ -55,6 +56,12 @@ _DANGLING = {
 _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
 _TABLE_ROW = re.compile(r"(?m)^[ \t]*\|.*$")
 _PAIR = re.compile(r"([^\W\d_][\w'\u2019]*)(?:([ \t]+)([^\W\d_][\w'\u2019]*)|[ \t]*((?!\.\w)[.,;:!?)\n]|$))")
+_STRANDED = re.compile(
+    r"(?i)\b(?:I|we|you|he|she|they)(?:['\u2019]\w+| have| had| just| already)* "
+    r"(?:talked|spoke|chatted|wrote|heard|asked(?: \w+)?|told \w+|referred|agreed|started|worked) "
+    r"(?:about|for|from|of|on|to|with)$"
+)
+"""A clause that may end with its preposition: "the file we talked about"."""
 _SHE = re.compile(r"\b(?:she|he|her|him|his|hers)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _LOWER_START = re.compile(r"(?:[.!?]\s+|^\s*)([a-z]\w*)")
@@ -125,8 +132,9 @@ def _loose_words(original: str, rewritten: str) -> Iterator[tuple[str, str]]:
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     while match := _PAIR.search(text, at):
-        yield match[1].lower(), (match[3] or match[4] or "").lower()
         at = match.end(1)
+        if not _STRANDED.search(text, max(0, at - _CLAUSE_CHARS), at):
+            yield match[1].lower(), (match[3] or match[4] or "").lower()
 
 
 def _is_impossible(left: str, right: str) -> bool:

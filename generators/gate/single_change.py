@@ -132,14 +132,19 @@ def collateral(
 
 
 def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tuple[str, str]]:
-    """Yield a finding for each change that puts words in the place of a deleted value: that is another severity."""
+    """Yield a finding for each change that puts words in the place of a deleted value: that is another severity.
+
+    Words that the sentence had, too, were moved and not put in.
+    """
     if removal.severity != "delete":
         return
     cover = _Cover(place for segment in removal.segments for place in _places(before, segment))
     for hunk in hunks(before.text, after.text):
         if not cover.touches((hunk.start, hunk.end)):
             continue
-        known = {each.lower() for each in _WORD.findall(before.text[hunk.start : hunk.end])}
+        sentences = _sentences(before.text, [(hunk.start, hunk.end)])
+        known = {each.lower() for first, last in sentences for each in _WORD.findall(before.text[first:last])}
+        known.add("the")  # "both current and previous keys" without the detail: "the keys"
         if any(len(each) >= _SHORTEST_WORD and each.lower() not in known for each in _WORD.findall(hunk.new)):
             yield "severities_differ", f"{hunk.new.strip()[:80]!r} stands in the place of a deleted value; leave it out"
 

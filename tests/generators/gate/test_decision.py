@@ -52,6 +52,39 @@ def test_a_deletion_puts_nothing_in_the_place_of_a_value():
     assert findings(without, severity="delete") == []
 
 
+@pytest.mark.thorough
+def test_a_deletion_may_move_words_and_leave_an_article():
+    """What the sentence had, too, is not put in, and "both … keys" becomes "the keys"."""
+    original = "Eighteen takes of the same\nline are in `./takes/` (`a.wav`). Compare both old and new keys of them."
+    takes, keys = segment("./takes/", "input", "location"), segment("both old and new", segment_id="S2")
+    asked = {"S1": ("Where are the takes?",), "S2": ("What should I compare?",)}
+    moved = "`a.wav` is of eighteen takes of the same\nline. Compare the keys of them."
+    found = findings(moved, severity="delete", removed=(takes, keys), questions=asked, original=original)
+    assert "severities_differ" not in found
+    put_in = moved.replace("the keys", "those keys")
+    found = findings(put_in, severity="delete", removed=(takes, keys), questions=asked, original=original)
+    assert "severities_differ" in found
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("end", "is_fine"),
+    [
+        ("the file we talked about", True),
+        ("the one I told you about", True),
+        ("the place you asked for", True),
+        ("the file about", False),
+        ("the file we saved to", False),
+    ],
+)
+def test_a_clause_may_end_with_its_preposition(end, is_fine):
+    """Somebody in a hurry writes "the file we talked about"; elsewhere such a word lost what followed it."""
+    original, removed = "Write the names to `out.txt`.", segment("out.txt", "goal", "target")
+    asked = {"S1": ("Which file should I write the names to?",)}
+    found = findings(f"Write the names to {end}.", removed=(removed,), questions=asked, original=original)
+    assert found == ([] if is_fine else ["reads_well"])
+
+
 @pytest.mark.parametrize("left", ["members.xlsx", "MEMBERS.XLSX", "\u201cMembers.xlsx\u201d", "MX-2019"])
 def test_a_value_that_remains(left):
     """The value in another case, in quotes, or as a synonym that says the same, is found."""
