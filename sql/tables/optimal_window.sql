@@ -18,8 +18,8 @@
 --     `ask_scale`, `per`, `pooled`, `timing_measure`, `voi_cases`, `window_pp`
 -- notes: the curve is that of voi. A first question is placed at 100 * its action /
 --     B of its unit, the scale of the injections, or / actions of its own trial. An
---     agent without injections has the B that its full trials give; without these the
---     place is unknown (no_budget).
+--     agent without injections has the B that its full trials give; without these its
+--     place among the injections is unknown (no_budget).
 --     First questions are those of ask_user trials on variants of the dimension;
 --     ask_in_window_pct compares them with the agent's own window,
 --     ask_in_pooled_window_pct with that of agent all. The end is one of five
@@ -283,7 +283,11 @@ questions as (
             when 'own_length' then trials.first_ask_pct
             else 100.0 * trials.first_ask_action / budgets.budget_actions
         end as first_ask_pct,
-        if(trials.first_ask_action is null, 'unknown_action', 'no_budget') as ask_reason
+        if(
+            trials.first_ask_action is null or getvariable('ask_scale') = 'own_length',
+            'unknown_action',
+            'no_budget'
+        ) as ask_reason
     from asking_cells as cells
     left join int_trials_evaluated as trials
         on

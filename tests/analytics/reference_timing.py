@@ -3,8 +3,10 @@
 from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations, product, takewhile
+from math import floor
 from random import Random
 
+from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store
 from tests.analytics.reference import INJECTED, is_measured, mean
 
@@ -35,6 +37,17 @@ def timing_store(seed, scope, simulators=("exact",)):
                 for simulator in simulators if (agent, condition) == ("a", "ask_user") else simulators[:1]:
                     _record(chance, store, unit, condition, agent, chance.choice([2, 2, 2, 2, 2, 1]), simulator)
     return store
+
+
+def without_injections(store, agent, seed):
+    """Take the injected trials of an agent out of a store, and what some of its full trials did."""
+    chance = Random(seed)
+    mine = {key[:3]: stream for key, stream in store.streams.items() if key[3] == agent}
+    injected = {stream for (_, condition, _), stream in mine.items() if condition in INJECTED}
+    store.envelopes = [each for each in store.envelopes if each.stream_id not in injected]
+    for (_, condition, _), stream in sorted(mine.items()):
+        if condition == "full" and chance.random() < 0.1:
+            as_imported(store, stream, "result")
 
 
 def _record(chance, store, owner, condition, agent, count, simulator="exact"):
@@ -147,11 +160,11 @@ def members_of(variants, dimension):
     return [name for name, variant in variants.items() if dimension in {one.dimension for one in variant.segments}]
 
 
-def window_of(rows, variants, trials, dimension, agents, loss, pooled, simulator=None, budget=None):
+def window_of(rows, variants, trials, dimension, agents, loss, pooled, simulator=None, budgets=None):
     """Return (threshold, end, re-entries, share of first questions until the end) of some agents together.
 
     Injected trials have no simulator, so the window is the same for all; an agent with two of them counts as two where
-    questions are pooled. With a budget, the place of a question is that on its scale.
+    questions are pooled. With budgets, the place of a question is that on their scale.
     """
     members = members_of(variants, dimension)
     curves = [
@@ -166,22 +179,55 @@ def window_of(rows, variants, trials, dimension, agents, loss, pooled, simulator
     run = within.index(False) if False in within else len(within)
     percentages = [int(name.removeprefix("inject_")) for name in INJECTED]
     reentries = [percentages[place] for place in range(run, 5) if within[place]]
-    asked = [
-        (
-            trial.keys.task_id,
-            (trial.keys.agent, trial.keys.user_simulator),
-            Fraction(100 * (_first_place(trial, budget) <= percentages[run - 1])),
-        )
-        for trial in trials.values()
-        if trial.keys.condition == "ask_user" and trial.keys.agent in agents and trial.keys.variant_id in members
-        if trial.state == "valid" and trial.questions and simulator in (None, trial.keys.user_simulator)
-    ]
-    return means[0] - loss, percentages[run - 1], reentries, pooled_mean(asked, pooled)
+    end = percentages[run - 1]
+    share = share_inside(variants, trials, dimension, agents, end, pooled, simulator, budgets)
+    return means[0] - loss, end, reentries, share
 
 
-def _first_place(trial, budget):
+def share_inside(variants, trials, dimension, agents, end, pooled, simulator=None, budgets=None):
+    """Return the share of first questions, in %, that come until the end of a window. An unknown place counts not."""
+    members = members_of(variants, dimension)
+    asked = []
+    for trial in trials.values():
+        keys = trial.keys
+        is_member = keys.agent in agents and keys.variant_id in members and simulator in (None, keys.user_simulator)
+        if keys.condition == "ask_user" and is_member and trial.state == "valid" and trial.questions:
+            place = _first_place(trial, budgets)
+            is_inside = None if place is None else Fraction(100 * (place <= end))
+            asked.append((keys.task_id, (keys.agent, keys.user_simulator), is_inside))
+    return pooled_mean(asked, pooled)
+
+
+def _first_place(trial, budgets):
+    if budgets is None:
+        return trial.first_ask_pct
+    budget = budgets.get(_budget_unit(trial.keys))
     first = next(place for place, action in enumerate(trial.actions, 1) if action.name == "ask_user")
-    return Fraction(100 * first, budget) if budget else trial.first_ask_pct
+    return None if budget is None else Fraction(100 * first, budget)
+
+
+def budgets_of(trials):
+    """Return the budget by unit: that of its injected trials, else the mean of its full trials, a half rounded up.
+
+    A full trial of which nobody knows how much it did leaves its unit without one.
+    """
+    recorded, lengths = {}, defaultdict(list)
+    for trial in trials.values():
+        unit = _budget_unit(trial.keys)
+        if trial.keys.budget_actions is not None:
+            recorded[unit] = trial.keys.budget_actions
+        if trial.keys.condition == "full" and trial.state == "valid":
+            lengths[unit].append(len(trial.actions) if trial.is_course_known else None)
+    derived = {
+        unit: floor(Fraction(sum(counts), len(counts)) + Fraction(1, 2))
+        for unit, counts in lengths.items()
+        if None not in counts
+    }
+    return derived | recorded
+
+
+def _budget_unit(keys):
+    return keys.agent, keys.task_id if keys.oracle_scope == "task" else keys.variant_id
 
 
 def timing_rows_of(rows, variants, trials, dimension):

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from analytics.tables.tables import table
 from analytics.views.store import connect
-from recorder.events import VariantGenerated
+from recorder.events import ActionStarted, VariantGenerated
 from recorder.events.values import Segment, Variant
 from tests.analytics import reference, reference_timing
 from tests.analytics.make_store import Store
-from tests.analytics.reference_timing import INJECTED, PLANNED, UNITS, timing_store
+from tests.analytics.reference_timing import INJECTED, PLANNED, UNITS, timing_store, without_injections
 from tests.support.depth import at_depth
 
 LAWS = settings(max_examples=at_depth(8, 30))
@@ -108,6 +108,7 @@ def test_questions_to_two_simulators_share_the_window_of_their_agent(seed, scope
     store = timing_store(seed, scope, ("exact", "dump"))
     trials = reference.trials_of(store.envelopes, store.live)
     rows = reference.pass_rows(trials, PLANNED, 2)
+    budgets = reference_timing.budgets_of(trials)
     connection = opened(store, {"optimal_window", "arms"}, k=2, pooled=pooled, ask_scale="budget")
     try:
         arms = connection.execute("select agent, agent_name, user_simulators from arms").fetchall()
@@ -122,10 +123,72 @@ def test_questions_to_two_simulators_share_the_window_of_their_agent(seed, scope
         name, simulator = asked.get(agent, (None, None))
         agents, averaged = ((name,), "units") if name else (("a", "b"), pooled)
         window = reference_timing.window_of(
-            rows, store.variants, trials, dimension, agents, Fraction(1, 20), averaged, simulator, 9
+            rows, store.variants, trials, dimension, agents, Fraction(1, 20), averaged, simulator, budgets
         )
         assert _near(value, window and window[3])
         assert (value is None) == (reason in ("no_window", "nobody_asked"))
+
+
+@LAWS
+@given(seed=SEEDS, scope=SCOPES, pooled=POOLED)
+@pytest.mark.thorough
+def test_full_trials_give_the_budgets_of_an_agent_without_injections(seed, scope, pooled):
+    """Its first questions are placed on that scale in everybody's window; where a count is unknown, nowhere."""
+    store = timing_store(seed, scope)
+    without_injections(store, "b", seed)
+    trials = reference.trials_of(store.envelopes, store.live)
+    rows = reference.pass_rows(trials, PLANNED, 2)
+    budgets = reference_timing.budgets_of(trials)
+    connection = opened(store, {"optimal_window"}, k=2, pooled=pooled, ask_scale="budget")
+    try:
+        query = "select dimension, agent, measure, value, reason from optimal_window where measure like 'ask%'"
+        found = {row[:3]: row[3:] for row in connection.execute(query).fetchall()}
+    finally:
+        connection.close()
+    assert {key[1:] for key in found} == {
+        ("all", "ask_in_window_pct"),
+        *((agent, measure) for agent in ("a", "b") for measure in ("ask_in_window_pct", "ask_in_pooled_window_pct")),
+    }
+    for (dimension, agent, measure), (value, reason) in found.items():
+        whose = ("a", "b") if agent == "all" or measure == "ask_in_pooled_window_pct" else (agent,)
+        averaged = pooled if whose == ("a", "b") else "units"
+        window = reference_timing.window_of(
+            rows, store.variants, trials, dimension, whose, Fraction(1, 20), averaged, budgets=budgets
+        )
+        share = window and reference_timing.share_inside(
+            store.variants,
+            trials,
+            dimension,
+            ("a", "b") if agent == "all" else (agent,),
+            window[1],
+            pooled if agent == "all" else "units",
+            budgets=budgets,
+        )
+        assert _near(value, share)
+        assert value is not None or reason in ("no_window", "nobody_asked", "no_budget")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("scale", ["budget", "own_length"])
+def test_only_the_scale_of_the_injections_lacks_a_budget(scale):
+    """Of two agents without injections, one has no full trial, and nobody knows how many actions the other took."""
+    store = timing_store(1, "task")
+    store.trial("v", "ask_user", 0, agent="c", actions=["ask_user S1", "submit"])
+    store.trial("t", "full", 0, agent="d", actions=["read a", "submit"])
+    lost = store.trial("v", "ask_user", 0, agent="d", actions=["ask_user S1", "submit"])
+    store.envelopes = [
+        each for each in store.envelopes if each.trial_id != lost or not isinstance(each.event, ActionStarted)
+    ]
+    connection = opened(store, {"optimal_window"}, k=1, ask_scale=scale)
+    try:
+        query = """select distinct agent, value is null, if(value is null, reason, null) from optimal_window
+            where measure = 'ask_in_pooled_window_pct' and agent in ('c', 'd') order by all"""
+        found = connection.execute(query).fetchall()
+    finally:
+        connection.close()
+    known, unknown = ("d", "c") if scale == "budget" else ("c", "d")
+    reason = "no_budget" if scale == "budget" else "unknown_action"
+    assert sorted(found) == sorted([(known, False, None), (unknown, True, reason)])
 
 
 @pytest.mark.thorough
