@@ -92,7 +92,10 @@ def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "Har
         raise ExperimentError(f"key 'benchmark.without_services': no task of {folder} has a service {min(unknown)!r}")
     if not benchmark.tasks():
         left_out = benchmark.left_out()
-        reason = f"{left_out[0]}: {benchmark.why_not(left_out[0])}" if left_out else f"no folder in it has a {CONFIG}"
+        deeper = next(iter(sorted(folder.glob(f"*/*/{CONFIG}"))), None)
+        below = f", but those in {deeper.parents[1]} do; name that folder" if deeper else ""
+        none = f"no folder in it has a {CONFIG}{below}"
+        reason = f"{left_out[0]}: {benchmark.why_not(left_out[0])}" if left_out else none
         raise ExperimentError(f"key 'benchmark.folder': no task of {folder} can run here; {reason}")
     return benchmark
 

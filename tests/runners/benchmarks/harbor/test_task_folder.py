@@ -101,6 +101,14 @@ def test_only_secrets_of_the_environment_are_redacted(tmp_path, monkeypatch):
     assert benchmark.secrets() == {"open sesame", "correct horse", random}
 
 
+@pytest.mark.thorough
+def test_a_folder_of_datasets_names_one_of_them(tmp_path):
+    """As HiL-Bench's, in which each folder holds three tasks."""
+    write_task(tmp_path / "sql_0" / "baseline")
+    with pytest.raises(ExperimentError, match=r"no folder in it has a task\.toml, but those in .*/sql_0 do; name that"):
+        open_harbor({"folder": "."}, tmp_path, GraderSpec())
+
+
 @needs("published")
 def test_the_real_tasks_are_read():
     """Eight of ten can run; the others are refused for steps, and for a user that wants a key of this machine."""
