@@ -28,6 +28,11 @@ _COUNTED = {
         ("cell", "cells"),
         "pass@k needs k valid trials of a cell; without them its value is undefined and leaves the means.",
     ),
+    "arms_by_version": (
+        "Several versions",
+        ("version more than agents", "versions more than agents"),
+        "An agent's program, model, parameters or prompts changed. Each is an agent NAME#DIGEST; discard it.",
+    ),
     "arms_by_settings": (
         "Several settings",
         ("arm more than agents", "arms more than agents"),

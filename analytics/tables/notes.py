@@ -36,6 +36,9 @@ _EVERYWHERE = {
     "new_task": "left out of {benchmark}, because the variant is new_task: {n} trials",
     "new_task_variants": "new_task variants of {benchmark}: {n}; they are in no table",
     "other_settings": "left out of {benchmark}, because of other settings: {n} trials",
+    "arms_by_version": "agents of {benchmark} ran in several versions (program, model, parameters, prompts): each "
+    "NAME#DIGEST is an agent of its own. One that was a mistake leaves all tables with 'discard STORE --agent "
+    "NAME#DIGEST --reason WHY'",
     "arms_by_settings": "agents of {benchmark} ran under several settings (limits, prompts, grader, simulator, image): "
     "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses",
 }

@@ -162,6 +162,7 @@ arm_names as (
     select distinct
         trials.benchmark,
         trials.agent,
+        measured.agent_name,
         measured.agent_name || measured.agent_digest as plain_agent
     from int_trials_evaluated as trials
     inner join int_trials as measured
@@ -171,8 +172,18 @@ arm_names as (
 arms as (
     select
         benchmark,
-        'arms_by_settings' as kind,
-        count(distinct agent) - count(distinct plain_agent) as n
+        unnest(
+            [
+                {
+                    'kind': 'arms_by_settings',
+                    'n': count(distinct agent) - count(distinct plain_agent)
+                },
+                {
+                    'kind': 'arms_by_version',
+                    'n': count(distinct plain_agent) - count(distinct agent_name)
+                }
+            ]
+        ) as counted
     from arm_names
     group by benchmark
 ),
@@ -266,7 +277,11 @@ united as (
     union all
     select * from common
     union all
-    select * from arms
+    select
+        benchmark,
+        counted.kind,
+        counted.n
+    from arms
     union all
     select * from collapsed
     union all

@@ -56,3 +56,24 @@ def test_discarded_trials_are_owed_only_if_asked(tmp_path):
     assert called("discard", store, "--condition", condition, "--undo").returncode == 0
     assert query(store, f"select distinct attempts from trials where condition = '{condition}'") == [(2,)]
     assert called("discard", store, "--condition", condition, "--undo").returncode == 1
+
+
+@pytest.mark.thorough
+def test_a_mistaken_version_of_an_agent_is_named_with_the_way_out(tmp_path):
+    """Tables say that an agent has two versions, and no longer once one is set aside by the name that they print."""
+    experiment, store = write_experiment(tmp_path / "a.toml", trials=1), tmp_path / "store"
+    assert called("run", experiment, "--store", store).returncode == 0
+    assert "several versions" not in called("tables", store, "overall").stdout
+    name = query(store, "select distinct agent from trials")[0][0]
+    text = experiment.read_text()
+    experiment.write_text(text.replace("scripted/balanced", "scripted/over_clarifier"))
+    assert called("run", experiment, "--store", store).returncode == 0
+    notes = called("tables", store, "overall").stdout
+    assert "agents of desk ran in several versions" in notes
+    assert "discard STORE --agent NAME#DIGEST" in notes
+    assert query(store, "select kind, n from exclusions where kind = 'arms_by_version'") == [("arms_by_version", 1)]
+    ((mistaken,),) = query(store, "select distinct agent from trials where model = 'scripted/balanced'")
+    assert mistaken.startswith(f"{name}#")
+    assert called("discard", store, "--agent", mistaken, "--reason", "a typing error").returncode == 0
+    assert "several versions" not in called("tables", store, "overall").stdout
+    assert query(store, "select distinct agent from trials") == [(name,)]
