@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from recorder.events.values import Segment, Task, Variant
 from runners.simulated_user.expected_questions import asked_segments
-from runners.simulated_user.matcher import matching_segments
+from runners.simulated_user.matcher import matching_segments, words_of_segment
 from runners.simulated_user.protocol import UserKnowledge
 
 _DANGLING_END = re.compile(r"[,;:(\[{-]$|\b(?:a|an|and|as|at|by|for|from|in|of|on|or|than|that|the|to|with)$")
@@ -48,10 +50,22 @@ def _unanswered(question: str, segment: Segment, variant: Variant) -> Iterator[s
     for other in sorted(set(asked) - listed):
         yield f"{name} is answered with segment {other} too; word it so that it holds no question of {other}"
     if segment.segment_id not in matching_segments(question, "", variant.segments):
-        yield (
-            f"{name} would not be found in other words: the matcher does not see what it asks for; give the segment "
-            "'synonyms' or 'text' with the words that people use for it (docs/matcher.md)"
-        )
+        yield f"{name} would not be found reworded: {_unseen(question, segment)} (docs/matcher.md)"
+
+
+def _unseen(question: str, segment: Segment) -> str:
+    """Return which words of a question the matcher misses, and the synonym that would help, if one word does."""
+    found = words_of_segment(question, segment)
+    known = ", ".join(word for word, is_known in found.items() if is_known) or "none"
+    missed = [word for word, is_known in found.items() if not is_known]
+    if not missed:
+        return f"of its words the matcher knows: {known}, but not that it asks for such a value; reword it"
+    told = (msgspec.structs.replace(segment, synonyms=(*segment.synonyms, word)) for word in missed)
+    one = next((each.synonyms[-1] for each in told if matching_segments(question, "", [each])), None)
+    remedy = (
+        f"with the synonym {one!r} it is" if one else "give the segment people's words for it in 'synonyms' or 'text'"
+    )
+    return f"of its words the matcher knows: {known}, not: {', '.join(missed)}; {remedy}"
 
 
 def _unclean(segment: Segment, prompt: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from recorder.cli.suggestions import did_you_mean
 from recorder.writing.packing import LARGEST_INTEGER
 from runners.errors import ExperimentError
 from runners.experiment.decoding_errors import key_problem
@@ -18,6 +19,7 @@ from runners.experiment.validation import experiment_problems, program_problems
 
 _PAGE = "docs/experiments.md"
 _PROGRAM_PAGE = "docs/external-agents.md"
+_MOST_NAMES = 12
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -83,6 +85,12 @@ def read_program(path: Path) -> ProgramSpec:
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        beside = sorted(each.name for each in path.parent.glob("*.toml"))
+        there = (
+            f"the TOML files beside it are: {', '.join(beside[:_MOST_NAMES])}" if beside else "no TOML file is there"
+        )
+        raise ExperimentError(f"{path}: no such file{did_you_mean(path.name, beside)}; {there}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:

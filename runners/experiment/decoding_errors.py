@@ -7,6 +7,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from recorder.cli.suggestions import did_you_mean
+
 _STEP = re.compile(r"\[(?P<index>\d+)\]|(?P<entry>\[\.\.\.\])|(?P<name>[^.\[\]]+)")
 _WORDS = {
     "str": "a text",
@@ -34,7 +36,9 @@ def key_problem(error: msgspec.ValidationError, kind: Any, raw: Any, page: str =
     see = f" ({page})" if page else ""
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
     if unknown:
-        return f"unknown key '{_joined(key, unknown[1])}'; known: {', '.join(_known(kinds)) or 'none'}{see}"
+        names = _known(kinds)
+        meant = did_you_mean(unknown[1], names)
+        return f"unknown key '{_joined(key, unknown[1])}'{meant}; known: {', '.join(names) or 'none'}{see}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", text)
     if missing:
         return f"key '{_joined(key, missing[1])}' is missing; add it{see}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from recorder.cli.suggestions import did_you_mean
 from recorder.errors import StoreError
 from recorder.events.values import CONDITIONS
 from recorder.storage.store import check_experiment_id
@@ -137,7 +138,8 @@ def _condition_problems(key: str, conditions: tuple[str, ...]) -> Iterator[str]:
         if conditions.count(condition) > 1:
             yield f"key '{key}': {condition!r} occurs twice; remove one"
         if condition not in CONDITIONS:
-            yield f"key '{key}': unknown condition {condition!r}; known: {', '.join(CONDITIONS)}"
+            meant = did_you_mean(condition, CONDITIONS)
+            yield f"key '{key}': unknown condition {condition!r}{meant}; known: {', '.join(CONDITIONS)}"
 
 
 def program_problems(spec: ProgramSpec) -> Iterator[str]:

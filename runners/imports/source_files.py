@@ -1,5 +1,6 @@
 """Reads the files of an import: one file, or the matching files in a folder. JSON errors name the file and line."""
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -87,6 +88,8 @@ def decode_json(source: SourceFile) -> Any:
     except UnicodeDecodeError as error:
         raise ImportFailed(f"{source.label} is not UTF-8 text (byte {error.start}); expected JSON") from error
     except (ValueError, RecursionError) as error:
+        if source.content.strip() and source.content.removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in b'{["':
+            raise ImportFailed(f"{source.label} is not JSON, which this format is; was another one meant?") from error
         line = _second_value(error)
         if line is None:
             raise ImportFailed(f"{source.label} is not a whole JSON document: {error}; get the file again") from error

@@ -67,6 +67,17 @@ def matching_segments(question: str, context: str, segments: Sequence[Segment]) 
     return tuple(segment.segment_id for segment in segments if _is_asked_for(segment, clauses))
 
 
+def words_of_segment(question: str, segment: Segment) -> dict[str, bool]:
+    """Return the content words of a question's asking clauses, and whether the matcher knows each of the segment."""
+    topic, known = _profile(segment).topic, lexicon()
+    spoken = [word for clause in asking_clauses(question, "") for word in words(clause.text)]
+    return {
+        word: stem(word) in topic
+        for word in spoken
+        if word not in known.stop_terms and stem(word) not in known.neutral_terms
+    }
+
+
 def _is_asked_for(segment: Segment, clauses: Sequence[Clause]) -> bool:
     """Return whether a clause asks for the segment, either by its value or by the decoy that the agent saw."""
     profiles = [_profile(segment), *([_profile(_as_shown(segment))] if segment.decoy else ())]

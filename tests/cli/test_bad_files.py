@@ -10,11 +10,17 @@ SONNET = {"name": "sonnet", "model": "anthropic/claude-sonnet-4-5"}
 LOCAL = {"name": "local", "model": "local-model", "api_base": "http://127.0.0.1:9/v1"}
 
 MISTAKES = {
-    "unknown key": ({"agents": [{**BALANCED, "modle": "x"}]}, ["agents[0].modle", "known: model, parameters"]),
+    "unknown key": (
+        {"agents": [{**BALANCED, "modle": "x"}]},
+        ["agents[0].modle'; did you mean 'model'?", "known: model, parameters"],
+    ),
     "unknown table": ({"more": "[buget]\nmax_cost_usd = 1.0"}, ["unknown key 'buget'", "budget"]),
     "wrong type": ({"trials": '"three"'}, ["key 'trials'", "a whole number"]),
     "too few trials": ({"trials": 0}, ["key 'trials'", "at least 1"]),
-    "unknown condition": ({"conditions": ["full", "inject_55"]}, ["conditions", "'inject_55'", "inject_50"]),
+    "unknown condition": (
+        {"conditions": ["full", "inject_55"]},
+        ["conditions", "'inject_55'; did you mean 'inject_50'?"],
+    ),
     "inject without full": ({"conditions": ["inject_50"]}, ["conditions", 'add "full"']),
     "unknown strategy": ({"agents": [{**BALANCED, "strategy": "magic"}]}, ["strategy 'magic'", "react", "prompts"]),
     "unknown persona": ({"agents": [{**BALANCED, "persona": "pirate"}]}, ["persona 'pirate'", "executive"]),

@@ -207,8 +207,13 @@ def is_task_folder(path: Path) -> bool:
 
 
 def task_folders(folder: Path) -> list[Path]:
-    """Return the task folders that a path means: itself, or those in it sorted by name."""
-    return [folder] if is_task_folder(folder) else sorted(filter(is_task_folder, folder.iterdir()))
+    """Return the task folders that a path means: itself, or those in it sorted by name.
+
+    Those that have only a prompt are among them; reading one says what is missing.
+    """
+    if is_task_folder(folder):
+        return [folder]
+    return sorted(each for each in folder.iterdir() if is_task_folder(each) or (each / INSTRUCTION).is_file())
 
 
 def read_task(folder: Path) -> HarborTask:
@@ -217,6 +222,8 @@ def read_task(folder: Path) -> HarborTask:
     Raises:
         PublishedError: A file cannot be read, or a key has another type than in Harbor.
     """
+    if not is_task_folder(folder):
+        raise PublishedError(f"it has {INSTRUCTION} but no {CONFIG}, which may be empty")
     config = _decoded(folder / CONFIG, TaskTable)
     if not (folder / INSTRUCTION).is_file() and config.steps:
         prompt = ""  # the instructions are those of the steps; such a task is refused below

@@ -51,7 +51,7 @@ WRONG = [
     ("null", r"line 2: null, where an object"),
     ({"prompt": "x"}, r"line 2: key 'task_id' is missing; add it"),
     ({"task_id": "b"}, r"line 2: key 'prompt' is missing; add it"),
-    ({**LINE, "task": 1}, r"line 2: unknown key 'task'; known: task_id, prompt, checkpoints, traj"),
+    ({**LINE, "task": 1}, r"line 2: unknown key 'task'; did you mean 'task_id'.*; known: task_id, prompt, checkpoints"),
     ({**LINE, "prompt": None}, r"line 2: key 'prompt': null, where a text is expected"),
     ({**LINE, "task_id": 7}, r"line 2: key 'task_id': 7, where a text is expected"),
     ({**LINE, "task_id": ""}, r"line 2: '' is not a valid id"),

@@ -54,7 +54,7 @@ def test_a_choice_that_is_not_there_is_answered_with_those_that_are(kind, raw, k
     [
         ({**WHOLE, "trials": "x"}, "key 'trials': \"x\", where a whole number is expected"),
         ({**WHOLE, "agents": [{"name": "a"}]}, f"key 'agents[0].model' is missing; add it ({PAGE})"),
-        ({**WHOLE, "buget": {}}, "unknown key 'buget'; known: name, benchmark, agents, "),
+        ({**WHOLE, "buget": {}}, "unknown key 'buget'; did you mean 'budget'?; known: name, benchmark, agents, "),
         (
             {**WHOLE, "agents": [{**AGENT, "program": {"command": ["a"], "environment": {"A": "b", "C": 3}}}]},
             "key 'agents[0].program.environment.C': 3, where a text is expected",

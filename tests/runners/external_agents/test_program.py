@@ -54,6 +54,19 @@ def test_what_is_wrong_with_an_entry_is_named(tmp_path, lines, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.thorough
+def test_a_missing_entry_is_answered_with_those_beside_it(tmp_path):
+    """One sentence names the path once and the file that was meant."""
+    with pytest.raises(ExperimentError, match=r"solvr.toml: no such file; no TOML file is there$"):
+        read_program(tmp_path / "solvr.toml")
+    for name in ("solver.toml", "other.toml"):
+        (tmp_path / name).write_text('command = ["a"]')
+    with pytest.raises(ExperimentError) as caught:
+        read_program(tmp_path / "solvr.toml")
+    beside = "the TOML files beside it are: other.toml, solver.toml"
+    assert str(caught.value) == f"{tmp_path}/solvr.toml: no such file; did you mean 'solver.toml'?; {beside}"
+
+
 def test_templates_are_filled_and_braces_stay_braces():
     """Every placeholder has its value, a doubled brace is one, and what looks like a placeholder in a value stays."""
     spec = ProgramSpec(

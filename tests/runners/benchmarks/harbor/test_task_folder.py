@@ -32,6 +32,7 @@ BROKEN = [
     ({"config": "[environment\n"}, "task.toml is not TOML"),
     ({"config": '[verifier]\ntimeout_sec = "long"\n'}, "key 'verifier.timeout_sec'"),
     ({"instruction.md": " \n"}, "instruction.md is empty"),
+    ({"task.toml": None}, "it has instruction.md but no task.toml, which may be empty"),
     ({"checkpoints.toml": '[[checkpoints]]\ncheckpoint_id = "a"\n'}, "label' is missing"),
 ]
 

@@ -66,6 +66,18 @@ def test_a_variant_that_does_not_fit_leaves_its_task_out(tmp_path, variants, wor
     assert words in benchmark.why_not("broken")
 
 
+@pytest.mark.thorough
+def test_what_the_matcher_misses_is_named_and_the_synonym_it_names_mends_it(tmp_path):
+    """A question in words that the segment does not have; obeying the message lets the task run."""
+    variants = VARIANT.replace("Which word should I write?", "Which greeting is meant?")
+    write_task(tmp_path / "works")
+    write_task(tmp_path / "hello", **{"variants.toml": variants})
+    reason = open_harbor({"folder": "."}, tmp_path, GraderSpec()).why_not("hello")
+    assert "of its words the matcher knows: none, not: greeting, meant; with the synonym 'greeting' it is" in reason
+    write_task(tmp_path / "hello", **{"variants.toml": variants.replace('"word to write"', '"greeting"')})
+    assert open_harbor({"folder": "."}, tmp_path, GraderSpec()).why_not("hello") is None
+
+
 def test_generation_sees_tests_solution_and_files(tmp_path):
     """The task is that of the benchmark, so that its trials are evidence."""
     write_task(tmp_path / "hello", environment__Dockerfile=f"FROM {BASE_IMAGE}\n", environment__list__csv="a\n")

@@ -139,7 +139,10 @@ def test_a_world_that_is_not_there_stops_a_run_before_its_first_trial(tmp_path, 
     [
         ({"container": {}, "data": "."}, "'benchmark.data': it belongs to installed servers"),
         ({"container": {}, "allow_unconfined": True}, "'benchmark.allow_unconfined': it belongs to installed"),
-        ({"container": {"adress": "x"}}, "unknown key 'benchmark.container.adress'; known: image, address"),
+        (
+            {"container": {"adress": "x"}},
+            "unknown key 'benchmark.container.adress'; did you mean 'address'?; known: image, address",
+        ),
         ({"container": {"address": "localhost:1984"}}, "'benchmark.container.address': \"localhost:1984\""),
         ({}, "'benchmark.data' is missing; name the one that servers see as /data, or choose a container"),
     ],

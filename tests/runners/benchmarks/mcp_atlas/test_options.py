@@ -113,7 +113,7 @@ def test_missing_data_is_named(world):
         ({"data": "data"}, r"key 'benchmark\.rows' is missing; add it .docs/benchmarks/mcp-atlas"),
         (
             {"rows": "rows.jsonl", "data": "data", "row": 1},
-            r"unknown key 'benchmark\.row'; known: rows, data",
+            r"unknown key 'benchmark\.row'; did you mean 'rows'.*; known: rows, data",
         ),
         ({"rows": "rows.jsonl", "data": "nowhere"}, r"key 'benchmark\.data': .*nowhere is not a folder"),
         ({"rows": "no.csv", "data": "data"}, "key 'benchmark.rows': cannot read .*no.csv"),

@@ -116,7 +116,7 @@ def test_what_is_wrong_is_said_before_a_run(world, monkeypatch):
     write(world, readable=["gone"])
     assert "key 'servers.notes.readable'" in refused()
     write(world, comand="x")
-    assert "unknown key 'servers.notes.comand'; known: command, args, env" in refused()
+    assert "unknown key 'servers.notes.comand'; did you mean 'command'?; known: command, args, env" in refused()
     write(world, needs_network=True)
     assert "server notes needs the network; allow_network = true" in refused()
     write(world)

@@ -62,7 +62,7 @@ def test_an_experiment_file_finds_the_benchmark(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"scrips": "x"}, r"unknown key 'benchmark\.scrips'; known: .*instances, scripts"),
+        ({"scrips": "x"}, r"unknown key 'benchmark\.scrips'; did you mean 'scripts'.*; known: .*instances, scripts"),
         ({"instances": []}, r"key 'benchmark\.instances': \[\], where a list of length >= 1 is expected"),
         ({"instances": "none.jsonl"}, "cannot read .*none.jsonl"),
         ({"scripts": "none"}, "key 'benchmark.scripts': .*none is not a folder"),

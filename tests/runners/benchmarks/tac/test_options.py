@@ -37,7 +37,7 @@ def why_not(folder, task_id, **options):
     ("options", "says"),
     [
         ({"folder": "nowhere"}, "nowhere is not a folder"),
-        ({"fodler": "x"}, "unknown key 'benchmark.fodler'; known: folder, image, services"),
+        ({"fodler": "x"}, "unknown key 'benchmark.fodler'; did you mean 'folder'\\?; known: folder, image, services"),
         (
             {"services": {"plane": OWN, "owncloud": {**OWN, "health": 3}}},
             r"key 'benchmark\.services\.owncloud\.health': 3, where a text is expected",
