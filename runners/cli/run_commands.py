@@ -161,7 +161,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
         limits = "; the cost limit does not cover them" if has_limit else ""
         say(f"  not in this sum: {summary.unknown_cost_calls} failed requests of unknown cost{limits}")
     for caution in summary.cautions:
-        say(f"  {caution}")
+        say(f"  {redactor.clean_text(caution)}")
     if summary.flagged:
         say(f"  {summary.flagged} of them are flagged: what the program did was not followed; see which and why:")
         say(f"  lhaw-record tables {place} agent_health")

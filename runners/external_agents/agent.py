@@ -99,6 +99,7 @@ class ExternalAgent:
         self._last_resort_s = last_resort_s
         self._wait_failure: BoundaryError | None = None
         self._is_time_up = False
+        self.crash: tuple[int, str] | None = None  # see Behaviour
         self._keep = keep
         self._lease = lease
         self._given_answer: str | None = None
@@ -159,6 +160,9 @@ class ExternalAgent:
                 end = await (self._run_program() if self._lease is None else self._run_leased(*self._lease))
                 await self._keep_output(end)
                 ended_by = self._ended_by(end)
+                if ended_by == "gave_up" and end.exit_code is not None:
+                    last = (end.stderr.strip().splitlines() or [""])[-1]
+                    self.crash = end.exit_code, last.replace(self._token, "(token)")
             self._raise_our_failure()
             ending = await self._ending(ended_by, end)
             reason = ending.ended_by

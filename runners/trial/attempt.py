@@ -155,6 +155,7 @@ class Attempt:
             waited_ms=round(self._clock.waited_s * 1000.0, 3),
         )
         await stream.append(closing)
+        program = None if isinstance(self._agent, NativeAgent) else self._agent
         outcome = TrialOutcome(
             trial=trial,
             attempt=self._number,
@@ -163,8 +164,10 @@ class Attempt:
             cost_usd=self._cost_usd(),
             spent_on=self._budgeted.spent_on,
             failure=closing if isinstance(closing, TrialFailed) else None,
-            behaviour=self._observed.behaviour(closing.ended_by if isinstance(closing, TrialFinished) else None),
-            is_flagged=self._agent is not None and not isinstance(self._agent, NativeAgent) and bool(self._agent.flags),
+            behaviour=self._observed.behaviour(
+                closing.ended_by if isinstance(closing, TrialFinished) else None, program.crash if program else None
+            ),
+            is_flagged=program is not None and bool(program.flags),
         )
         return closing, outcome
 

@@ -29,7 +29,8 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of one attempt. ``actions_digest`` is equal for attempts that made the same tool calls in the same order.
 
     ``calls_in_text`` has the notations of tool calls that replies left in their text, and how many did.
-    ``unknown_cost_calls`` counts failed calls that were perhaps paid for.
+    ``unknown_cost_calls`` counts failed calls that were perhaps paid for. ``crash`` is the exit code other than 0 with
+    which a program gave up, and the last line of its stderr, which may hold secrets.
     """
 
     ended_by: EndedBy | None
@@ -42,6 +43,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     revealed_count: int
     echo_count: int
     unknown_cost_calls: int = 0
+    crash: tuple[int, str] | None = None
 
 
 class ObservedRecording:
@@ -65,7 +67,7 @@ class ObservedRecording:
         for event in events:
             self._count(event)
 
-    def behaviour(self, ended_by: EndedBy | None) -> Behaviour:
+    def behaviour(self, ended_by: EndedBy | None, crash: tuple[int, str] | None = None) -> Behaviour:
         """Return the counts so far."""
         return Behaviour(
             ended_by=ended_by,
@@ -78,6 +80,7 @@ class ObservedRecording:
             revealed_count=self._counts["revealed"],
             echo_count=self._counts["echoes"],
             unknown_cost_calls=self._counts["unknown_costs"],
+            crash=crash,
         )
 
     def _count(self, event: AnyEvent) -> None:

@@ -1,5 +1,6 @@
 """What is said of each agent at the end of a run."""
 
+import msgspec
 import pytest
 
 from recorder.events import ActionStarted, QuestionAnswered, QuestionAsked
@@ -65,6 +66,19 @@ async def test_a_simulated_user_that_says_nothing_is_named(answers, said):
     """Answers that reveal nothing, and answers that are the question again, are counted."""
     behaviours = [await observed(arguments=["{}"], answers=answers)]
     assert of_agent(await trials_of(1), behaviours) == said
+
+
+@pytest.mark.thorough
+async def test_programs_that_crashed_are_counted_by_exit_code():
+    """The last line of stderr is that of a trial that has one."""
+    seen = await observed(arguments=["{}"])
+    ends = ((1, ""), (1, "KeyError: 'x'"), (137, ""), None)
+    behaviours = [msgspec.structs.replace(seen, crash=end) for end in ends]
+    lines = of_agent(await trials_of(4), behaviours)
+    assert lines[:2] == [
+        "2 of 4 trials ended with exit code 1, graded as they stand; last line of stderr: KeyError: 'x'",
+        "1 of 4 trials ended with exit code 137, graded as they stand",
+    ]
 
 
 async def trials_of(count):
