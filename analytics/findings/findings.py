@@ -122,6 +122,7 @@ _MEASURES_SHOWN = {"pass_at_1": "pass@1", "pass_at_k": "pass@k", "checkpoint_pro
 _ASKING_UNKNOWN = "How often {agent} asks where nothing is missing is not known"
 _PRECISION_UNKNOWN = "How many of the questions of {agent} ask for something that was removed is not known"
 _WASTE_UNKNOWN = "What {agent} wastes until a message {when} is not known"
+_LATE_WASTE_UNKNOWN = "What {agent} wastes until a late message is not known"
 _REMEDIES = {
     "incomplete_grading": "trials that are graded completely",
     "no_actions": "trials with an action before the message",
@@ -346,17 +347,24 @@ def _wasted(said: _Said) -> Iterator[Finding]:
             sentence = _WASTE_UNKNOWN.format(agent=agent, when=when)
             yield said.finding(_WASTE, "wasted", row, "not known", sentence)
             continue
-        spent = of["pre_injection_cost_usd"]
-        has_cost = spent["value"] is not None
-        cost = f"its replies until then cost {_estimate(spent)} USD" if has_cost else "what they cost is not known"
+        spent, done = of["pre_injection_cost_usd"], of["pre_injection_actions"]
+        has_none = all(each["low"] is None for each in (row, spent, done, of["wasted_actions"]))
+        said_as = _bare if has_none else _estimate
+        cost = (
+            "what they cost is not known"
+            if spent["value"] is None
+            else (f"its replies until then cost {said_as(spent)} USD")
+        )
+        actions = said_as(done)
         sentence = (
-            f"Until a message {when}, {agent} did {_estimate(of['pre_injection_actions'])} actions, "
-            f"{_estimate(of['wasted_actions'])} of which no informed trial does ({_estimate(row)} %); {cost}"
+            f"Until a message {when}, {agent} did {actions} action{'' if actions == '1' else 's'}, "
+            f"{said_as(of['wasted_actions'])} of which no informed trial does ({said_as(row, ' %')}); {cost}"
+            f"{', all without an interval' if has_none else ''}"
         )
         yield said.finding(_WASTE, "wasted", row, "measured", sentence)
     for benchmark, agent in said.agents():
         if benchmark not in latest:
-            yield from _not_injected(said, benchmark, _WASTE, "wasted", _WASTE_UNKNOWN, agent)
+            yield from _not_injected(said, benchmark, _WASTE, "wasted", _LATE_WASTE_UNKNOWN, agent)
         elif (benchmark, agent) not in found:
             sentence = _WASTE_UNKNOWN.format(agent=agent, when=_when(latest[benchmark]))
             yield _absent(_WASTE, "wasted", benchmark, sentence, latest[benchmark])
@@ -373,7 +381,7 @@ def _asked_in_vain(said: _Said) -> Iterator[Finding]:
             sentence = _ASKING_UNKNOWN.format(agent=row["agent"])
             yield said.finding(_TOO_MUCH, "over_asking", row, "not known", sentence)
             continue
-        sentence = f"Where nothing is missing, {row['agent']} asks in {_estimate(row)} % of its trials"
+        sentence = f"Where nothing is missing, {row['agent']} asks in {_estimate(row, ' %')} of its trials"
         yield said.finding(_TOO_MUCH, "over_asking", row, "measured", sentence)
     for benchmark, agent in said.absent(asking):
         sentence = _ASKING_UNKNOWN.format(agent=agent)
@@ -427,13 +435,19 @@ def _not_injected(
 
 def _absent(question: str, table: str, benchmark: str, sentence: str, condition: str | None) -> Finding:
     """Say of an agent that has no row where others have one that something is not known."""
-    under = f" under {condition}, where they are missing" if condition else ""
+    needed = spec_of(table).needs
+    if condition:
+        needed = (
+            f"its trials under {condition}, and under full, of the same tasks"
+            if table == "losses"
+            else (f"its trials under {condition}")
+        )
     return Finding(
         question=question,
         benchmark=benchmark,
         verdict="not known",
         sentence=f"{sentence}.",
-        settled_by=f"{spec_of(table).needs}{under}",
+        settled_by=needed,
         table=table,
         keys={},
     )
@@ -457,11 +471,15 @@ def _when(condition: str) -> str:
     return f"at {condition.removeprefix('inject_')} % of the trajectory"
 
 
-def _estimate(row: Row) -> str:
+def _estimate(row: Row, unit: str = "") -> str:
     """Return a value with its interval, or with the remark that it has none."""
-    if row["value"] is None:
-        return "unknown"
-    return cell(row) if row["low"] is not None else f"{number(row['measure'], row['value'])} (no interval)"
+    if row["value"] is None or row["low"] is None:
+        return _bare(row, unit) + (" (no interval)" if row["value"] is not None else "")
+    return cell(row) + unit
+
+
+def _bare(row: Row, unit: str = "") -> str:
+    return "unknown" if row["value"] is None else number(row["measure"], row["value"]) + unit
 
 
 def _are(count: int) -> str:

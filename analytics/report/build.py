@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,9 @@ SCRIPTS = (
 )
 _PROMPT_CHARACTERS = 20_000
 
+_Barred = tuple[Finding, tuple[float, float, float] | None]
+"""A finding, and its interval as a bar."""
+
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The finished report, with the number of trials that it lists and the claims that do not hold for the store."""
@@ -81,6 +84,7 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
     broken = checks(connection)
     found = cautions(connection, computed, broken)
     said = findings(computed, "pass_at_1", str(settings["timing_measure"]), float(str(settings["confidence"])))
+    bars = [(each, _interval(each, computed)) for each in said]
     count, listed = choose_trials(connection)
     cut = choose_length(connection)
     data = {
@@ -103,10 +107,9 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
         labels=json.dumps({"condition": CONDITION_LABELS, "benchmark": BENCHMARKS}),
-        findings=[
-            (question, [(one, _interval(one, computed)) for one in each])
-            for question, each in groupby(said, key=lambda one: one.question)
-        ],
+        findings=_by_question(each for each in bars if each[0].verdict != "not known"),
+        not_known=_by_question(each for each in bars if each[0].verdict == "not known"),
+        has_bars=any(interval for _, interval in bars),
         has_several=len({each.benchmark for each in said} - {"all"}) > 1,
         facts=facts(connection, settings),
         cautions=found,
@@ -129,6 +132,10 @@ def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[
     """Return the groups of tables with their titles: first the tables with rows, then those without."""
     chosen = [(title, [computed[name] for name in names if name in computed]) for title, names in GROUPS.items()]
     return [(title, [one for one in each if one.rows], [one for one in each if not one.rows]) for title, each in chosen]
+
+
+def _by_question(said: Iterable[_Barred]) -> list[tuple[str, list[_Barred]]]:
+    return [(question, list(each)) for question, each in groupby(said, key=lambda one: one[0].question)]
 
 
 def _interval(said: Finding, computed: Mapping[str, Table]) -> tuple[float, float, float] | None:

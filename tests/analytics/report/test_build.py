@@ -177,7 +177,7 @@ def test_cautions_are_counted_and_missing_trials_explained(busy_page):
     for words in (
         "Collapsed injection times",
         "units of variant and agent",
-        "Looked for and not found:",
+        "Looked for and not found",
         "Missing trials",
     ):
         assert words in text
