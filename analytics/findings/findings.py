@@ -350,14 +350,10 @@ def _wasted(said: _Said) -> Iterator[Finding]:
         spent, done = of["pre_injection_cost_usd"], of["pre_injection_actions"]
         has_none = all(each["low"] is None for each in (row, spent, done, of["wasted_actions"]))
         said_as = _bare if has_none else _estimate
-        cost = (
-            "what they cost is not known"
-            if spent["value"] is None
-            else (f"its replies until then cost {said_as(spent)} USD")
-        )
-        actions = said_as(done)
+        is_unknown = spent["value"] is None
+        cost = "what they cost is not known" if is_unknown else f"its replies until then cost {said_as(spent, ' USD')}"
         sentence = (
-            f"Until a message {when}, {agent} did {actions} action{'' if actions == '1' else 's'}, "
+            f"Until a message {when}, {agent} did {said_as(done, ' action' if done['value'] == 1 else ' actions')}, "
             f"{said_as(of['wasted_actions'])} of which no informed trial does ({said_as(row, ' %')}); {cost}"
             f"{', all without an interval' if has_none else ''}"
         )
@@ -435,19 +431,13 @@ def _not_injected(
 
 def _absent(question: str, table: str, benchmark: str, sentence: str, condition: str | None) -> Finding:
     """Say of an agent that has no row where others have one that something is not known."""
-    needed = spec_of(table).needs
-    if condition:
-        needed = (
-            f"its trials under {condition}, and under full, of the same tasks"
-            if table == "losses"
-            else (f"its trials under {condition}")
-        )
+    also = ", and under full, of the same tasks" if table == "losses" else ""
     return Finding(
         question=question,
         benchmark=benchmark,
         verdict="not known",
         sentence=f"{sentence}.",
-        settled_by=needed,
+        settled_by=f"its trials under {condition}{also}" if condition else spec_of(table).needs,
         table=table,
         keys={},
     )
@@ -473,13 +463,12 @@ def _when(condition: str) -> str:
 
 def _estimate(row: Row, unit: str = "") -> str:
     """Return a value with its interval, or with the remark that it has none."""
-    if row["value"] is None or row["low"] is None:
-        return _bare(row, unit) + (" (no interval)" if row["value"] is not None else "")
-    return cell(row) + unit
+    has_none = row["value"] is not None and row["low"] is None
+    return cell(row) + unit if row["low"] is not None else _bare(row, unit) + " (no interval)" * has_none
 
 
 def _bare(row: Row, unit: str = "") -> str:
-    return "unknown" if row["value"] is None else number(row["measure"], row["value"]) + unit
+    return ("unknown" if row["value"] is None else number(row["measure"], row["value"])) + unit
 
 
 def _are(count: int) -> str:
