@@ -7,6 +7,8 @@ the prompt says what is wanted; else the description is the request.
 import re
 from collections.abc import Iterator
 
+from generators.spans import Span
+
 _REPORTS = (
     r"(?:(?:the |your |our )?(?:incident|anomaly|situation|diagnosis|verification|(?:system )?architecture"
     r"|(?:forensic )?clues|symptoms?|problem|scenario|hints?)|title|bug report|bug|issue|summary"
@@ -61,21 +63,21 @@ _PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 _CODE_INDENT = ("    ", "\t")
 
 
-def data_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans of a prompt that ask for nothing, in order and without overlaps."""
-    return list(
-        _merged(
-            sorted([*_headings(text), *_reports(text), *_logs(text), *_tests(text), *_commands(text), *_code(text)])
-        )
-    )
+def data_spans(text: str) -> Iterator[Span]:
+    """Yield the spans of a prompt that ask for nothing. They may overlap.
+
+    Besides sections and code these are headings, lines of logs, what only says how the result will be checked, lines of
+    keys with their values, table rows and comments.
+    """
+    for pattern in (_HEADING, _LOG_LINE, _TESTED, _KEY_LINE, _ROW, _COMMENT):
+        for match in pattern.finditer(text):
+            yield match.span()
+    yield from _reports(text)
+    yield from _commands(text)
+    yield from _code(text)
 
 
-def _headings(text: str) -> Iterator[tuple[int, int]]:
-    for match in _HEADING.finditer(text):
-        yield match.span()
-
-
-def _reports(text: str) -> Iterator[tuple[int, int]]:
+def _reports(text: str) -> Iterator[Span]:
     demands = [match.start() for match in _DEMAND.finditer(text)]
     if not demands:
         return
@@ -84,19 +86,7 @@ def _reports(text: str) -> Iterator[tuple[int, int]]:
         yield match.start(), next((border for border in borders if border > match.start()), len(text))
 
 
-def _logs(text: str) -> Iterator[tuple[int, int]]:
-    for match in _LOG_LINE.finditer(text):
-        yield match.span()
-
-
-def _tests(text: str) -> Iterator[tuple[int, int]]:
-    """Yield what only says how the result will be checked, lines of keys with their values, table rows and comments."""
-    for pattern in (_TESTED, _KEY_LINE, _ROW, _COMMENT):
-        for match in pattern.finditer(text):
-            yield match.span()
-
-
-def _commands(text: str) -> Iterator[tuple[int, int]]:
+def _commands(text: str) -> Iterator[Span]:
     """Yield indented blocks of code. Lines of a list, and lines that a colon introduces, are none."""
     place, is_code_possible = 0, False
     for line in text.splitlines(keepends=True):
@@ -108,7 +98,7 @@ def _commands(text: str) -> Iterator[tuple[int, int]]:
         place += len(line)
 
 
-def _code(text: str) -> Iterator[tuple[int, int]]:
+def _code(text: str) -> Iterator[Span]:
     """Yield the paragraphs outside of fences of which most lines are code."""
     for match in _PARAGRAPH.finditer(text):
         if text.count("```", 0, match.end()):
@@ -116,16 +106,3 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
         lines = match.group().splitlines()
         if len(lines) > 1 and 2 * sum(bool(_CODE_LINE.fullmatch(line)) for line in lines) > len(lines):
             yield match.span()
-
-
-def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    last: tuple[int, int] | None = None
-    for start, end in spans:
-        if last is not None and start <= last[1]:
-            last = last[0], max(last[1], end)
-            continue
-        if last is not None:
-            yield last
-        last = start, end
-    if last is not None:
-        yield last

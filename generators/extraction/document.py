@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 import msgspec
 
 from generators.extraction.data_parts import data_spans
+from generators.spans import Spans
 
 _WORD = re.compile(r"\w+(?:[-'\u2019./&]\w+)*")
 _FENCE = re.compile(
@@ -38,10 +39,8 @@ class Document:
         self.lower = lowered(text)
         self.tokens = [Token(match.start(), match.end(), match.group()) for match in _WORD.finditer(self.lower)]
         self._starts = [token.start for token in self.tokens]
-        self.fences = [match.span("body") for match in _FENCE.finditer(text)]
-        self._fence_starts = [start for start, _ in self.fences]
-        self._data = data_spans(text)
-        self._data_starts = [start for start, _ in self._data]
+        self._fences = Spans(match.span("body") for match in _FENCE.finditer(text))
+        self._data = Spans(data_spans(text))
         self._ends = self._sentence_ends()
         self.list_numbers = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
 
@@ -58,13 +57,11 @@ class Document:
 
     def is_in_fence(self, place: int) -> bool:
         """Return whether an offset is inside a fenced code block."""
-        number = bisect_right(self._fence_starts, place)
-        return bool(number) and place < self.fences[number - 1][1]
+        return self._fences.has(place)
 
     def is_data(self, place: int) -> bool:
         """Return whether an offset is inside a part that asks for nothing: a heading, a report or a pasted log."""
-        number = bisect_right(self._data_starts, place)
-        return bool(number) and place < self._data[number - 1][1]
+        return self._data.has(place)
 
     def trimmed(self, start: int, end: int) -> tuple[int, int]:
         """Return a span without the white space and punctuation at its ends."""

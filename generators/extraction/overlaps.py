@@ -7,7 +7,7 @@ from generators.extraction.candidate import Candidate
 from generators.extraction.certainty import is_certain
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
-from generators.extraction.spans import Spans
+from generators.spans import Spans
 from runners.text.normalization import normalize
 
 _AROUND = "/'\"` "
@@ -29,7 +29,7 @@ def chosen(document: Document, lexicon: Lexicon, found: Sequence[Candidate]) -> 
     for candidate in sorted(
         _first_of_each(document, news), key=lambda each: (each.rank, each.start - each.end, each.start)
     ):
-        if is_certain(document, candidate) and not taken.touched(candidate.start, candidate.end):
+        if is_certain(document, candidate) and not taken.touches(candidate.start, candidate.end):
             kept.append(candidate)
             taken.add(candidate.start, candidate.end)
     return _without_repetitions(document, sorted(kept, key=lambda each: each.start))

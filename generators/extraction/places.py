@@ -8,7 +8,7 @@ from generators.extraction.candidate import Candidate
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
 from generators.extraction.roles import is_written
-from generators.extraction.spans import Spans
+from generators.spans import Spans
 
 _FIGURES = re.compile(r"[\d\s.,:/%$\u20ac-]+")
 _FIELD = re.compile(r"\W*[A-Z][\w -]{0,30}: \W")
@@ -38,14 +38,14 @@ class Places:
 
     def is_hidden(self, candidate: Candidate) -> bool:
         """Return whether a candidate lies in a URL of the environment, which never becomes a segment."""
-        return bool(self._hidden.touched(candidate.start, candidate.end))
+        return self._hidden.touches(candidate.start, candidate.end)
 
     def find(self) -> list[Candidate]:
         """Return all candidates in prompt order, without overlaps."""
         taken = Spans()
         spans = []
         for start, end, name in self._spans():
-            if end > start and not taken.touched(start, end):
+            if end > start and not taken.touches(start, end):
                 taken.add(start, end)
                 spans.append((start, end, name))
         found: list[Candidate] = []
@@ -98,5 +98,5 @@ class Places:
 
     def _matches(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         for match in pattern.finditer(self._document.text):
-            if not self._urls.touched(*match.span()) and not self._document.is_in_fence(match.start()):
+            if not self._urls.touches(*match.span()) and not self._document.is_in_fence(match.start()):
                 yield match

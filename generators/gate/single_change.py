@@ -1,17 +1,18 @@
 """Finds what a rewriting lost beside the removed values, or put into another order."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 from generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost
 from generators.gate.recoverability import names_with
 from generators.gate.words import words
 from generators.protocol import Removal
-from generators.rewriting.diff import Hunk, hunks
+from generators.rewriting.diff import hunks
 from generators.rewriting.occurrences import Prompt
+from generators.spans import Span, Spans
 from recorder.events.values import Segment
 
 _BORDER = re.compile(r"[.!?](?=\s|$)|[;:\n()|]|,(?=\s)|\s(?:and|or|but)\s")
@@ -21,45 +22,11 @@ _ITEM = re.compile(r"(?m)^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t].*$")
 _ASIDE = re.compile(r"\([^()\n]*\)")
 _THAT_IS = ("e", "g")
 """What is left of "i.e." and "e.g." without function words."""
-_BORDER_CHARS = 3
+_NEAR_CHARS = 4  # a change so few characters before a span is next to it
 _SHORTEST_WORD = 3
 _MARKS = re.compile(r"[\s.,;:!?()\"'`\u2018\u2019\u201c\u201d]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019]t\b)?")
 _NEGATED = re.compile(r"cannot|\w+n['\u2019]t")
-
-Span = tuple[int, int]
-
-
-class _Cover:
-    """The union of some spans. A long prompt may hold a value thousands of times."""
-
-    def __init__(self, spans: Iterable[Span]) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        for start, end in sorted(spans):
-            if self._ends and start <= self._ends[-1]:
-                self._ends[-1] = max(self._ends[-1], end)
-            else:
-                self._starts.append(start)
-                self._ends.append(end)
-
-    def holds(self, fact: Fact) -> bool:
-        """Return whether a fact begins inside a span."""
-        return self.has(fact.start)
-
-    def has(self, at: int) -> bool:
-        """Return whether a character is inside a span."""
-        number = bisect_right(self._starts, at)
-        return number > 0 and at < self._ends[number - 1]
-
-    def touches(self, span: Span) -> bool:
-        """Return whether a span has a character in common with one of the spans."""
-        number = bisect_left(self._starts, span[1])
-        return number > 0 and self._ends[number - 1] > span[0]
-
-    def is_near(self, hunk: Hunk) -> bool:
-        """Return whether a change lies in a span or next to one."""
-        return self.touches((hunk.start, hunk.end + _BORDER_CHARS + 1))
 
 
 def collateral(
@@ -89,32 +56,32 @@ def collateral(
         *(span for each in synonyms for span in _said(before.text, each)),
     ]
     clauses = list(_clauses(before.text))
-    removed_places = _Cover([*places, *extent_places])
-    value_places = _Cover(places)
-    own = [clause for clause in clauses if value_places.touches(clause)]
+    removed_places = Spans([*places, *extent_places])
+    value_places = Spans(places)
+    own = [clause for clause in clauses if value_places.touches(*clause)]
     whole_items, whole_asides = (list(_wholes(each, before.text, after.text, value_places)) for each in (_ITEM, _ASIDE))
     gone = _gone(before.text, after.text, [*places, *extent_places], [*whole_items, *whole_asides], own)
     free = [*own, *_dependent(before.text, clauses, own, gone)]
-    own_clauses, free_clauses = _Cover(own), _Cover(free)
+    own_clauses, free_clauses = Spans(own), Spans(free)
     said = {each.key for each in facts_of(after.text)}
-    asides, items, labels = _Cover(whole_asides), _Cover(whole_items), _Cover(_labels(before.text, whole_items))
+    asides, items, labels = Spans(whole_asides), Spans(whole_items), Spans(_labels(before.text, whole_items))
     for fact in gone:
-        if removed_places.holds(fact):
+        if removed_places.has(fact.start):
             continue
         if fact.kind == "word" and fact.key in said and fact.key not in words().logic:
             continue
-        is_free = free_clauses.holds(fact)
-        if asides.holds(fact) and (fact.key in said or fact.text in _THAT_IS):
+        is_free = free_clauses.has(fact.start)
+        if asides.has(fact.start) and (fact.key in said or fact.text in _THAT_IS):
             continue
-        is_named = fact.kind in ("name", "code") and items.holds(fact) and own_clauses.holds(fact)
-        if is_named and (fact.key in said or labels.holds(fact)):
+        is_named = fact.kind in ("name", "code") and items.has(fact.start) and own_clauses.has(fact.start)
+        if is_named and (fact.key in said or labels.has(fact.start)):
             continue
-        if not is_free or fact.kind in ("number", "month", "colour") or (fact.is_hard and own_clauses.holds(fact)):
+        if not is_free or fact.kind in ("number", "month", "colour") or (fact.is_hard and own_clauses.has(fact.start)):
             yield "nothing_else_changed", f"{fact.text!r} is gone, too; leave everything else as it was"
     removed = {segment.segment_id for segment in removal.segments}
     for segment in others:
         facts = facts_of(segment.value)
-        stays = segment.segment_id not in removed and not any(map(value_places.touches, _places(before, segment)))
+        stays = segment.segment_id not in removed and not any(starmap(value_places.touches, _places(before, segment)))
         is_lost = stays and not after.occurrences(segment, before)
         if is_lost and facts and all(any(each.key == fact.key for each in gone) for fact in facts):
             yield (
@@ -138,9 +105,9 @@ def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tu
     """
     if removal.severity != "delete":
         return
-    cover = _Cover(place for segment in removal.segments for place in _places(before, segment))
+    cover = Spans(place for segment in removal.segments for place in _places(before, segment))
     for hunk in hunks(before.text, after.text):
-        if not cover.touches((hunk.start, hunk.end)):
+        if not cover.touches(hunk.start, hunk.end):
             continue
         sentences = _sentences(before.text, [(hunk.start, hunk.end)])
         known = {each.lower() for first, last in sentences for each in _WORD.findall(before.text[first:last])}
@@ -152,10 +119,10 @@ def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tu
 def _far_changes(before: str, after: str, zones: Sequence[Span]) -> Iterator[tuple[str, str]]:
     """Yield a finding for each change outside of what was removed, unless only marks or a list's numbers change."""
     numbering = [match.span() for match in LIST_NUMBER.finditer(before)]
-    cover = _Cover(zones)
+    cover = Spans(zones)
     for hunk in hunks(before, after):
         old, new = before[hunk.start : hunk.end], hunk.new
-        if cover.is_near(hunk) or not _MARKS.sub("", old + new):
+        if cover.touches(hunk.start, hunk.end + _NEAR_CHARS) or not _MARKS.sub("", old + new):
             continue
         if new.strip().isdigit() and any(start <= hunk.start and hunk.end <= end for start, end in numbering):
             continue
@@ -168,10 +135,10 @@ def _turned(before: str, after: str, allowed: Sequence[Span]) -> Iterator[tuple[
     A change beside a value may neither put in nor take out a word of logic. One that goes over the end of a value may
     not swap such a word there, nor lose "all" or "every".
     """
-    cover = _Cover(allowed)
+    cover = Spans(allowed)
     for hunk in hunks(before, after):
         old, new = before[hunk.start : hunk.end], hunk.new
-        if cover.is_near(hunk):
+        if cover.touches(hunk.start, hunk.end + _NEAR_CHARS):
             beside = (at for at in range(hunk.start, hunk.end) if not cover.has(at))
             text = "".join(before[at] for at in beside)
             was, becomes = Counter(_logic(text)), Counter(_logic(new))
@@ -201,11 +168,11 @@ def _logic(text: str) -> list[str]:
 
 def _gone(before: str, after: str, *spans: Sequence[Span]) -> list[Fact]:
     """Return what was lost. Of several equal facts, the one in the first spans counts, then the one in the second."""
-    covers = list(map(_Cover, spans))
+    covers = list(map(Spans, spans))
     numbers: dict[str, int] = {}
     for each in lost(before, after):
         numbers[each.key] = numbers.get(each.key, 0) + 1
-    ordered = sorted(facts_of(before), key=lambda fact: [not cover.holds(fact) for cover in covers])
+    ordered = sorted(facts_of(before), key=lambda fact: [not cover.has(fact.start) for cover in covers])
     found = []
     for fact in ordered:
         if numbers.get(fact.key, 0) > 0:
@@ -235,13 +202,13 @@ def _said(text: str, words: str) -> Iterator[Span]:
         yield found.span()
 
 
-def _wholes(pattern: re.Pattern[str], before: str, after: str, values: _Cover) -> Iterator[Span]:
+def _wholes(pattern: re.Pattern[str], before: str, after: str, values: Spans) -> Iterator[Span]:
     """Yield the list items, or the asides, that hold a value and went as a whole."""
     known = facts_of(before)
-    starts, cover = [each.start for each in known], _Cover((each.start, each.end) for each in hunks(before, after))
+    starts, cover = [each.start for each in known], Spans((each.start, each.end) for each in hunks(before, after))
     for found in pattern.finditer(before):
         facts = known[bisect_left(starts, found.start()) : bisect_left(starts, found.end())]
-        if values.touches(found.span()) and facts and all(map(cover.holds, facts)):
+        if values.touches(*found.span()) and facts and all(cover.has(each.start) for each in facts):
             yield found.span()
 
 
@@ -264,9 +231,9 @@ def _clauses(text: str) -> Iterator[Span]:
 
 def _sentences(text: str, places: Sequence[Span]) -> Iterator[Span]:
     borders = [0, *(match.end() for match in _SENTENCE_BORDER.finditer(text)), len(text)]
-    cover = _Cover(places)
+    cover = Spans(places)
     for first, last in pairwise(borders):
-        if cover.touches((first, last)):
+        if cover.touches(first, last):
             yield first, last
 
 
