@@ -11,7 +11,7 @@ from runners.cli.model_options import MODEL_OPTIONS, model_parameters, named_mod
 
 if TYPE_CHECKING:
     from generators.gate import ModelJudge
-    from generators.generation.generate import CallerOf
+    from generators.generation.paid_run import CallerOf
     from generators.protocol import Extractor, Grounding, Rewriter
     from recorder.writing.stream import Stream
     from runners.models.protocol import Model

@@ -5,37 +5,31 @@ variant by its removed segments, the severity and the rewriter.
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import anyio
 import anyio.to_thread
 import msgspec
 
-from generators.errors import ExtractionFailed, RewritingFailed
 from generators.gate import Judgement, ModelJudge
 from generators.generation.generation_index import ExtractionKey, GenerationIndex, load_generation_index
 from generators.generation.makers import extractor_for, rewriter_for
+from generators.generation.paid_run import Callers, PaidRun, PaidSettings
 from generators.generation.recorded_trials import RecordedTask, grounded, recorded_tasks, with_golden
 from generators.generation.removals import RemovalSettings
 from generators.generation.variant_plan import VariantKinds, VariantPlan, plan_variants, problems_seen, ready_variants
-from generators.protocol import Extraction, Extractor, Grounding, Rewriter, Rewriting, SourceTask
+from generators.protocol import Extractor, Grounding, Rewriter, Rewriting, SourceTask
 from recorder.events import SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
-from recorder.events.values import Variant
+from recorder.events.values import Severity, Variant
 from recorder.storage.store import Store
-from recorder.writing.redaction import Redactor
 from recorder.writing.stream import Stream
-from runners.errors import ModelBoundaryError
 from runners.llm_jobs.paid_work import PaidWork
 from runners.models.call_events import NO_USAGE
-from runners.models.calls import ModelCaller
-from runners.run.supplementary_run import Counts, held, recorded_run
-
-CallerOf = Callable[[Stream, str, str], ModelCaller | None]
-"""Returns the model caller for a stream, a role and a thread id, or None if rules do the work."""
+from runners.run.supplementary_run import held
 
 
-class GenerationSettings(msgspec.Struct, frozen=True, kw_only=True):
+class GenerationSettings(PaidSettings, frozen=True, kw_only=True):
     """How variants are made.
 
     ``rewrite_attempts`` is the most attempts that a model gets at one removal. Rules get one attempt. Where a person
@@ -43,18 +37,12 @@ class GenerationSettings(msgspec.Struct, frozen=True, kw_only=True):
     unjudged.
     """
 
-    experiment_id: str
     extractor: Extractor
     rewriter: Rewriter
-    caller_of: CallerOf
-    config: Mapping[str, Any]
-    redactor: Redactor
     grounding: Grounding = Grounding()
     candidates: RemovalSettings = RemovalSettings()
     extras: VariantKinds = VariantKinds()
     rewrite_attempts: int = 3
-    concurrency: int = 4
-    max_cost_usd: float | None = None
     judge: ModelJudge | None = None
 
     def extractor_of(self, source: SourceTask) -> Extractor:
@@ -66,7 +54,7 @@ class GenerationSettings(msgspec.Struct, frozen=True, kw_only=True):
         return rewriter_for(source, self.extractor, self.rewriter)
 
 
-class Generation:
+class Generation(PaidRun):
     """One run of generation over some tasks.
 
     Args:
@@ -83,11 +71,10 @@ class Generation:
         settings: GenerationSettings,
         on_change: Callable[[PaidWork], None] = lambda _: None,
     ) -> None:
-        self._store = store
+        super().__init__(store, settings, on_change)
         self.sources = sources
         self.settings = settings
         self._recorded: Mapping[str, RecordedTask] = {}
-        self.work = PaidWork(concurrency=settings.concurrency, max_cost_usd=settings.max_cost_usd, on_change=on_change)
         self.index = GenerationIndex()
         self._deciding: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         """By task: what one job decides stands in the index before the next job is decided about."""
@@ -108,19 +95,21 @@ class Generation:
             owed = (self.owed_extractions(), self.owed_variants(), self.owed_ready(), self.owed_judgements())
             if not any(owed):
                 return
-            counts = Counts(len(self.sources))
-            async with recorded_run(
-                self._store, settings.experiment_id, "generate", settings.config, counts, redactor=settings.redactor
-            ) as stream:
+            async with self.recorded("generate", len(self.sources), lambda: len(self.owed_extractions())) as stream:
                 await self._register(stream)
                 await self.work.run(
-                    [self._extraction(source, stream) for source in self.owed_extractions()], "extraction"
+                    [
+                        self.job(stream, source.task.task_id, partial(self._extract, source))
+                        for source in self.owed_extractions()
+                    ],
+                    "extraction",
                 )
-                await self.work.run([self._rewriting(planned, stream) for planned in self.owed_variants()], "rewriting")
-                await self.work.run([self._judging(planned, stream) for planned in self.owed_judgements()], "judging")
-                counts.done = len(self.sources) - len(self.owed_extractions())
-                counts.failed = len(self.work.failures)
-                counts.outcome = self.work.stop_reason or ("failed" if self.work.failures else "completed")
+                for kind, owed_now, do in (
+                    ("rewriting", self.owed_variants, self._rewrite),
+                    ("judging", self.owed_judgements, self._judge),
+                ):
+                    jobs = [self.job(stream, planned.variant_id, partial(do, planned)) for planned in owed_now()]
+                    await self.work.run(jobs, kind)
 
     def owed_extractions(self) -> list[SourceTask]:
         """Return the tasks that this extractor has not yet processed with this grounding."""
@@ -204,185 +193,86 @@ class Generation:
         }
         return tuple(name for name, is_there in found.items() if is_there)
 
-    def _extraction(self, source: SourceTask, stream: Stream) -> Callable[[], Awaitable[float | None]]:
-        """Return the job that extracts one task's segments.
+    async def _extract(self, source: SourceTask, callers: Callers) -> None:
+        """Extract one task's segments.
 
-        The job returns its cost in USD, or None if the cost is unknown.
+        Raises:
+            ExtractionFailed: The result is unusable.
+            ModelBoundaryError: The model cannot be reached.
         """
-        settings = self.settings
+        settings, extractor = self.settings, self.settings.extractor_of(source)
         recorded = self._recorded.get(source.task.task_digest) if settings.grounding.has_trajectory else None
-
-        async def extract() -> float | None:
-            caller = settings.caller_of(stream, "extractor", f"extract-{source.task.task_id}")
-            try:
-                extractor = settings.extractor_of(source)
-                found = await extractor.extract(with_golden(source, recorded), settings.grounding, caller)
-            except (ExtractionFailed, ModelBoundaryError) as error:
-                self.work.note_failure(error, source.task.task_id)
-            else:
-                await self._record_extraction(source, found, recorded, stream, caller)
-            return total_cost_usd([caller] if caller else [])
-
-        return extract
-
-    async def _record_extraction(
-        self,
-        source: SourceTask,
-        found: Extraction,
-        recorded: RecordedTask | None,
-        stream: Stream,
-        caller: ModelCaller | None,
-    ) -> None:
+        caller = callers.of("extractor", f"extract-{source.task.task_id}")
+        found = await extractor.extract(with_golden(source, recorded), settings.grounding, caller)
         event = SegmentsExtracted(
             benchmark=source.task.benchmark,
             task_id=source.task.task_id,
             task_digest=source.task.task_digest,
-            extractor=self.settings.extractor_of(source).name,
-            extractor_digest=self.settings.extractor_of(source).digest,
+            extractor=extractor.name,
+            extractor_digest=extractor.digest,
             grounding=self._looked_at(source),
-            segments=tuple(grounded(segment, source, recorded, self.settings.grounding) for segment in found.segments),
+            segments=tuple(grounded(segment, source, recorded, settings.grounding) for segment in found.segments),
             rejected=found.rejected,
             usage=caller.usage_with_recalled if caller else NO_USAGE,
         )
-        await stream.append(event)
-        self.index.add(event)
+        await self._record(callers.stream, event)
 
-    def _rewriting(self, planned: VariantPlan, stream: Stream) -> Callable[[], Awaitable[float | None]]:
-        """Return the job that makes the variant of one plan.
-
-        The job returns its cost in USD, or None if the cost is unknown.
-        """
-        settings = self.settings
-
-        async def rewrite() -> float | None:
-            has_model = planned.rewriter is settings.rewriter  # rules make the decoys, whatever the rewriter
-            caller = settings.caller_of(stream, "rewriter", f"rewrite-{planned.variant_id}") if has_model else None
-            callers = [caller] if caller else []
-            try:
-                await self._rewrite(planned, stream, caller, callers)
-            except ModelBoundaryError as error:
-                self.work.note_failure(error, planned.variant_id)
-            return total_cost_usd(callers)
-
-        return rewrite
-
-    async def _rewrite(
-        self, planned: VariantPlan, stream: Stream, caller: ModelCaller | None, callers: list[ModelCaller]
-    ) -> None:
+    async def _rewrite(self, planned: VariantPlan, callers: Callers) -> None:
         """Rewrite until a result passes the checks or the attempts are used up. Every attempt is recorded.
 
-        The callers of the judge are added to ``callers``, because they cost something even if this fails.
+        Raises:
+            ModelBoundaryError: A model cannot be reached.
         """
+        has_model = planned.rewriter is self.settings.rewriter  # rules make the decoys, whatever the rewriter
+        caller = callers.of("rewriter", f"rewrite-{planned.variant_id}") if has_model else None
         earlier = self.index.attempts.get(planned.variant_id, ())
         problems = [problems_seen(each) for each in earlier]
         attempts = self.settings.rewrite_attempts if caller else 1
         for attempt in range((earlier[-1].attempt if earlier else 0) + 1, attempts + 1):
-            rewriting, reason = await self._attempt(planned, caller, problems)
-            judgement = await self._judged(planned, rewriting, stream, attempt, callers)
+            rewriting, reason = await planned.rewritten(caller, problems)
+            judgement = None
+            if self.settings.judge and rewriting and not planned.problems(rewriting, self._siblings(planned)):
+                judgement = await self._asked(planned, rewriting, attempt, callers)
             async with self._deciding[planned.source.task.task_digest]:
-                decision = self._decided(
-                    planned, rewriting, reason, judgement, attempt=attempt, is_final=attempt == attempts
+                is_final = attempt == attempts
+                decision = planned.decided(
+                    rewriting, reason, self._siblings(planned), judgement, attempt=attempt, is_final=is_final
                 )
-                await stream.append(decision)
-                self.index.add(decision)
+                await self._record(callers.stream, decision)
             if isinstance(decision, VariantGenerated):
                 return
             problems.append(problems_seen(decision))
 
-    def _judging(self, planned: VariantPlan, stream: Stream) -> Callable[[], Awaitable[float | None]]:
-        """Return the job that judges a variant made without a judge: it is registered anew, or withdrawn.
+    async def _judge(self, planned: VariantPlan, callers: Callers) -> None:
+        """Judge a variant that was made without a judge: it is registered anew, or withdrawn.
 
-        The job returns its cost in USD, or None if the cost is unknown.
+        Raises:
+            ModelBoundaryError: The model cannot be reached.
         """
+        made = next(each for each in self.index.variants.values() if each.variant.variant_id == planned.variant_id)
+        rewriting = Rewriting(
+            prompt=made.variant.prompt,
+            expected_questions=made.variant.expected_questions,
+            failure_mode=made.variant.failure_mode or "",
+        )
+        said = await self._asked(planned, rewriting, 0, callers)
+        decision = (
+            planned.rejected(rewriting, said.findings, "", attempt=0, is_final=True, judgement=said.record)
+            if said.findings
+            else msgspec.structs.replace(made, judgement=said.record)
+        )
+        await self._record(callers.stream, decision)
 
-        async def judge() -> float | None:
-            made = next(each for each in self.index.variants.values() if each.variant.variant_id == planned.variant_id)
-            rewriting = Rewriting(
-                prompt=made.variant.prompt,
-                expected_questions=made.variant.expected_questions,
-                failure_mode=made.variant.failure_mode or "",
-            )
-            callers: list[ModelCaller] = []
-            try:
-                said = await self._asked(planned, rewriting, stream, 0, callers)
-            except ModelBoundaryError as error:
-                self.work.note_failure(error, planned.variant_id)
-                return total_cost_usd(callers)
-            decision = (
-                planned.rejected(rewriting, said.findings, "", attempt=0, is_final=True, judgement=said.record)
-                if said.findings
-                else msgspec.structs.replace(made, judgement=said.record)
-            )
-            await stream.append(decision)
-            self.index.add(decision)
-            return total_cost_usd(callers)
+    async def _asked(self, planned: VariantPlan, rewriting: Rewriting, attempt: int, callers: Callers) -> Judgement:
+        """Return what the model finds against a rewriting."""
+        assert self.settings.judge is not None, "there is a judge to ask"
+        prompt, files = planned.source.task.prompt, planned.source.files
+        caller_of = callers.of_judge(f"{planned.variant_id}-{attempt}")
+        return await self.settings.judge.judge(prompt, rewriting, planned.removal, files, caller_of)
 
-        return judge
+    def _siblings(self, planned: VariantPlan) -> Mapping[Severity, str]:
+        return self.index.siblings(planned.source.task.task_digest, planned.removal)
 
-    async def _judged(
-        self,
-        planned: VariantPlan,
-        rewriting: Rewriting | None,
-        stream: Stream,
-        attempt: int,
-        callers: list[ModelCaller],
-    ) -> Judgement | None:
-        """Return what the model finds against a rewriting; None without a judge, or if the rules found something."""
-        settings = self.settings
-        if settings.judge is None or rewriting is None:
-            return None
-        siblings = self.index.siblings(planned.source.task.task_digest, planned.removal)
-        if planned.problems(rewriting, siblings):
-            return None
-        return await self._asked(planned, rewriting, stream, attempt, callers)
-
-    async def _asked(
-        self, planned: VariantPlan, rewriting: Rewriting, stream: Stream, attempt: int, callers: list[ModelCaller]
-    ) -> Judgement:
-        """Return what the model finds against a rewriting. The callers are added to ``callers``."""
-        settings = self.settings
-        assert settings.judge is not None, "there is a judge to ask"
-
-        def caller_of(question: str) -> ModelCaller:
-            caller = settings.caller_of(stream, "judge", f"gate-{planned.variant_id}-{attempt}-{question}")
-            assert caller is not None, "a judge has a model"
-            callers.append(caller)
-            return caller
-
-        source = planned.source
-        return await settings.judge.judge(source.task.prompt, rewriting, planned.removal, source.files, caller_of)
-
-    def _decided(
-        self,
-        planned: VariantPlan,
-        rewriting: Rewriting | None,
-        reason: str,
-        judgement: Judgement | None,
-        *,
-        attempt: int,
-        is_final: bool,
-    ) -> VariantGenerated | VariantRejected:
-        """Return the event that makes or rejects a variant. It depends on the other variants of the task."""
-        if rewriting is None:
-            return planned.rejected(None, (), reason, attempt=attempt, is_final=is_final)
-        siblings = self.index.siblings(planned.source.task.task_digest, planned.removal)
-        failed = planned.problems(rewriting, siblings) + (judgement.findings if judgement else ())
-        record = judgement.record if judgement else None
-        if failed:
-            return planned.rejected(rewriting, failed, reason, attempt=attempt, is_final=is_final, judgement=record)
-        return planned.generated(rewriting, record)
-
-    async def _attempt(
-        self, planned: VariantPlan, caller: ModelCaller | None, problems: Sequence[str]
-    ) -> tuple[Rewriting | None, str]:
-        """Return one rewriting with an empty reason, or None with the reason why there is none."""
-        try:
-            return await planned.rewriter.rewrite(planned.source, planned.removal, caller, problems), ""
-        except RewritingFailed as error:
-            return None, str(error)
-
-
-def total_cost_usd(callers: Iterable[ModelCaller]) -> float | None:
-    """Return what some callers spent in this run, in USD, or None if one cost is unknown."""
-    costs = [caller.total_usage.cost_usd for caller in callers]
-    return None if None in costs else sum(cost for cost in costs if cost is not None)
+    async def _record(self, stream: Stream, event: SegmentsExtracted | VariantGenerated | VariantRejected) -> None:
+        await stream.append(event)
+        self.index.add(event)

@@ -1,36 +1,24 @@
 """Measures a model as the gate's judge on the kept set of labelled rewritings, in a store, within a cost limit."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
-
-import msgspec
+from collections.abc import Callable
+from functools import partial
 
 from generators.gate import ModelJudge
 from generators.gate.calibration import RULES, Labelled, Rates, labelled, rates_of
-from generators.generation.generate import CallerOf, total_cost_usd
+from generators.generation.paid_run import Callers, PaidRun, PaidSettings
 from recorder.storage.store import Store
-from recorder.writing.redaction import Redactor
-from recorder.writing.stream import Stream
-from runners.errors import ModelBoundaryError
 from runners.llm_jobs.paid_work import PaidWork
-from runners.models.calls import ModelCaller
-from runners.run.supplementary_run import Counts, held, recorded_run
+from runners.run.supplementary_run import held
 
 
-class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationSettings(PaidSettings, frozen=True, kw_only=True):
     """Which judge is measured on which sets, and how its calls are recorded and limited."""
 
-    experiment_id: str
     sets: tuple[str, ...]
     judge: ModelJudge
-    caller_of: CallerOf
-    config: Mapping[str, Any]
-    redactor: Redactor
-    concurrency: int = 4
-    max_cost_usd: float | None = None
 
 
-class JudgeCalibration:
+class JudgeCalibration(PaidRun):
     """One measurement of a judge. Replies that the store already has are not paid for again.
 
     Args:
@@ -42,9 +30,8 @@ class JudgeCalibration:
     def __init__(
         self, store: Store, settings: CalibrationSettings, on_change: Callable[[PaidWork], None] = lambda _: None
     ) -> None:
-        self._store = store
+        super().__init__(store, settings, on_change)
         self._settings = settings
-        self.work = PaidWork(concurrency=settings.concurrency, max_cost_usd=settings.max_cost_usd, on_change=on_change)
         self._passes: dict[tuple[str, int], bool] = {}
         """By set and number: whether the judge lets the rewriting pass."""
 
@@ -60,19 +47,13 @@ class JudgeCalibration:
             StoreError: Another process is writing to the experiment.
             RecordingFailed: An event could not be made durable.
         """
-        settings = self._settings
-        with held(self._store, (settings.experiment_id,)):
-            counts = Counts(self.left)
-            async with recorded_run(
-                self._store, settings.experiment_id, "judge", settings.config, counts, redactor=settings.redactor
-            ) as stream:
+        with held(self._store, (self._settings.experiment_id,)):
+            async with self.recorded("judge", self.left, lambda: self.left) as stream:
                 await self.work.run(
-                    self._job(name, number, each, stream)
-                    for name in settings.sets
+                    self.job(stream, f"{name} {number}", partial(self._judge, name, number, each))
+                    for name in self._settings.sets
                     for number, each in enumerate(labelled(name))
                 )
-                counts.done, counts.failed = len(self._passes), len(self.work.failures)
-                counts.outcome = self.work.stop_reason or ("failed" if counts.failed else "completed")
 
     def rates(self) -> list[Rates]:
         """Return for each set how the rules, the model, and both do on what the model has judged."""
@@ -91,25 +72,9 @@ class JudgeCalibration:
             ]
         return found
 
-    def _job(self, name: str, number: int, each: Labelled, stream: Stream) -> Callable[[], Awaitable[float | None]]:
-        settings = self._settings
-
-        async def judge() -> float | None:
-            callers: list[ModelCaller] = []
-
-            def caller_of(question: str) -> ModelCaller:
-                caller = settings.caller_of(stream, "judge", f"gate-{name}-{number}-{question}")
-                assert caller is not None, "a judge has a model"
-                callers.append(caller)
-                return caller
-
-            try:
-                said = await settings.judge.judge(
-                    each.original, each.rewriting, each.removal, each.scene.files, caller_of
-                )
-                self._passes[name, number] = not said.findings
-            except ModelBoundaryError as error:
-                self.work.note_failure(error, f"{name} {number}")
-            return total_cost_usd(callers)
-
-        return judge
+    async def _judge(self, name: str, number: int, each: Labelled, callers: Callers) -> None:
+        caller_of = callers.of_judge(f"{name}-{number}")
+        said = await self._settings.judge.judge(
+            each.original, each.rewriting, each.removal, each.scene.files, caller_of
+        )
+        self._passes[name, number] = not said.findings

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from generators.errors import RewritingFailed
 from generators.extraction import RuleExtractor
+from generators.generation.generation_index import GenerationIndex
 from generators.generation.makers import extractor_for, rewriter_for
 from generators.generation.removals import RemovalSettings
 from generators.generation.variant_plan import VariantKinds, plan_variants
@@ -27,22 +27,8 @@ async def preview(
     extraction = await extractor_for(source, rules).extract(source, Grounding(), None)
     rewriter = rewriter_for(source, rules, RuleRewriter())
     settings = RemovalSettings(severities=tuple(severities), max_per_task=removals)
-    made: list[VariantGenerated] = []
-    refused: list[VariantRejected] = []
+    index = GenerationIndex()
     for planned in plan_variants(source, extraction.segments, settings, rewriter, VariantKinds()):
-        try:
-            rewriting = await planned.rewriter.rewrite(source, planned.removal, None)
-        except RewritingFailed as error:
-            refused.append(planned.rejected(None, (), str(error), attempt=1, is_final=True))
-            continue
-        siblings: dict[Severity, str] = {
-            each.variant.severity: each.variant.prompt
-            for each in made
-            if each.variant.severity and each.variant.segments == planned.removal.segments
-        }
-        failed = planned.problems(rewriting, siblings)
-        if failed:
-            refused.append(planned.rejected(rewriting, failed, "", attempt=1, is_final=True))
-        else:
-            made.append(planned.generated(rewriting))
-    return made, refused
+        rewriting, reason = await planned.rewritten()
+        index.add(planned.decided(rewriting, reason, index.siblings(source.task.task_digest, planned.removal)))
+    return list(index.variants.values()), list(index.rejected.values())

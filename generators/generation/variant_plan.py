@@ -1,13 +1,15 @@
 """Plans the variants of a task: the segments to remove, the variant's id, and the events that record the result."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
 
 from generators.decoys.chains import chain_pairs
 from generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
-from generators.gate import Scene, problems_of
+from generators.errors import RewritingFailed
+from generators.gate import Judgement, Scene, problems_of
 from generators.generation.removals import RemovalSettings, choose_removals
 from generators.protocol import Removal, Rewriter, Rewriting, SourceTask
 from generators.rewriting.diff import prompt_diff
@@ -15,6 +17,7 @@ from generators.rewriting.written import WrittenRewriter
 from recorder.events import FailedCheck, GateJudgement, VariantGenerated, VariantRejected
 from recorder.events.canonical_json import canonical_json, short_digest
 from recorder.events.values import Segment, Severity, Variant
+from runners.models.calls import ModelCaller
 
 _BENIGN_REMOVALS = 2  # per task: a control only calibrates, so more of them would add nothing
 
@@ -62,11 +65,9 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
             rewriting: What the rewriter made.
             siblings: The prompts of the same segments under other severities.
         """
-        prompt = self.source.task.prompt
-        scene = Scene(
-            segments=self.segments, files=self.source.files, extents=self._declared_passages(), siblings=siblings
-        )
-        return problems_of(prompt, rewriting, self.removal, scene)
+        source, extents = self.source, self._declared_passages()
+        scene = Scene(segments=self.segments, files=source.files, extents=extents, siblings=siblings)
+        return problems_of(source.task.prompt, rewriting, self.removal, scene)
 
     def _declared_passages(self) -> tuple[str, ...]:
         """Return the passages that a person declared to belong to the removed segments."""
@@ -80,7 +81,37 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
             for passage in written.passages
         )
 
-    def generated(self, rewriting: Rewriting, judgement: GateJudgement | None = None) -> VariantGenerated:
+    async def rewritten(
+        self, caller: ModelCaller | None = None, problems: Sequence[str] = ()
+    ) -> tuple[Rewriting | None, str]:
+        """Return one rewriting with an empty reason, or None with the reason why there is none."""
+        try:
+            return await self.rewriter.rewrite(self.source, self.removal, caller, problems), ""
+        except RewritingFailed as error:
+            return None, str(error)
+
+    def decided(
+        self,
+        rewriting: Rewriting | None,
+        reason: str,
+        siblings: Mapping[Severity, str],
+        judgement: Judgement | None = None,
+        *,
+        attempt: int = 1,
+        is_final: bool = True,
+    ) -> VariantGenerated | VariantRejected:
+        """Return the event that makes the variant, or rejects this attempt at it, if the rules or the model object.
+
+        ``siblings`` are the prompts of the same segments under other severities; the rest is as in :meth:`rejected`.
+        """
+        failed = self.problems(rewriting, siblings) if rewriting else ()
+        failed += judgement.findings if judgement else ()
+        record = judgement.record if judgement else None
+        if rewriting is None or failed:
+            return self.rejected(rewriting, failed, reason, attempt=attempt, is_final=is_final, judgement=record)
+        return self._generated(rewriting, record)
+
+    def _generated(self, rewriting: Rewriting, judgement: GateJudgement | None) -> VariantGenerated:
         """Return the event that records a variant that passed its checks, and what a model judged about it."""
         task = self.source.task
         variant = Variant(
@@ -162,34 +193,22 @@ def plan_variants(
         rewriter: Makes the variants of all severities except ``decoy``; decoys are always made by rules.
         extras: Which further kinds of variants are wanted.
     """
-    prompt = source.task.prompt
+    prompt, plan = source.task.prompt, partial(VariantPlan, source=source, rewriter=rewriter, segments=tuple(segments))
     severities = tuple(each for each in settings.severities if each != "decoy")
     wanted = msgspec.structs.replace(settings, severities=severities)
-    if isinstance(rewriter, WrittenRewriter):
-        removals = choose_removals(prompt, segments, wanted, rewriter.is_written)
-    else:
-        removals = choose_removals(prompt, segments, wanted)
-    known = tuple(segments)
-    plans = [VariantPlan(source=source, removal=each, rewriter=rewriter, segments=known) for each in removals]
+    is_possible = rewriter.is_written if isinstance(rewriter, WrittenRewriter) else lambda _: True
+    plans = [plan(removal=each) for each in choose_removals(prompt, segments, wanted, is_possible)]
     if "decoy" in settings.severities:
         plans += _plan_decoys(source, segments, settings)
     if extras.has_chains:
         plans += [
-            VariantPlan(
-                source=source, removal=Removal(segments=pair, severity=severity), rewriter=rewriter, segments=known
-            )
+            plan(removal=Removal(segments=pair, severity=severity))
             for pair in chain_pairs(prompt, segments)
             for severity in severities
         ]
     if extras.has_controls:
         plans += [
-            VariantPlan(
-                source=source,
-                removal=Removal(segments=(segment,), severity="delete"),
-                rewriter=rewriter,
-                segments=known,
-                origin="control",
-            )
+            plan(removal=Removal(segments=(segment,), severity="delete"), origin="control")
             for segment in benign_segments(segments)[:_BENIGN_REMOVALS]
         ]
     return plans
@@ -222,10 +241,8 @@ def benign_segments(segments: Sequence[Segment]) -> list[Segment]:
 def _plan_decoys(source: SourceTask, segments: Sequence[Segment], settings: RemovalSettings) -> list[VariantPlan]:
     single = [with_decoys(source, Removal(segments=(segment,), severity="decoy")) for segment in segments]
     replaced = [segment for removal in single if removal is not None for segment in removal.segments]
-    rewriter = DecoyRewriter()
+    rewriter, decoys = DecoyRewriter(), msgspec.structs.replace(settings, severities=("decoy",))
     return [
         VariantPlan(source=source, removal=removal, rewriter=rewriter)
-        for removal in choose_removals(
-            source.task.prompt, replaced, msgspec.structs.replace(settings, severities=("decoy",))
-        )
+        for removal in choose_removals(source.task.prompt, replaced, decoys)
     ]
