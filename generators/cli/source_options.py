@@ -9,7 +9,7 @@ from recorder.cli.command import ArgumentGroup, argument, repeatable
 from runners.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from generators.sources.reading import CheckedSource
+    from generators.sources.task_checks import CheckedSource
 
 SOURCES = ("desk", "harbor", "mcp_atlas", "tac", "swebench_pro", "own", "experiment")
 _TAKES = {

@@ -24,14 +24,15 @@ from runners.models.reply_forms import ReplyForm, object_schema
 VERSION = 5
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""
 
-PARAPHRASE, FROM_FILES, NATURAL, READINGS = UNJUDGED = (
+PARAPHRASE, FROM_FILES, NATURAL, READINGS, QUESTIONS = UNJUDGED = (
     "recoverable_by_paraphrase",
     "recoverable_from_files",
     "reads_naturally",
     "several_readings",
+    "questions_fit",
 )
 """What a reader or a model must judge: whether other words tell the value, whether the files do, whether the prompt
-reads as a person would write it, and whether several readings of it are plausible."""
+reads as a person would write it, whether several readings of it are plausible, and whether the questions fit."""
 
 _FILE_CHARACTERS = 6_000
 _ALL_FILES_CHARACTERS = 60_000
@@ -55,7 +56,7 @@ _RUBRIC = {
     "claims_nothing": "adds_nothing",
     "needs_an_answer": READINGS,
     "leaves_readings": READINGS,
-    "questions_fit": "questions_fit",
+    "questions_fit": QUESTIONS,
 }
 """The points of the rubric, each with the finding that it is if it is false. Of a decoy only the first three count."""
 _OF_THE_TEXT = 3
@@ -153,7 +154,7 @@ class ModelJudge:
                 break  # what the prompt tells, the prompt and the files tell, too
         if not found:
             found += await self._assessed(original, rewriting, caller_of("assessment"), removal.severity)
-            judged += [NATURAL] if is_decoy else [NATURAL, READINGS]
+            judged += [NATURAL] if is_decoy else [NATURAL, READINGS, QUESTIONS]
         record = GateJudgement(
             judge=self.name, judge_digest=self.digest, judged=tuple(judged), guesses=guesses, hits=hits
         )

@@ -1,12 +1,11 @@
 """Source ``desk``: the bundled tasks, with the contents of their workspaces as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from generators.protocol import SourceTask, WrittenPassage, WrittenSegment
 from generators.sources.changed_workspaces import changed_workspaces
 from generators.sources.environment_files import sheets_text
-from generators.sources.reading import SourceReport, usable
-from generators.sources.task_checks import LocatedTask, checked_reading
+from generators.sources.task_checks import CheckedSource, LocatedTask
 from recorder.events.values import Severity
 from runners.benchmarks.desk import DeskBenchmark
 from runners.benchmarks.desk.rewrites import PassageEntry, read_rewrites
@@ -14,35 +13,26 @@ from runners.benchmarks.desk.task import DeskTask, desk_tasks
 from runners.benchmarks.desk.variants import segment_of
 
 
-class DeskSource:
+class DeskSource(CheckedSource):
     """The published instances of the desk tasks. They have no trajectories; recorded trials provide those."""
 
     benchmark = DeskBenchmark.name
 
-    def tasks(self) -> Sequence[SourceTask]:
-        """Return every task, sorted by name."""
-        return usable(self.read())
-
-    def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings."""
+    def found(self) -> Iterable[LocatedTask]:
+        """Yield the tasks, sorted by name."""
         templates = {template.task_id: template for template in desk_tasks()}
         benchmark = DeskBenchmark()
         tasks = benchmark.tasks()
         changed = changed_workspaces(benchmark, tasks)
-        return checked_reading(
-            [
-                LocatedTask(
-                    SourceTask(
-                        task=task,
-                        files=_texts(templates[task.task_id]),
-                        changed_workspaces=changed[task.task_id],
-                        written=_written(templates[task.task_id]),
-                    ),
-                    f"desk task {task.task_id}",
-                )
-                for task in tasks
-            ]
-        )
+        for task in tasks:
+            template = templates[task.task_id]
+            source = SourceTask(
+                task=task,
+                files=_texts(template),
+                changed_workspaces=changed[task.task_id],
+                written=_written(template),
+            )
+            yield LocatedTask(source, f"desk task {task.task_id}")
 
 
 def _written(template: DeskTask) -> tuple[WrittenSegment, ...]:

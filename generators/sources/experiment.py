@@ -1,19 +1,18 @@
 """Source ``experiment``: the tasks of the benchmark in an experiment file, which may come from an installed package."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from generators.protocol import SourceTask
 from generators.sources.changed_workspaces import changed_workspaces
-from generators.sources.reading import SourceReport, usable
-from generators.sources.task_checks import LocatedTask, checked_reading
+from generators.sources.task_checks import CheckedSource, LocatedTask
 from runners.benchmarks import open_benchmark
 from runners.errors import ExperimentError
 from runners.experiment.decoding import load_experiment
 from runners.planning.plan import chosen_tasks
 
 
-class ExperimentSource:
+class ExperimentSource(CheckedSource):
     """The tasks of the benchmark that an experiment file names, opened with the options in that file.
 
     The tasks have no files and no trajectory; recorded trials provide trajectories.
@@ -37,11 +36,7 @@ class ExperimentSource:
             raise ExperimentError(f"{path}: {error}") from error
         self.benchmark = benchmark.name
 
-    def tasks(self) -> Sequence[SourceTask]:
-        """Return every task that the file names, in the benchmark's order."""
-        return usable(self.read())
-
-    def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings."""
-        placed = [LocatedTask(each, f"{self.benchmark} task {each.task.task_id}") for each in self._tasks]
-        return checked_reading(placed)
+    def found(self) -> Iterable[LocatedTask]:
+        """Yield the tasks that the file names, in the benchmark's order."""
+        for each in self._tasks:
+            yield LocatedTask(each, f"{self.benchmark} task {each.task.task_id}")

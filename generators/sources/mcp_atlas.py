@@ -5,8 +5,8 @@ from pathlib import Path
 
 from generators.protocol import SourceTask, TrajectoryStep
 from generators.sources.environment_files import files_below, texts_of
-from generators.sources.reading import Finding, SourceReport, error, usable, warning
-from generators.sources.task_checks import LocatedTask, checked_reading
+from generators.sources.reading import Finding, error, warning
+from generators.sources.task_checks import CheckedSource, LocatedTask
 from recorder.events.canonical_json import canonical_json
 from recorder.events.values import Task
 from runners.benchmarks.mcp_atlas.availability import Place
@@ -18,7 +18,7 @@ from runners.benchmarks.mcp_atlas.specs import catalog, servers_directory
 from runners.benchmarks.published import PublishedError
 
 
-class McpAtlasSource:
+class McpAtlasSource(CheckedSource):
     """The tasks in files of published rows.
 
     Args:
@@ -42,29 +42,19 @@ class McpAtlasSource:
         self._stand_ins = tuple(stand_ins)
         self._own_servers = own_servers
 
-    def tasks(self) -> Sequence[SourceTask]:
-        """Return every task, in the order of the rows, including those that cannot run here.
-
-        Raises:
-            SourceError: A file cannot be read or has an invalid row.
-        """
-        return usable(self.read())
-
-    def read(self) -> SourceReport:
-        """Return all tasks and all errors and warnings. If any row is broken, there are no tasks."""
+    def found(self) -> Iterator[LocatedTask | Finding]:
+        """Yield the tasks in the order of the rows, also those that cannot run here. A broken row leaves no tasks."""
         try:
             rows = read_rows(self._paths)
         except PublishedError as fault:
-            return SourceReport(tasks=(), findings=(error(str(fault)),))
+            yield error(str(fault))
+            return
         files, findings = self._environment()
         tasks, more = self._recorded(rows)
-        placed = [
-            LocatedTask(
-                SourceTask(task=task, files=files, trajectory=_trajectory(row)), f"{row.source}, task {row.task_id}"
-            )
-            for row, task in zip(rows, tasks, strict=True)
-        ]
-        return checked_reading(placed, [*findings, *more])
+        yield from (*findings, *more)
+        for row, task in zip(rows, tasks, strict=True):
+            source = SourceTask(task=task, files=files, trajectory=_trajectory(row))
+            yield LocatedTask(source, f"{row.source}, task {row.task_id}")
 
     def _environment(self) -> tuple[dict[str, str], list[Finding]]:
         """Return the text of each data file by its path on the servers, and findings. All tasks share these files."""
@@ -84,12 +74,8 @@ class McpAtlasSource:
         if self._data is None:
             return [task_of(row, environment_digest="") for row in rows], []
         own = read_own_servers(self._own_servers) if self._own_servers else ()
-        place = Place(
-            data=self._data,
-            servers=servers_directory(),
-            stand_ins=self._stand_ins,
-            catalog=with_own(catalog(), own),
-        )
+        known, servers = with_own(catalog(), own), servers_directory()
+        place = Place(data=self._data, servers=servers, stand_ins=self._stand_ins, catalog=known)
         benchmark = McpAtlasBenchmark(rows, place)
         return list(benchmark.every_task()), list(_not_runnable(benchmark, rows))
 

@@ -1,12 +1,8 @@
 """The result of reading a source: its tasks, and findings (errors and warnings)."""
 
-from collections.abc import Sequence
-from typing import Protocol
-
 import msgspec
 
-from generators.errors import SourceError
-from generators.protocol import Source, SourceTask
+from generators.protocol import SourceTask
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,14 +28,6 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(finding for finding in self.findings if finding.is_error)
 
 
-class CheckedSource(Source, Protocol):
-    """A source that can report all its errors at once."""
-
-    def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings. Faults in the files never raise an exception."""
-        ...
-
-
 def error(message: str, task_id: str | None = None) -> Finding:
     """Return a finding that is an error."""
     return Finding(is_error=True, message=message, task_id=task_id)
@@ -48,16 +36,3 @@ def error(message: str, task_id: str | None = None) -> Finding:
 def warning(message: str, task_id: str | None = None) -> Finding:
     """Return a finding that is a warning."""
     return Finding(is_error=False, message=message, task_id=task_id)
-
-
-def usable(reading: SourceReport) -> Sequence[SourceTask]:
-    """Return the tasks of a reading that has no errors.
-
-    Raises:
-        SourceError: The reading has errors; the message gives the first one and the number of others.
-    """
-    if not reading.errors:
-        return reading.tasks
-    first, *others = reading.errors
-    more = f" ({len(others)} more; 'lhaw-record tasks check' shows all)" if others else ""
-    raise SourceError(f"{first.message}{more}")

@@ -1,16 +1,16 @@
 """Source ``swebench_pro``: published instances as tasks; their fail-to-pass tests become checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from generators.protocol import SourceTask
-from generators.sources.reading import Finding, SourceReport, error, usable, warning
-from generators.sources.task_checks import LocatedTask, checked_reading
+from generators.sources.reading import Finding, error, warning
+from generators.sources.task_checks import CheckedSource, LocatedTask
 from runners.benchmarks.published import PublishedError, read_records
 from runners.benchmarks.swebench_pro import BENCHMARK, instance_of, task_of
 
 
-class SwebenchProSource:
+class SwebenchProSource(CheckedSource):
     """The tasks in files of published instances.
 
     Args:
@@ -22,35 +22,23 @@ class SwebenchProSource:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
 
-    def tasks(self) -> Sequence[SourceTask]:
-        """Return every task, in the order of the files.
-
-        Raises:
-            SourceError: A file cannot be read, or a record is not an instance.
-        """
-        return usable(self.read())
-
-    def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings. A file is read up to its first undecodable record."""
-        tasks: list[LocatedTask] = []
-        findings: list[Finding] = []
+    def found(self) -> Iterator[LocatedTask | Finding]:
+        """Yield the tasks in the order of the files, each up to its first undecodable record, and what is wrong."""
         for path in self._paths:
             try:
                 for place, record in read_records(path):
-                    _read(place, record, tasks, findings)
+                    yield from _read(place, record)
             except PublishedError as fault:
-                findings.append(error(str(fault)))
-        return checked_reading(tasks, findings)
+                yield error(str(fault))
 
 
-def _read(place: str, record: dict[str, object], tasks: list[LocatedTask], findings: list[Finding]) -> None:
+def _read(place: str, record: dict[str, object]) -> Iterator[LocatedTask | Finding]:
     try:
         instance = instance_of(record, place)
     except PublishedError as fault:
-        findings.append(error(str(fault)))
+        yield error(str(fault))
         return
-    tasks.append(LocatedTask(SourceTask(task=task_of(instance)), f"{place}, task {instance.instance_id}"))
+    yield LocatedTask(SourceTask(task=task_of(instance)), f"{place}, task {instance.instance_id}")
     if instance.quoted_columns:
         columns = " and ".join(instance.quoted_columns)
-        message = f"{place}: {columns} has a JSON string, whose content is used"
-        findings.append(warning(message, instance.instance_id))
+        yield warning(f"{place}: {columns} has a JSON string, whose content is used", instance.instance_id)

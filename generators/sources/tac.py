@@ -5,13 +5,13 @@ from pathlib import Path
 
 from generators.protocol import SourceTask
 from generators.sources.environment_files import texts_of
-from generators.sources.reading import Finding, SourceReport, error, usable, warning
-from generators.sources.task_checks import LocatedTask, checked_reading
+from generators.sources.reading import Finding, error, warning
+from generators.sources.task_checks import CheckedSource, LocatedTask
 from runners.benchmarks.published import PublishedError
 from runners.benchmarks.tac import BENCHMARK, PublishedTask, is_task_folder, published_points, read_task, task_of
 
 
-class TacSource:
+class TacSource(CheckedSource):
     """The tasks of published task folders.
 
     Args:
@@ -23,25 +23,14 @@ class TacSource:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
 
-    def tasks(self) -> Sequence[SourceTask]:
-        """Return every task: folders in the given order, and the tasks in each sorted by name.
-
-        Raises:
-            SourceError: A file of a task is unreadable or invalid.
-        """
-        return usable(self.read())
-
-    def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings."""
-        tasks: list[LocatedTask] = []
-        findings: list[Finding] = []
+    def found(self) -> Iterator[LocatedTask | Finding]:
+        """Yield the tasks of the folders in the given order, in each sorted by name, and what is wrong with them."""
         for folder in self._folders:
             for each in _candidates(folder):
                 if is_task_folder(each):
-                    _read(each, tasks, findings)
+                    yield from _read(each)
                 else:
-                    findings.append(warning(f"{each} has no task.md and is not a task"))
-        return checked_reading(tasks, findings)
+                    yield warning(f"{each} has no task.md and is not a task")
 
 
 def _candidates(folder: Path) -> list[Path]:
@@ -50,25 +39,22 @@ def _candidates(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
-def _read(folder: Path, tasks: list[LocatedTask], findings: list[Finding]) -> None:
+def _read(folder: Path) -> Iterator[LocatedTask | Finding]:
     try:
         published = read_task(folder)
         task = task_of(published)
         texts = texts_of(published.agent_files)
     except PublishedError as fault:
-        findings.append(error(str(fault), folder.name))
+        yield error(str(fault), folder.name)
         return
     except OSError as fault:
-        findings.append(error(f"cannot read {fault.filename}: {fault.strerror}; name a folder you may read"))
+        yield error(f"cannot read {fault.filename}: {fault.strerror}; name a folder you may read")
         return
     source = SourceTask(task=task, files=texts.files, checkpoint_notes=published.checkpoint_text)
-    tasks.append(LocatedTask(source, str(folder)))
-    remarks = (
-        *published.remarks,
-        *_points(published),
-        *(f"{name} is too large to be read" for name in texts.too_large),
-    )
-    findings += [warning(f"{folder}: {remark}", task.task_id) for remark in remarks]
+    yield LocatedTask(source, str(folder))
+    too_large = (f"{name} is too large to be read" for name in texts.too_large)
+    for remark in (*published.remarks, *_points(published), *too_large):
+        yield warning(f"{folder}: {remark}", task.task_id)
 
 
 def _points(published: PublishedTask) -> Iterator[str]:

@@ -1,14 +1,16 @@
-"""Checks of tasks from any source: ids, prompts, checkpoints and trajectories."""
+"""A source that checks its tasks, wherever they come from: ids, prompts, checkpoints and trajectories."""
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
-from generators.protocol import SourceTask
+from generators.errors import SourceError
+from generators.protocol import Source, SourceTask
 from generators.sources.reading import Finding, SourceReport, error, warning
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -24,12 +26,35 @@ class LocatedTask(msgspec.Struct, frozen=True):
     place: str
 
 
-def checked_reading(placed: Sequence[LocatedTask], findings: Sequence[Finding] = ()) -> SourceReport:
-    """Check every task and return a reading with all findings. The given ``findings`` of the source come first."""
-    own = [finding for each in placed for finding in _findings(each)]
-    return SourceReport(
-        tasks=tuple(each.source for each in placed), findings=(*findings, *own, *_across(placed, findings))
-    )
+class CheckedSource(Source, Protocol):
+    """A source that checks its tasks, and can report all its errors at once. It says itself what it finds."""
+
+    def found(self) -> Iterable[LocatedTask | Finding]:
+        """Yield the tasks in a fixed order, and what is wrong. Faults in the files never raise an exception."""
+        ...
+
+    def read(self) -> SourceReport:
+        """Return all readable tasks and all errors and warnings, those of the source before those of the checks."""
+        found = list(self.found())
+        placed = [each for each in found if isinstance(each, LocatedTask)]
+        own = [each for each in found if isinstance(each, Finding)]
+        checked = [finding for each in placed for finding in _findings(each)]
+        return SourceReport(
+            tasks=tuple(each.source for each in placed), findings=(*own, *checked, *_across(placed, own))
+        )
+
+    def tasks(self) -> Sequence[SourceTask]:
+        """Return every task.
+
+        Raises:
+            SourceError: There are errors; the message gives the first one and the number of others.
+        """
+        reading = self.read()
+        if not reading.errors:
+            return reading.tasks
+        first, *others = reading.errors
+        more = f" ({len(others)} more; 'lhaw-record tasks check' shows all)" if others else ""
+        raise SourceError(f"{first.message}{more}")
 
 
 def is_blank(text: str) -> bool:

@@ -1,14 +1,13 @@
 """Source ``own``: reads a user's tasks in either form and names their benchmark."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from generators.protocol import SourceTask
 from generators.sources.own.folders import read_folder
 from generators.sources.own.lines import read_lines
-from generators.sources.reading import Finding, SourceReport, error, usable
-from generators.sources.task_checks import LocatedTask, checked_reading
+from generators.sources.reading import Finding, error
+from generators.sources.task_checks import CheckedSource, LocatedTask
 from runners.benchmarks import BENCHMARKS
 from runners.benchmarks.swebench_pro import BENCHMARK as SWEBENCH_PRO
 from runners.benchmarks.tac import BENCHMARK as TAC
@@ -21,7 +20,7 @@ _SIGNS = re.compile(r"[\W_]+")
 _RELEASED = {_SIGNS.sub("", name.lower()): name for name in (*RELEASED.values(), *RELEASED)}
 
 
-class OwnSource:
+class OwnSource(CheckedSource):
     """Tasks from a folder or a JSON Lines file.
 
     Args:
@@ -33,29 +32,14 @@ class OwnSource:
         self._path = path
         self.benchmark = benchmark
 
-    def tasks(self) -> Sequence[SourceTask]:
-        """Return every task: folders sorted by name, lines in file order.
-
-        Raises:
-            SourceError: A task violates docs/own-tasks.md.
-        """
-        return usable(self.read())
-
-    def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings."""
+    def found(self) -> Iterator[LocatedTask | Finding]:
+        """Yield the tasks, folders sorted by name and lines in file order, and where they break docs/own-tasks.md."""
         if self._path.is_dir():
-            found = list(read_folder(self._path, self.benchmark))
+            yield from read_folder(self._path, self.benchmark)
         elif self._path.suffix.lower() in _LINES:
-            found = list(read_lines(self._path, self.benchmark))
+            yield from read_lines(self._path, self.benchmark)
         else:
-            return SourceReport(
-                tasks=(),
-                findings=(error(f"{self._path} is neither a folder nor named {' or '.join(_LINES)}; rename it"),),
-            )
-        return checked_reading(
-            [each for each in found if isinstance(each, LocatedTask)],
-            [each for each in found if isinstance(each, Finding)],
-        )
+            yield error(f"{self._path} is neither a folder nor named {' or '.join(_LINES)}; rename it")
 
 
 def default_name(path: Path) -> str:

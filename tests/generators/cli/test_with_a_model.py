@@ -116,7 +116,7 @@ def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
         generate(task, server.url)
         store = task.parent / "store"
         shown = called("variants", "show", store, "guests").stdout
-        points = "recoverable_by_paraphrase, recoverable_from_files, reads_naturally, several_readings"
+        points = "recoverable_by_paraphrase, recoverable_from_files, reads_naturally, several_readings, questions_fit"
         assert shown.count(f"gate: the rules find nothing; unjudged: {points}") == 3
         del replies[0]
         words = ("--judge", "local-model", "--guesses", "1")
