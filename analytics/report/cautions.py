@@ -31,7 +31,7 @@ _COUNTED = {
     "arms_by_version": (
         "Several versions",
         ("version more than agents", "versions more than agents"),
-        "An agent's program, model, parameters or prompts changed. Each is an agent NAME#DIGEST; discard it.",
+        "Each NAME#DIGEST has another program, model, parameters or prompts; discard one that was a mistake.",
     ),
     "arms_by_settings": (
         "Several settings",

@@ -57,11 +57,11 @@ _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
 _TABLE_ROW = re.compile(r"(?m)^[ \t]*\|.*$")
 _PAIR = re.compile(r"([^\W\d_][\w'\u2019]*)(?:([ \t]+)([^\W\d_][\w'\u2019]*)|[ \t]*((?!\.\w)[.,;:!?)\n]|$))")
 _STRANDED = re.compile(
-    r"(?i)\b(?:I|we|you|he|she|they)(?:['\u2019]\w+| have| had| just| already)* "
+    r"(?i)(?<=\w )(?:I|we|you|he|she|they)(?:['\u2019]\w+| have| had| just| already)* "
     r"(?:talked|spoke|chatted|wrote|heard|asked(?: \w+)?|told \w+|referred|agreed|started|worked) "
     r"(?:about|for|from|of|on|to|with)$"
 )
-"""A clause that may end with its preposition: "the file we talked about"."""
+"""A clause that may end with its preposition, after what it is about: "the file we talked about"."""
 _SHE = re.compile(r"\b(?:she|he|her|him|his|hers)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _LOWER_START = re.compile(r"(?:[.!?]\s+|^\s*)([a-z]\w*)")

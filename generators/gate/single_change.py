@@ -101,16 +101,18 @@ def collateral(
 def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tuple[str, str]]:
     """Yield a finding for each change that puts words in the place of a deleted value: that is another severity.
 
-    Words that the sentence had, too, were moved and not put in.
+    Words of the sentence that the prompt has no oftener than before were moved and not put in.
     """
     if removal.severity != "delete":
         return
     cover = Spans(place for segment in removal.segments for place in _places(before, segment))
+    then, now = (Counter(each.lower() for each in _WORD.findall(text)) for text in (before.text, after.text))
     for hunk in hunks(before.text, after.text):
         if not cover.touches(hunk.start, hunk.end):
             continue
         sentences = _sentences(before.text, [(hunk.start, hunk.end)])
-        known = {each.lower() for first, last in sentences for each in _WORD.findall(before.text[first:last])}
+        own = {each.lower() for first, last in sentences for each in _WORD.findall(before.text[first:last])}
+        known = {each for each in own if now[each] <= then[each]}
         known.add("the")  # "both current and previous keys" without the detail: "the keys"
         if any(len(each) >= _SHORTEST_WORD and each.lower() not in known for each in _WORD.findall(hunk.new)):
             yield "severities_differ", f"{hunk.new.strip()[:80]!r} stands in the place of a deleted value; leave it out"

@@ -16,6 +16,8 @@ from recorder.sharing.address import place_of
 from runners.errors import ExperimentError
 from runners.models.costs import UNKNOWN_COST
 
+_CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
+
 if TYPE_CHECKING:
     from recorder.writing.redaction import Redactor
     from runners.run.executors.protocol import Executor
@@ -161,7 +163,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
         limits = "; the cost limit does not cover them" if has_limit else ""
         say(f"  not in this sum: {summary.unknown_cost_calls} failed requests of unknown cost{limits}")
     for caution in summary.cautions:
-        say(f"  {redactor.clean_text(caution)}")
+        say(f"  {redactor.clean_text(caution)[:_CAUTION_CHARACTERS]}")
     if summary.flagged:
         say(f"  {summary.flagged} of them are flagged: what the program did was not followed; see which and why:")
         say(f"  lhaw-record tables {place} agent_health")

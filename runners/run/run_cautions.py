@@ -12,7 +12,6 @@ _LIMITS = {
     "refused": "the model refused, or a filter did",
     "resource_abuse": "they count as failed, and the details of their checkpoints say why",
 }
-_SHOWN_CHARACTERS = 200
 _SHOWN_CUT_PERCENT, _SHOWN_IDENTICAL_PERCENT = 1.0, 50.0
 
 
@@ -48,7 +47,7 @@ def _of_agent(found: Sequence[tuple[str, Behaviour]]) -> Iterator[str]:
         words = next(
             (trial.crash[1] for trial in trials if trial.crash and trial.crash[0] == code and trial.crash[1]), ""
         )
-        said = f"; last line of stderr: {words[:_SHOWN_CHARACTERS]}" if words else ""
+        said = f"; last line of stderr: {words}" if words else ""
         yield f"{count} of {len(trials)} trials ended with exit code {code}, graded as they stand{said}"
     replies, cut = sum(trial.reply_count for trial in trials), sum(trial.cut_count for trial in trials)
     if replies and 100 * cut >= _SHOWN_CUT_PERCENT * replies:

@@ -11,6 +11,7 @@ from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.machine import DockerMachine, MachineState
 
 _LOOK_AGAIN_S = 0.2
+_DECIDED_S = 300
 _HEALTHY = "healthy"
 
 
@@ -75,7 +76,8 @@ async def check_undisturbed(
         owner: Whose containers they are, in words.
 
     Raises:
-        SandboxBoundaryError: One has. What the agent found there was not its task, so the trial is retried.
+        SandboxBoundaryError: One has. What the agent found there was not its task, so the trial is retried, but for an
+            unhealthy one: an agent can break what a health check asks, and another attempt would be a new draw.
     """
     for name, container in containers.items():
         before, now = at_start[name], await container.state()
@@ -88,19 +90,21 @@ async def check_undisturbed(
             kind = "service_unhealthy"
         else:
             continue
-        raise SandboxBoundaryError(f"{name}, a container of {owner}, {reason}", kind=kind)
+        owed = kind != "service_unhealthy"
+        raise SandboxBoundaryError(f"{name}, a container of {owner}, {reason}", kind=kind, is_retry_owed=owed)
 
 
 async def _complaint(container: DockerMachine) -> str | None:
     """Return what the health check of a container said that is unhealthy, None if it is healthy.
 
-    If the last check failed, the next ones decide, in the time and number that the check itself sets.
+    If the last check failed, the next ones decide, in the time and number that the check itself sets, for five minutes.
     """
     found = await container.health()
-    while found.status == _HEALTHY and found.failures:
-        await anyio.sleep(_LOOK_AGAIN_S)
-        found = await container.health()
-    return None if found.status == _HEALTHY else found.said
+    with anyio.move_on_after(_DECIDED_S):
+        while found.status == _HEALTHY and found.failures:
+            await anyio.sleep(_LOOK_AGAIN_S)
+            found = await container.health()
+    return None if found.status == _HEALTHY and not found.failures else found.said
 
 
 async def last_words(container: DockerMachine) -> str:

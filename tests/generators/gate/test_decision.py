@@ -64,6 +64,21 @@ def test_a_deletion_may_move_words_and_leave_an_article():
     put_in = moved.replace("the keys", "those keys")
     found = findings(put_in, severity="delete", removed=(takes, keys), questions=asked, original=original)
     assert "severities_differ" in found
+    original = "Send the totals to Anna Berg and the receipts to someone in finance."
+    anna, asked = segment("Anna Berg", "goal", "target"), {"S1": ("To whom should I send the totals?",)}
+    copied = original.replace("Anna Berg", "someone")
+    assert "severities_differ" in findings(
+        copied, severity="delete", removed=(anna,), questions=asked, original=original
+    )
+
+
+@pytest.mark.thorough
+def test_a_main_clause_ends_with_no_preposition():
+    """Only a clause about what stands before it may: "They worked for." lost its object."""
+    original, removed = "They worked for Anna Berg. Ask for the file.", segment("Anna Berg", "goal", "target")
+    asked = {"S1": ("For whom did they work?",)}
+    found = findings("They worked for. Ask for the file.", removed=(removed,), questions=asked, original=original)
+    assert "reads_well" in found
 
 
 @pytest.mark.thorough

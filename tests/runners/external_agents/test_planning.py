@@ -96,7 +96,7 @@ async def test_program_and_version_are_recorded(tmp_path):
     ("program", "more", "said"),
     [
         ("no-such-agent", {}, "key 'agents[0].program': there is no ready-made program 'no-such-agent'; there are: "),
-        ("mine.toml", {}, "mine.toml: cannot be read"),
+        ("mine.toml", {}, "mine.toml: no such file"),
         ({"command": ["a", "{x}"]}, {}, "agents[0].program, key 'command[1]': unknown placeholder {x}"),
         ({"command": ["a"], "comand": 1}, {}, "unknown key 'agents[0].program.comand'"),
         ({"command": ["/no/such/program"]}, {}, "there is no /no/such/program"),

@@ -56,7 +56,7 @@ async def test_a_service_that_turns_unhealthy_is_missing_data(at_start, states, 
         return
     with pytest.raises(SandboxBoundaryError, match=words) as raised:
         await check_undisturbed({"db": machine}, before, "us")
-    assert (raised.value.kind, raised.value.is_retry_owed) == ("service_unhealthy", True)
+    assert (raised.value.kind, raised.value.is_retry_owed) == ("service_unhealthy", False)
 
 
 async def test_a_job_that_does_not_end_is_named():

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -183,9 +184,17 @@ async def test_a_service_that_breaks_during_a_trial_is_missing_data(opened, comm
     async with benchmark.open(task, settings) as environment:
         (shop,) = [name for name in own_names() if "http.server" in docker("top", name).stdout]
         docker(*command.format(shop).split())
+        if kind == "service_unhealthy":
+            await_failed_check(shop)
         with pytest.raises(SandboxBoundaryError, match="shop, a container of the task") as raised:
             await environment.grade("", None)
     assert raised.value.kind == kind
+
+
+def await_failed_check(container):
+    """Wait for the first failed health check of a container."""
+    while docker("inspect", "--format", "{{.State.Health.FailingStreak}}", container).stdout.strip() == "0":
+        time.sleep(0.1)
 
 
 async def test_an_image_that_must_not_be_pulled_is_named(opened):
