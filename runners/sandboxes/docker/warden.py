@@ -7,22 +7,25 @@ import atexit
 import os
 import subprocess
 import sys
+import threading
 import time
 
 from recorder.sealing.own_session import start
 
 _ORDERLY = b"."
 _wardens: dict[tuple[int, str], "subprocess.Popen[bytes]"] = {}
+_starting = threading.Lock()
 
 
 def watch() -> None:
-    """Start the warden of this process for its engine, once."""
+    """Start the warden of this process for its engine, once, whatever threads ask for it."""
     key = (os.getpid(), os.environ.get("DOCKER_HOST", ""))
-    if key not in _wardens:
-        silent = subprocess.DEVNULL
-        command = [sys.executable, "-m", "runners.sandboxes.docker.warden"]
-        _wardens[key] = start(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent)
-        atexit.register(_dismiss, key)
+    with _starting:
+        if key not in _wardens:
+            silent = subprocess.DEVNULL
+            command = [sys.executable, "-m", "runners.sandboxes.docker.warden"]
+            _wardens[key] = start(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent)
+            atexit.register(_dismiss, key)
 
 
 def _dismiss(key: tuple[int, str]) -> None:
