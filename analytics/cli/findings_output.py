@@ -70,9 +70,9 @@ def print_findings(
 def _text(found: Sequence[Finding], notes: Sequence[str]) -> str:
     """Return the findings below their questions, what is not known last, then the notes that hold for all of them."""
     lines, has_several = [], len({each.benchmark for each in found} - {"all"}) > 1
-    ordered = sorted(found, key=lambda each: each.verdict == "not known")
-    for (question, is_open), answers in groupby(ordered, key=lambda each: (each.question, each.verdict == "not known")):
-        lines.append(f"{question} Not known:" if is_open else question)
+    ordered = sorted(found, key=lambda each: not each.is_known)
+    for (question, is_known), answers in groupby(ordered, key=lambda each: (each.question, each.is_known)):
+        lines.append(question if is_known else f"{question} Not known:")
         for each in answers:
             where = f"{each.benchmark}: " if has_several else ""
             settled = f" What would settle it: {each.settled_by}." if each.settled_by else ""

@@ -59,6 +59,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     keys: dict[str, str]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it says something of the agents, and not only what is not known."""
+        return self.verdict != "not known"
+
 
 class _Difference(NamedTuple):
     """What a difference of one agent is called, by its verdict and its sign. Words of a row stand in braces."""

@@ -107,8 +107,8 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
         labels=json.dumps({"condition": CONDITION_LABELS, "benchmark": BENCHMARKS}),
-        findings=_by_question(each for each in bars if each[0].verdict != "not known"),
-        not_known=_by_question(each for each in bars if each[0].verdict == "not known"),
+        findings=_by_question(each for each in bars if each[0].is_known),
+        not_known=_by_question(each for each in bars if not each[0].is_known),
         has_bars=any(interval for _, interval in bars),
         has_several=len({each.benchmark for each in said} - {"all"}) > 1,
         facts=facts(connection, settings),

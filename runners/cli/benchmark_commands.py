@@ -135,7 +135,7 @@ COMMANDS = (
             flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
             argument("--environment", metavar="NAME", help="in an environment of the harbor package, such as modal"),
             repeatable(
-                "--environment-option", "KEY=VALUE", "as in sandbox.options, the value as JSON; may be repeated"
+                "--environment-option", "NAME=VALUE", "as in sandbox.options, the value as JSON; may be repeated"
             ),
             FORMAT,
         ),

@@ -16,13 +16,13 @@ from recorder.sharing.address import place_of
 from runners.errors import ExperimentError
 from runners.models.costs import UNKNOWN_COST
 
-_CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
-
 if TYPE_CHECKING:
     from recorder.writing.redaction import Redactor
     from runners.run.executors.protocol import Executor
     from runners.run.preparation import PreparedExperiment
     from runners.run.scheduler import RunSummary
+
+_CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
 
 
 def run_command(options: argparse.Namespace) -> int:

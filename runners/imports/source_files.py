@@ -88,9 +88,9 @@ def decode_json(source: SourceFile) -> Any:
     except UnicodeDecodeError as error:
         raise ImportFailed(f"{source.label} is not UTF-8 text (byte {error.start}); expected JSON") from error
     except (ValueError, RecursionError) as error:
-        if source.content.strip() and source.content.removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in b'{["':
+        line, first = _second_value(error), source.content.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+        if line is None and first and first not in b'{["':
             raise ImportFailed(f"{source.label} is not JSON, which this format is; was another one meant?") from error
-        line = _second_value(error)
         if line is None:
             raise ImportFailed(f"{source.label} is not a whole JSON document: {error}; get the file again") from error
         raise ImportFailed(

@@ -42,13 +42,13 @@ def _of_agent(found: Sequence[tuple[str, Behaviour]]) -> Iterator[str]:
     for ended_by, meaning in _LIMITS.items():
         if endings[ended_by]:
             yield f"{endings[ended_by]} of {len(trials)} trials ended by {ended_by}: {meaning}"
-    crashes = Counter(trial.crash[0] for trial in trials if trial.crash)
-    for code, count in sorted(crashes.items()):
-        words = next(
-            (trial.crash[1] for trial in trials if trial.crash and trial.crash[0] == code and trial.crash[1]), ""
-        )
+    last_lines: defaultdict[int, list[str]] = defaultdict(list)
+    for code, last_line in (trial.crash for trial in trials if trial.crash):
+        last_lines[code].append(last_line)
+    for code, lines in sorted(last_lines.items()):
+        words = next(filter(None, lines), "")
         said = f"; last line of stderr: {words}" if words else ""
-        yield f"{count} of {len(trials)} trials ended with exit code {code}, graded as they stand{said}"
+        yield f"{len(lines)} of {len(trials)} trials ended with exit code {code}, graded as they stand{said}"
     replies, cut = sum(trial.reply_count for trial in trials), sum(trial.cut_count for trial in trials)
     if replies and 100 * cut >= _SHOWN_CUT_PERCENT * replies:
         yield f"{100 * cut / replies:.0f} % of the replies were cut at their length limit; allow more max_tokens"

@@ -80,10 +80,10 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     async def check_undisturbed(self) -> None:
-        """Check that no container of the company has met a limit of this machine, or has ended, since the trial began.
+        """Check that no container of the company was disturbed since the trial began, as ``check_undisturbed`` tells.
 
         Raises:
-            SandboxBoundaryError: One has. What the agent found there was not the company, so the trial is retried.
+            SandboxBoundaryError: One was. What the agent found there was not the company.
         """
         await check_undisturbed(self.containers, self.at_start, "the company")
 

@@ -121,6 +121,8 @@ def test_a_run_that_was_cut_has_no_end():
         parsed("openhands", json.dumps(openhands())[:300])
     with pytest.raises(ImportFailed, match="is not JSON, which this format is; was another one meant"):
         parsed("openhands", "Dear diary,\n")
+    with pytest.raises(ImportFailed, match="line 2: a second JSON value begins"):
+        parsed("openhands", "true\nfalse\n")
 
 
 def test_messages_of_a_chat():
