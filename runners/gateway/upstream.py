@@ -15,6 +15,7 @@ from recorder.events.values import Usage
 from runners.conversation.messages import Message, to_wire
 from runners.gateway.errors import Refusal
 from runners.gateway.relay import Relay
+from runners.gateway.wires.pictures import pictures_in
 from runners.gateway.wires.protocol import Body, OfferedTool, Wire, WireRequest
 from runners.models.call_events import DropsParameters
 from runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
@@ -162,6 +163,7 @@ class ModelUpstream:
             parameters=sent,
             timeout_s=self._timeout_s,
             was_silent=request.was_silent,
+            pictures=pictures_in(request.body),
         )
         recorded = {**sent, **({"dropped_parameters": left_out} if left_out else {}), **tools_left_out(request.tools)}
         return OutgoingRequest(

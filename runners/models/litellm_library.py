@@ -35,6 +35,8 @@ _ENVIRONMENT = {
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     # In its development mode litellm loads the first .env found above its own folder into the environment.
     "LITELLM_MODE": "PRODUCTION",
+    # For some providers it would fetch a picture's address from here, for an agent that may have no network.
+    "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0",
 }
 
 

@@ -202,7 +202,7 @@ class LitellmModel:
         arguments: dict[str, Any] = {
             **parameters,
             **self.access(request.timeout_s),
-            "messages": wire_messages(request.messages, request.cache_marks),
+            "messages": with_pictures(wire_messages(request.messages, request.cache_marks), request.pictures),
         }
         if request.tools:
             arguments["tools"] = [tool_to_wire(tool) for tool in request.tools]
@@ -226,6 +226,40 @@ def wire_messages(messages: Sequence[Message], cache_marks: Collection[int] = ()
         for position, message in enumerate(messages)
         for wire in replayed(message, _wire_message(message, is_marked=position in cache_marks))
     ]
+
+
+def with_pictures(messages: list[dict[str, Any]], pictures: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put pictures in the places of their names in user messages, and those of tool results before the next message.
+
+    Chat completions take only texts as results, so the name remains there, and stands again before its picture. That
+    is part of the user message that follows, because some servers refuse two in a row.
+    """
+    if not pictures:
+        return messages
+    named = re.compile("\\n?(" + "|".join(map(re.escape, pictures)) + ")\\n?")  # texts were joined by line feeds
+    shown: list[dict[str, Any]] = []
+    of_results: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "tool":
+            for name in named.findall(message["content"]):
+                of_results += [_text_part(name), pictures[name]]
+            shown.append(message)
+            continue
+        is_user = message["role"] == "user"
+        if of_results and not is_user:
+            shown.append({"role": "user", "content": of_results})
+            of_results = []
+        if is_user and (of_results or named.search(message["content"])):
+            pieces = [pictures.get(piece) or _text_part(piece) for piece in named.split(message["content"]) if piece]
+            shown.append({**message, "content": [*of_results, *pieces]})
+            of_results = []
+        else:
+            shown.append(message)
+    return [*shown, {"role": "user", "content": of_results}] if of_results else shown
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def _wire_message(message: Message, *, is_marked: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from runners.gateway.errors import Refusal
 from runners.gateway.wires.common import keep_nothing as keep
 from runners.gateway.wires.common import listed, named, rest, text_of
 from runners.gateway.wires.common import whole_already as whole
+from runners.gateway.wires.pictures import typed
 from runners.gateway.wires.protocol import Body, OfferedTool, Place, Turn, WireRequest
 from runners.models.streams.bodies import fields
 
@@ -166,7 +167,7 @@ def _turns(content: Body, at: int, ids: _CallIds) -> list[Turn]:
     for number, part in enumerate(parts):
         result = part.get("functionResponse")
         if result is None:
-            texts.append(str(part["text"]) if "text" in part else named({"type": next(iter(part), "part"), **part}))
+            texts.append(str(part["text"]) if "text" in part else named(typed(part)))
             continue
         _close(texts, turns, Place(at, number - 1))
         message = Message(role="tool", content=_result_text(fields(result)), tool_call_id=ids.of_result(result))
@@ -182,10 +183,11 @@ def _close(texts: list[str], turns: list[Turn], place: Place) -> None:
 
 
 def _result_text(result: Mapping[str, Any]) -> str:
-    """Return the text of a result. Most agents wrap it in an object with one key."""
+    """Return the text of a result and names of its pictures. Most agents wrap the text in an object with one key."""
     response = fields(result.get("response"))
     inner = next(iter(response.values())) if len(response) == 1 and {"output", "result"} & {*response} else response
-    return inner if isinstance(inner, str) else text_of(canonical_json(inner).decode())
+    text = inner if isinstance(inner, str) else text_of(canonical_json(inner).decode())
+    return "\n".join([text, *(named(typed(part)) for part in _parts(result))])
 
 
 def _without_our_ids(content: Body) -> Body:
