@@ -188,6 +188,7 @@ def _placement(
         last_started=started[-1] if started else None,
         action_count=state.actions.count + len(changes.started),
         reason=classification.reason,
+        is_reopened=state.threads.is_reopened,
     )
 
 

@@ -2,7 +2,8 @@
 
 The agent's own history never contains the message, so the gateway inserts it again into every later request. The anchor
 is the reply after which the message was first inserted. The message follows the last result of that reply's actions. If
-the main thread restarts with a summary and the anchor is gone, the message goes to the top of that thread.
+the main thread restarts with a summary and the anchor is gone, the message goes to the top of that thread; also if the
+agent is started again for another request of the user, and the message was due when its first start ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,7 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
         last_started: ServedReply | None,
         action_count: int,
         reason: str,
+        is_reopened: bool,
     ) -> Placement | None:
         """Return the place of the message in a request, or None if the message is not inserted there.
 
@@ -60,9 +62,12 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
             last_started: The last reply whose actions have started.
             action_count: The number of actions so far.
             reason: Why the request belongs to its thread, for the record of a lost anchor.
+            is_reopened: Whether the agent was started again for another request of the user, and has not called since.
         """
         if self.anchor is None:
-            return self._first(turns, found, kind, last_started, action_count)
+            if kind != "main" or last_started is None or not self.planned.is_due(action_count):
+                return None
+            return self._first(turns, found.get(last_started.call_id), last_started, action_count, is_reopened)
         place = found.get(self.anchor.call_id)
         if place is not None and place.is_complete:
             return Placement(
@@ -81,23 +86,26 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
     def _first(
         self,
         turns: Sequence[Turn],
-        found: Mapping[str, Occurrence],
-        kind: ThreadKind,
-        last_started: ServedReply | None,
+        place: Occurrence | None,
+        last_started: ServedReply,
         action_count: int,
+        is_reopened: bool,
     ) -> Placement | None:
-        """Return the place of the first insertion, or None if the message is not due.
+        """Return the place of the first insertion, or None if it has to wait for another request.
 
-        It is due at or after the target action, once the main thread shows all results of a batch.
+        The message follows all results of a batch, or the next request of the user if that begins a new conversation.
         """
-        if kind != "main" or last_started is None or not self.planned.is_due(action_count):
-            return None
-        place = found.get(last_started.call_id)
-        if place is None or not place.is_complete or turns[place.end].place is None:
+        if is_reopened:
+            at = _top(turns)
+        elif place is None or not place.is_complete or turns[place.end].place is None:
+            at = None
+        else:
+            at = _after_results(turns, place.end)
+        if at is None:
             return None
         event = injected(self.planned, status="injected", after_action=action_count)
-        after = msgspec.structs.replace(self, anchor=last_started)
-        return Placement(after_turn=_after_results(turns, place.end), after=after, events=(event,))
+        after = msgspec.structs.replace(self, anchor=last_started, is_at_top=is_reopened)
+        return Placement(after_turn=at, after=after, events=(event,))
 
 
 def _after_results(turns: Sequence[Turn], at: int) -> int:

@@ -5,7 +5,14 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from recorder.events import ArtifactStored, CheckpointScored, ModelCalled, TrialFlagged
+from recorder.events import (
+    ActionStarted,
+    ArtifactStored,
+    CheckpointScored,
+    ClarificationInjected,
+    ModelCalled,
+    TrialFlagged,
+)
 from recorder.storage.blobs import load_blob
 from recorder.storage.store import Store
 from runners.benchmarks.harbor import environment, read_task, task_of
@@ -255,14 +262,16 @@ def test_a_trial_goes_through_its_steps(tmp_path, monkeypatch):
 def test_a_program_is_started_again_for_each_step(tmp_path, monkeypatch, wire):
     """As Harbor does by default. What is counted is the native agent's, and a message comes again in each start.
 
-    A start forgets what the one before learned, so it may ask again.
+    At half of the actions it is due between the two. A start forgets what the one before learned, so it may ask again.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    conditions = ("full", "inject_10", "ask_user")
+    conditions = ("full", "inject_10", "inject_50", "ask_user")
     mind = {"model": "scripted/replay_masked"}
     agents = [{"name": "native", **mind}, {"name": "tiny", **mind, "program": tiny(wire)}]
     trials = recorded(tmp_path, agents, conditions, write=write_solved)
-    check_alike(trials, "tiny", ("full", "inject_10"))
+    check_alike(trials, "tiny", ("full", "inject_10", "inject_50"))
+    assert values(trials["tiny", "inject_50"], ClarificationInjected, "after_action") == [3]
+    assert values(trials["tiny", "full"], ActionStarted, "name")[2] == "submit"
     for condition in conditions:
         events = trials["tiny", condition]
         assert events[-1].is_success
