@@ -76,8 +76,18 @@ async def put_archive(container: "DockerContainer", folder: str, archive: bytes 
         SandboxBoundaryError: The folder is missing, read-only or full, or the container is gone.
     """
     async with asked(f"files cannot be put into {folder} of a container"):
-        content = io.BytesIO(archive) if isinstance(archive, bytes) else archive
-        await container.put_archive(folder, content)  # type: ignore[no-untyped-call]
+        await container.put_archive(folder, pieces(archive))  # type: ignore[no-untyped-call]
+
+
+async def pieces(archive: bytes | IO[bytes]) -> AsyncIterator[bytes]:
+    """Yield an archive, or a file that holds one, piece by piece.
+
+    An engine may answer before it has read the padding of an archive. aiohttp's own reader of files would then print a
+    traceback, because it goes on with the closed file.
+    """
+    file = io.BytesIO(archive) if isinstance(archive, bytes) else archive
+    while piece := await anyio.to_thread.run_sync(file.read, _CHUNK_BYTES):
+        yield piece
 
 
 async def take_archive(container: "DockerContainer", path: str, limits: FileLimits) -> bytes:

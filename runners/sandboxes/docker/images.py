@@ -9,7 +9,7 @@ import anyio
 
 from runners.errors import SandboxBoundaryError
 from runners.sandboxes.docker.engine import asked
-from runners.sandboxes.docker.files import folder_archive
+from runners.sandboxes.docker.files import folder_archive, pieces
 
 if TYPE_CHECKING:
     from aiodocker import Docker
@@ -128,7 +128,7 @@ async def build_image(
                         "build",
                         method="POST",
                         params=parameters,
-                        data=archive,
+                        data=pieces(archive),
                         headers={"content-type": "application/x-tar"},
                         timeout=None,
                     )

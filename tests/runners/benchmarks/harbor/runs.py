@@ -12,12 +12,13 @@ from runners.run.run import run_experiment
 from tests.runners.benchmarks.harbor.folders import write_task
 from tests.runners.sandboxes.docker_fixtures import own_names
 
+_EFFECTS = ((QuestionAsked, "question"), (ClarificationInjected, "after_action"))
 SOLUTION = "echo hello > hello.txt\n"
 VARIANTS = """
 [[variants]]
 name = "word"
 severity = "delete"
-prompt = "Write a word into hello.txt."
+prompt = "Write a word into a file."
 [[variants.segments]]
 value = "the word hello"
 dimension = "input"
@@ -85,5 +86,7 @@ def check_alike(trials, name, conditions):
         for events in (theirs, ours):
             assert isinstance(events[-1], TrialFinished)
         assert theirs[-1].action_count == ours[-1].action_count
-        for kind, field in ((QuestionAsked, "question"), (ClarificationInjected, "after_action")):
-            assert values(theirs, kind, field) == values(ours, kind, field)
+        asked, injected = (values(ours, *each) for each in _EFFECTS)
+        assert [values(theirs, *each) for each in _EFFECTS] == [asked, injected]
+        assert asked == (["Which word should I write?"] if condition == "ask_user" else [])
+        assert len(injected) == condition.startswith("inject")

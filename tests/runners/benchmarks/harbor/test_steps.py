@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from recorder.events import (
-    ActionStarted,
     ArtifactStored,
     CheckpointScored,
     ClarificationInjected,
     ModelCalled,
+    QuestionAsked,
     TrialFlagged,
 )
 from recorder.storage.blobs import load_blob
@@ -233,12 +233,18 @@ def write_solved(folder, **files):
     return write_steps(folder, **{name: text for name, text in files.items() if name != "solution"})
 
 
+def write_told(folder, **files):
+    """The same, but the variant names the file, and so the word: no trial fails at its first step."""
+    told = files["variants.toml"].replace("into a file", "into hello.txt")
+    return write_solved(folder, **{**files, "variants.toml": told})
+
+
 @needs_engine
 @pytest.mark.thorough
 def test_a_trial_goes_through_its_steps(tmp_path, monkeypatch):
     """One conversation, in which every step finds what it should and no tests of the one before; actions count on."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    conditions = ("full", "ask_user", "inject_50")
+    conditions = ("full", "ask_user", "inject_10")
     agents = [{"name": "native", "model": "scripted/replay_masked"}]
     trials = recorded(tmp_path, agents, conditions, write=write_solved)
     for condition in conditions:
@@ -248,6 +254,7 @@ def test_a_trial_goes_through_its_steps(tmp_path, monkeypatch):
         assert values(events, CheckpointScored, "checkpoint_id") == ["one", "two"]
     full = trials["native", "full"]
     assert full[-1].action_count == 6
+    assert values(trials["native", "ask_user"], QuestionAsked, "action_index") == [1]
     later = [json.loads(each.new_messages_json) for each in full if isinstance(each, ModelCalled)]
     asked = [message["content"] for messages in later for message in messages if message["role"] == "user"]
     assert asked == ["Write the word hello into hello.txt.\n", "Now add the word bye.\n"]
@@ -262,16 +269,15 @@ def test_a_trial_goes_through_its_steps(tmp_path, monkeypatch):
 def test_a_program_is_started_again_for_each_step(tmp_path, monkeypatch, wire):
     """As Harbor does by default. What is counted is the native agent's, and a message comes again in each start.
 
-    At half of the actions it is due between the two. A start forgets what the one before learned, so it may ask again.
+    A start forgets what the one before learned, so it asks again.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    conditions = ("full", "inject_10", "inject_50", "ask_user")
+    conditions = ("full", "inject_10", "ask_user")
     mind = {"model": "scripted/replay_masked"}
     agents = [{"name": "native", **mind}, {"name": "tiny", **mind, "program": tiny(wire)}]
     trials = recorded(tmp_path, agents, conditions, write=write_solved)
-    check_alike(trials, "tiny", ("full", "inject_10", "inject_50"))
-    assert values(trials["tiny", "inject_50"], ClarificationInjected, "after_action") == [3]
-    assert values(trials["tiny", "full"], ActionStarted, "name")[2] == "submit"
+    check_alike(trials, "tiny", ("full", "inject_10"))
+    assert values(trials["tiny", "ask_user"], QuestionAsked, "action_index") == [1, 5]
     for condition in conditions:
         events = trials["tiny", condition]
         assert events[-1].is_success
@@ -282,3 +288,21 @@ def test_a_program_is_started_again_for_each_step(tmp_path, monkeypatch, wire):
         assert [bool(each.details and each.details.thread_change) for each in calls].count(True) == 1
     outputs = [each.name for each in trials["tiny", "full"] if isinstance(each, ArtifactStored)]
     assert [name for name in outputs if name.startswith("stdout")] == ["stdout.txt", "stdout-2.txt"]
+
+
+@needs_engine
+@pytest.mark.thorough
+@pytest.mark.parametrize("wire", ["chat", "responses", "messages"])
+def test_a_message_due_between_two_starts_follows_the_next_request(tmp_path, monkeypatch, wire):
+    """As for the native agent: the first thing that the model hears in the second step, not after one more action."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    mind = {"model": "scripted/replay_masked"}
+    agents = [{"name": "native", **mind}, {"name": "tiny", **mind, "program": tiny(wire)}]
+    trials = recorded(tmp_path, agents, ("full", "inject_50"), write=write_told)
+    check_alike(trials, "tiny", ("full", "inject_50"))
+    events = trials["tiny", "inject_50"]
+    assert values(events, ClarificationInjected, "after_action") == [3]
+    later = next(each for each in events if isinstance(each, ModelCalled) and each.details)
+    *_, request, message = json.loads(later.new_messages_json)
+    assert request["content"].endswith("Now add the word bye.")
+    assert "the word hello" in message["content"]
