@@ -23,7 +23,8 @@
 --     in stores with later judgements; without calls all values are 0. An unknown price
 --     makes the cost null, never 0; the same holds for tokens and times. For an
 --     imported attempt without calls, the usage of agent and grader is unknown, and
---     that of the user simulator unless there was nothing to answer. input_tokens
+--     that of the user simulator unless there was nothing to answer; the cost of its
+--     agent is that of the whole attempt where its calls have none. input_tokens
 --     include those read from a cache and those written to it, output_tokens those of
 --     reasoning. A failed call adds what its provider reported of it; if it was
 --     perhaps paid for and nothing was reported, the sums are null.
@@ -34,6 +35,7 @@ with attempts as (
         attempts.attempt,
         attempts.attempt_state,
         attempts.is_imported,
+        attempts.recorded_cost_usd,
         attempts.channel <> 'ask_user'
         or (
             attempts.recorded_action_count is not null
@@ -58,6 +60,7 @@ purposes as (
         attempts.attempt_state,
         attempts.is_imported,
         attempts.is_unasked,
+        attempts.recorded_cost_usd,
         unnest(
             case
                 when judged.has_any
@@ -89,7 +92,11 @@ joined as (
         calls.cached_input_tokens,
         calls.cache_write_tokens,
         calls.reasoning_tokens,
-        calls.cost_usd,
+        case
+            when purposes.is_imported and purposes.purpose = 'agent'
+                then coalesce(calls.cost_usd, purposes.recorded_cost_usd)
+            else calls.cost_usd
+        end as cost_usd,
         calls.provider_cost_usd,
         calls.model_seconds
     from purposes

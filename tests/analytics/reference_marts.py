@@ -266,7 +266,13 @@ def costs_of(envelopes, live):
             by_purpose["judging"] = (later[stream_id], False)
         for purpose, (said, is_unknown_if_none) in by_purpose.items():
             rows[stream_id, purpose] = _summed(said, is_unknown_if_none)
+        agent = rows[stream_id, "agent"]
+        if is_imported and ends and agent[_COST] is None:
+            rows[stream_id, "agent"] = (*agent[:_COST], ends[0].cost_usd, *agent[_COST + 1 :])
     return rows
+
+
+_COST = 7  # the place of the USD in a row
 
 
 _ENDS = ("ModelResponded", "ModelFailed")

@@ -267,3 +267,19 @@ def test_a_trajectory_with_another_prompt_of_its_task_is_named_and_left_out(give
     assert [wrong in each.reason for each in found.skipped] == [True] * (not is_taken)
     (remark,) = parsed("openai-messages", chat, known, benchmark="harbor", task="tt", agent="a").remarks
     assert remark == "the store has no task tt of harbor; did you mean 't'?"
+
+
+def test_the_cost_of_a_run_is_its_agents_where_no_call_has_one(tmp_path):
+    """mini-swe-agent 1 and OpenHands write what the whole run cost; tables have it, and a cost of 0 is unknown."""
+    said = {"role": "assistant", "content": "```bash\nls\n```"}
+    for number, total in enumerate((0.25, 0.0)):
+        stats = {"instance_cost": total, "api_calls": 1}
+        run = {"info": {"model_stats": stats}, "messages": [{"role": "user", "content": f"Go {number}."}, said]}
+        imported("mini-swe-agent", write(tmp_path / f"{number}.traj.json", run), tmp_path / "s", reward=1.0)
+    paid = [
+        *openhands(),
+        happened(9, 8, source="agent", observation="x", content="", llm_metrics={"accumulated_cost": 2}),
+    ]
+    imported("openhands", write(tmp_path / "o.json", paid), tmp_path / "s", reward=1.0)
+    costs = query(tmp_path / "s", "select agent_cost_usd from trials order by all nulls last")
+    assert costs == [(0.25,), (2.0,), (None,)]
