@@ -1,8 +1,9 @@
 """Turns a trajectory that has neither a task nor a result into a trial.
 
-The task is named by its prompt or by the command line, which also gives the result. If the store has that task, the
-trial is one of the store's version, or is left out with the reason: a second version would take the place of the first
-in tables. A trajectory without a result is a failed trial: its events are kept, and it is missing data.
+The task is named by the source, by its prompt or by the command line, which also gives the result. If the store has
+that task, the trial is one of the store's version, or is left out with the reason: a second version would take the
+place of the first in tables. A trajectory without a result is a failed trial: its events are kept, and it is missing
+data.
 """
 
 from collections.abc import Sequence
@@ -41,6 +42,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     turns: Sequence[Turn]
     program: str | None = None
+    task: str | None = None
     run_name: str | None = None
     final_answer: str | None = None
     ended_by: EndedBy | None = None
@@ -73,10 +75,11 @@ def parsed_trajectory(
     condition = options.condition or "full"
     variant = _variant(place, condition, options, known)
     benchmark = variant.benchmark if variant else options.benchmark or format_name
-    if not (variant or options.task or found.prompt):
+    if not (variant or options.task or found.task or found.prompt):
         reason = f"{place}: no message of a user names the task; --task does"
         return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
-    task_id = variant.task_id if variant else options.task or f"prompt-{short_digest(found.prompt)[:12]}"
+    own_name = found.task or f"prompt-{short_digest(found.prompt)[:12]}"
+    task_id = variant.task_id if variant else options.task or own_name
     try:
         events = trajectory_events(found.turns, model=found.model, condition=condition)
     except ValueError as error:
@@ -120,6 +123,15 @@ def parsed_trajectory(
         end_before=without_reward(found.duration_ms),
     )
     return ParsedFile(trials=(trial,), remarks=tuple(remarks))
+
+
+def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
+    """Return what the parts of a file have as one file's."""
+    return ParsedFile(
+        trials=tuple(trial for each in found for trial in each.trials),
+        skipped=tuple(skipped for each in found for skipped in each.skipped),
+        remarks=tuple(remark for each in found for remark in each.remarks),
+    )
 
 
 def trajectory_events(turns: Sequence[Turn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:

@@ -51,6 +51,7 @@ def _trajectory(given: Mapping[str, Any]) -> BareTrajectory:
         model=str(config.get("model_name") or served or UNKNOWN),
         program=f"{FORMAT} {version}" if version else None,
         turns=turns,
+        task=given.get("instance_id"),
         final_answer=info.get("submission"),
         ended_by="submitted" if info.get("exit_status") == "Submitted" else None,
         cost_usd=None if has_costs or total is None else known_cost(as_number(total, "instance_cost"), 1),

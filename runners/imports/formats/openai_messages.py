@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from recorder.events import Reasoning, Skipped
-from runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
+from runners.imports.bare_trajectory import BareTrajectory, in_one, parsed_trajectory
 from runners.imports.foreign_trial import UNKNOWN, ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
 from runners.imports.source_files import decode_json_or_lines
 from runners.imports.trajectory import Turn, message_of, turns_of
@@ -39,11 +39,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
             found.append(ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=f"{place}: {error}"),)))
             continue
         found.append(parsed_trajectory(place, trajectory, options, known, format_name=FORMAT))
-    return ParsedFile(
-        trials=tuple(trial for each in found for trial in each.trials),
-        skipped=tuple(skipped for each in found for skipped in each.skipped),
-        remarks=tuple(remark for each in found for remark in each.remarks),
-    )
+    return in_one(found)
 
 
 def chat_turns(

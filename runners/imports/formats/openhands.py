@@ -1,5 +1,7 @@
 """Format ``openhands``: the event list of OpenHands (a trajectory, or the events of a session in one list).
 
+Its evaluations write JSON Lines (``output.jsonl``) with the list of a run as ``history``, and the name of its task.
+
 Actions and observations of one reply of the model name its id. Both have its usage, which counts once.
 """
 
@@ -10,10 +12,10 @@ from typing import Any
 
 from recorder.events.canonical_json import canonical_json
 from runners.conversation.messages import Message, ToolCall
-from runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
+from runners.imports.bare_trajectory import BareTrajectory, in_one, known_cost, parsed_trajectory
 from runners.imports.foreign_trial import UNKNOWN, ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
 from runners.imports.formats.openai_messages import usage_fields
-from runners.imports.source_files import decode_json
+from runners.imports.source_files import decode_json_or_lines
 from runners.imports.trajectory import Outcome, Turn
 from runners.text.fields import as_number, as_object
 
@@ -21,23 +23,34 @@ FORMAT = "openhands"
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return the one trial of a file.
+    """Return a trial for each run. Its place is the file, with the line if there are several.
 
     Raises:
-        ImportFailed: The file is no list of OpenHands' events.
+        ImportFailed: The file has no list of OpenHands' events.
     """
-    given = decode_json(source)
-    if not isinstance(given, list) or not any(isinstance(each, dict) and each.get("action") for each in given):
-        raise ImportFailed(f"{source.label} is no list of events with actions, so it is no trajectory of OpenHands")
-    try:
-        found, remarks = _trajectory([as_object(each, "an event") for each in given])
-    except ValueError as error:
-        raise ImportFailed(f"{source.label}: {error}") from error
-    return parsed_trajectory(source.label, found, options, known, format_name=FORMAT, remarks=remarks)
+    given = decode_json_or_lines(source)
+    is_one = not any(isinstance(each, dict) and "history" in each for each in given)
+    runs = [{"history": given}] if is_one else given
+    found: list[ParsedFile] = []
+    for number, run in enumerate(runs, 1):
+        place = source.label if len(runs) == 1 else f"{source.label}:{number}"
+        history = run.get("history") if isinstance(run, dict) else None
+        if not isinstance(history, list) or not any(isinstance(each, dict) and each.get("action") for each in history):
+            raise ImportFailed(f"{place} is no list of events with actions, so it is no trajectory of OpenHands")
+        try:
+            trajectory, remarks = _trajectory([as_object(each, "an event") for each in history], run.get("instance_id"))
+        except ValueError as error:
+            raise ImportFailed(f"{place}: {error}") from error
+        found.append(parsed_trajectory(place, trajectory, options, known, format_name=FORMAT, remarks=remarks))
+    return in_one(found)
 
 
-def _trajectory(events: Sequence[Mapping[str, Any]]) -> tuple[BareTrajectory, list[str]]:
+def _trajectory(events: Sequence[Mapping[str, Any]], task: str | None) -> tuple[BareTrajectory, list[str]]:
     """Return the run that the events describe, and remarks about events that are not kept.
+
+    Args:
+        events: The events in their order.
+        task: The name of the task, None if nothing names it.
 
     Raises:
         ValueError: The agent did nothing.
@@ -71,7 +84,7 @@ def _trajectory(events: Sequence[Mapping[str, Any]]) -> tuple[BareTrajectory, li
             unused[str(action or event.get("observation"))] += 1
     if not turns:
         raise ValueError("the agent did nothing: no event of source agent has an action")
-    return _run(events, turns), [f"{n} events of kind {kind} are not kept" for kind, n in unused.items()]
+    return _run(events, turns, task), [f"{n} events of kind {kind} are not kept" for kind, n in unused.items()]
 
 
 def _is_act(event: Mapping[str, Any]) -> bool:
@@ -79,7 +92,7 @@ def _is_act(event: Mapping[str, Any]) -> bool:
     return event.get("source") == "agent" and bool(event.get("action")) and event.get("action") != "system"
 
 
-def _run(events: Sequence[Mapping[str, Any]], turns: Sequence[Turn]) -> BareTrajectory:
+def _run(events: Sequence[Mapping[str, Any]], turns: Sequence[Turn], task: str | None) -> BareTrajectory:
     started = next((each.get("args") or {} for each in events if each.get("action") == "system"), {})
     finished = next((each.get("args") or {} for each in reversed(events) if each.get("action") == "finish"), None)
     costs = [each["llm_metrics"].get("accumulated_cost") for each in events if each.get("llm_metrics")]
@@ -93,6 +106,7 @@ def _run(events: Sequence[Mapping[str, Any]], turns: Sequence[Turn]) -> BareTraj
         model=str(model or UNKNOWN),
         program=f"OpenHands {version}" if version else None,
         turns=turns,
+        task=task,
         final_answer=None if finished is None else finished.get("final_thought"),
         ended_by=None if finished is None else "submitted",
         duration_ms=(times[-1] - times[0]).total_seconds() * 1000 if times else None,

@@ -121,8 +121,19 @@ def test_a_run_that_was_cut_has_no_end():
         parsed("openhands", json.dumps(openhands())[:300])
     with pytest.raises(ImportFailed, match="is not JSON, which this format is; was another one meant"):
         parsed("openhands", "Dear diary,\n")
-    with pytest.raises(ImportFailed, match="line 2: a second JSON value begins"):
+    with pytest.raises(ImportFailed, match="is no list of events with actions"):
         parsed("openhands", "true\nfalse\n")
+
+
+def test_an_evaluation_of_openhands_has_a_run_a_line(tmp_path):
+    """Each is a trial of the task that it names; rewards are given by the line."""
+    rows = [{"instance_id": name, "history": openhands(), "error": None} for name in ("a__1", "a__2")]
+    path = write(tmp_path / "output.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    imported("openhands", path, tmp_path / "s", rewards={"output.jsonl:1": 1.0, "output.jsonl:2": 0.0})
+    found = query(tmp_path / "s", "select task_id, is_success, action_count from trials order by all")
+    assert found == [("a__1", True, 3), ("a__2", False, 3)]
+    with pytest.raises(ImportFailed, match=r"output\.jsonl:2 is no list of events"):
+        parsed("openhands", json.dumps(rows[0]) + '\n{"history": []}\n', name="output.jsonl")
 
 
 def test_messages_of_a_chat():
