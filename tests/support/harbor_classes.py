@@ -35,6 +35,18 @@ def answer(folder):
     instruction = task.step_instruction(task.config.steps[0].name) if task.has_steps else task.instruction
     return {"name": task.name, "instruction": instruction, "is_valid": Task.is_valid_dir(folder)}
 """
+_STEPS = """
+from types import SimpleNamespace
+from harbor.trial.trial import Trial
+from harbor.models.task.config import MultiStepRewardStrategy
+def answer(question):
+    strategy, steps = question
+    results = [SimpleNamespace(verifier_result=SimpleNamespace(rewards=each)) for each in steps]
+    config = SimpleNamespace(multi_step_reward_strategy=MultiStepRewardStrategy(strategy))
+    trial = SimpleNamespace(task=SimpleNamespace(config=config), result=SimpleNamespace(step_results=results))
+    trial._aggregate_step_rewards = lambda: Trial._aggregate_step_rewards(trial)
+    return Trial._select_multi_step_reward(trial).rewards
+"""
 _MAIN = """
 import json, sys
 print(json.dumps([answer(each) for each in json.load(sys.stdin)]))
@@ -61,6 +73,11 @@ def pass_at_k(results: list[Any]) -> tuple[dict[str, dict[str, float]], list[boo
 def loaded_tasks(folders: Iterable[str]) -> list[dict[str, Any]]:
     """What Harbor reads from task folders: name, instruction, and whether the folder is a valid task."""
     return _asked(_TASK, list(folders))
+
+
+def step_rewards(questions: list[tuple[str, list[dict[str, float]]]]) -> list[dict[str, float]]:
+    """The rewards of trials, from their ``multi_step_reward_strategy`` and the rewards of their graded steps."""
+    return _asked(_STEPS, questions)
 
 
 def _asked(code: str, questions: list[Any]) -> Any:

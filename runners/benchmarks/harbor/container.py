@@ -38,11 +38,17 @@ _STDOUT_BYTES = 200_000
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tests of a task wrote and printed. ``step_count`` is how many of its steps were graded."""
+    """What the tests of a task wrote and printed.
+
+    Attributes:
+        rewards: The rewards by checkpoint.
+        stdout: What the tests printed.
+        step_rewards: The rewards of each graded step by the names that its tests gave them; empty without steps.
+    """
 
     rewards: dict[str, float]
     stdout: bytes
-    step_count: int = 1
+    step_rewards: tuple[dict[str, float], ...] = ()
 
 
 class TaskContainer(MachineShell):

@@ -169,7 +169,7 @@ class Steps:
         return Verdict(
             rewards={step.checkpoint_of(name): each for step, said in pairs for name, each in said.rewards.items()},
             stdout=b"\n".join(said.stdout for _, said in pairs),
-            step_count=len(pairs),
+            step_rewards=tuple(said.rewards for _, said in pairs),
         )
 
     async def _graded(self) -> Verdict:
@@ -365,13 +365,14 @@ async def _verified_apart(setup: Setup, archives: Mapping[str, bytes]) -> Verdic
 def grade_of(task: HarborTask, found: Verdict) -> Grade:
     """Return rewards as a grade. It is a success if every reward is at its total.
 
-    Of several steps, Harbor's reward is the final score: that of all graded steps, or of the last one. For a success
-    it must be at its total, with no step left out.
+    Of several steps, Harbor's reward is the final score: the mean over all graded steps, or that of the last one. For a
+    success it must be at its total, with no step left out.
 
     Raises:
         GraderError: The tests wrote other rewards than the task declares, or one above its total.
     """
-    checkpoints, steps = {each.checkpoint_id: each for each in task.checkpoints}, task.steps[: found.step_count]
+    checkpoints = {each.checkpoint_id: each for each in task.checkpoints}
+    steps = task.steps[: len(found.step_rewards) or 1]
     graded = [each for step in steps for each in step.checkpoints]
     names = {each.checkpoint_id for each in graded}
     if set(found.rewards) != names:
@@ -391,24 +392,37 @@ def grade_of(task: HarborTask, found: Verdict) -> Grade:
                 is_retry_owed=False,
             )
     results = tuple(_result(name, found.rewards.get(name), task) for name in checkpoints)
-    counted = steps[-1].checkpoints if task.config.multi_step_reward_strategy == "final" else graded
+    of_steps = steps[-1:] if task.config.multi_step_reward_strategy == "final" else steps
+    counted = [each for step in of_steps for each in step.checkpoints]
     scores = {each.checkpoint_id: each.score for each in results}
     is_full = all(scores[each.checkpoint_id] == each.total for each in counted)
     return Grade(
         results=results,
         is_success=is_full and len(steps) == len(task.steps),
-        final_score=sum(scores[each.checkpoint_id] for each in counted) if task.config.steps else None,
-        final_total=sum(each.total for each in counted) if task.config.steps else None,
+        final_score=sum(scores[each.checkpoint_id] for each in counted) / len(of_steps) if task.config.steps else None,
+        final_total=sum(each.total for each in counted) / len(of_steps) if task.config.steps else None,
         artifacts=(
             Artifact(
                 name="rewards.json",
                 role="grading",
                 media_type="application/json",
-                content=canonical_json(found.rewards),
+                content=canonical_json(_reported(found, len(of_steps))),
             ),
             Artifact(name="test-stdout.txt", role="grading", media_type="text/plain", content=found.stdout),
         ),
     )
+
+
+def _reported(found: Verdict, step_count: int) -> dict[str, float]:
+    """Return the rewards as Harbor reports them: each by its name, as the mean over the last ``step_count`` steps.
+
+    A step that lacks a reward counts as 0.
+    """
+    if not found.step_rewards:
+        return found.rewards
+    steps = found.step_rewards[-step_count:]
+    names = dict.fromkeys(name for rewards in steps for name in rewards)
+    return {name: sum(rewards.get(name, 0.0) for rewards in steps) / len(steps) for name in names}
 
 
 def _result(name: str, reward: float | None, task: HarborTask) -> CheckpointResult:

@@ -169,8 +169,8 @@ def walked(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("one", "two", "strategy", "begun", "final", "is_success"),
     [
-        (1.0, 1.0, "mean", ["two"], (2.0, 2.0), True),
-        (0.5, 1.0, "mean", ["two"], (1.5, 2.0), False),
+        (1.0, 1.0, "mean", ["two"], (1.0, 1.0), True),
+        (0.5, 1.0, "mean", ["two"], (0.75, 1.0), False),
         (0.4, 1.0, "mean", [], (0.4, 1.0), False),
         (0.5, 1.0, "final", ["two"], (1.0, 1.0), True),
         (0.4, 1.0, "final", [], (0.4, 1.0), False),
@@ -250,7 +250,7 @@ def test_a_trial_goes_through_its_steps(tmp_path, monkeypatch):
     for condition in conditions:
         events = trials["native", condition]
         assert (events[-1].ended_by, events[-1].is_success) == ("submitted", True)
-        assert (events[-1].final_score, events[-1].final_total) == (2.0, 2.0)
+        assert (events[-1].final_score, events[-1].final_total) == (1.0, 1.0)
         assert values(events, CheckpointScored, "checkpoint_id") == ["one", "two"]
     full = trials["native", "full"]
     assert full[-1].action_count == 6
