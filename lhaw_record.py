@@ -29,7 +29,7 @@ from analytics.cli import (
 from analytics.errors import AnalyticsError
 from generators.cli import generate_commands, pipeline_commands, select_commands, task_commands, variants_commands
 from recorder.cli import log_commands
-from recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, add_commands, argument
+from recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from recorder.errors import DamagedStore, RecorderError
 from recorder.resources import experiment_path
 from recorder.sharing.address import open_address, opened, place_of, store_address
@@ -55,6 +55,18 @@ if TYPE_CHECKING:
     from runners.daemon.endpoints import Extension
     from runners.planning.plan import PlannedTrial
 
+_SECTIONS = {
+    "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
+    "read the results": ("findings", "tables", "report", "trials", "show", "compare", "sensitivity", "sql"),
+    "publish them": ("paper", "figures", "export"),
+    "plan a study": ("power", "coverage"),
+    "make tasks and variants": ("tasks", "new-task", "generate", "variants", "select"),
+    "change what a store counts": ("import", "judge", "grade", "discard"),
+    "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
+    "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap", "ask-user"),
+    "maintenance": ("log", "completion"),
+}
+"""The commands as the help lists them: sections, and the commands in each, both with the most used first."""
 _PROGRESS_LINE = re.compile(r" *\d+ s  ")
 _ROOT = str(Path(__file__).resolve().parent)
 _SUCCESSES = (
@@ -137,12 +149,16 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="example: lhaw-record demo",
     )
     parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
-    add_commands(parser, _commands())
+    commands = {each.name: each for each in _commands()}
+    add_sections(
+        parser, (Section(title, tuple(commands.pop(name) for name in names)) for title, names in _SECTIONS.items())
+    )
+    assert not commands, f"in no section: {sorted(commands)}"
     return parser
 
 
 def _commands() -> tuple[Command | CommandGroup, ...]:
-    """Return every command, in the order in which the help lists them."""
+    """Return every command."""
     return (
         Command(
             name="demo",
@@ -183,7 +199,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *log_commands.COMMANDS,
         Command(
             name="completion",
-            help="print what makes a shell complete commands, options and names",
+            help="print the shell code that completes commands, options and names",
             description="Print what makes a shell complete commands, options and names of tables with the tab key. "
             'bash and zsh: eval "$(lhaw-record completion bash)" in ~/.bashrc or ~/.zshrc; fish: lhaw-record '
             "completion fish > ~/.config/fish/completions/lhaw-record.fish.",

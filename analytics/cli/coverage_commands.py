@@ -74,7 +74,7 @@ _KINDS = (
 COMMANDS = (
     Command(
         name="coverage",
-        help="how often intervals hold the truth and tests see nothing, over simulated studies of tasks",
+        help="measure on simulated studies how often intervals and tests are right",
         description="Simulate studies whose truth is known, of tasks that differ, with several variants, agents and "
         "copied values, estimate each with the engine of the tables, and print the share of 95 % intervals that hold "
         "the truth (at least 0.93), or of p-values below 0.05 where there is nothing to see (at most 0.06). A design "

@@ -181,7 +181,7 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
     return (
         Command(
             name="power",
-            help="how many tasks, variants and trials would show a gain from asking, and what they cost",
+            help="plan the tasks, variants and trials that would show a gain from asking, and their cost",
             description="Simulate whole studies of underspecified against ask_user, test each with the test of the "
             "tables (sign flips of whole tasks), and print how often it sees the gain. With a store, success and its "
             "spread between tasks are estimated from its trials. With an experiment file (.toml), before its first "

@@ -170,7 +170,7 @@ COMMANDS = (
     ),
     Command(
         name="findings",
-        help="say in sentences what a store shows, what not, and what would settle it",
+        help="say in sentences what a store shows, what it does not show, and what would settle it",
         description="Say in sentences what missing information cost, what asking gained and for whom, when it came "
         "too late, what was wasted and who asks too much: only what the intervals of the tables carry. What is not "
         "shown or not known is said, with what would settle it.",
@@ -208,7 +208,7 @@ COMMANDS = (
     ),
     Command(
         name="compare",
-        help="compare two arms, paired over the units that both have",
+        help="compare two arms on the units that both have",
         description="Compare arm A with arm B over the units that both have: the value of each, the mean "
         "difference A - B "
         "with its interval, and the p-value of a paired permutation test. An arm is AGENT:CONDITION, an agent, or a "
@@ -227,7 +227,7 @@ COMMANDS = (
     ),
     Command(
         name="sensitivity",
-        help="show what other values of the parameters change",
+        help="show how results change with other values of the parameters",
         description="Compute the tables under every other value of each parameter. Show for each table and measure how "
         "many cells change, by how much on average, and where most.",
         example="sensitivity stores/demo --tables overall voi wasted",

@@ -108,7 +108,7 @@ QUOTA_ARGUMENTS = (
 COMMANDS = (
     Command(
         name="select",
-        help="choose a benchmark from the classified variants of a store, by quotas",
+        help="select a benchmark from a store's classified variants, by quotas",
         description="Choose from the classified variants of a store a given percentage of each class, spread "
         "over tasks, "
         "dimensions, segment counts and severities. The choice and its classes are recorded. A class with too few "

@@ -18,7 +18,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message with what may have been meant, and exit with code 2."""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message, re.DOTALL):
-            message += did_you_mean(found[1], [each.strip("' ") for each in found[2].split(",")])
+            hint = did_you_mean(found[1], [each.strip("' ") for each in found[2].split(",")])
+            message = message.replace(f" (choose from {found[2]})", hint) if hint else message
         super().error(message)
 
     def parse_known_args(  # type: ignore[override]
@@ -133,9 +134,27 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
         add_commands(parser, self.commands, self.metavar)
 
 
-def add_commands(
-    parser: argparse.ArgumentParser, commands: Iterable[Command | CommandGroup], metavar: str = "COMMAND"
-) -> None:
+class Section(msgspec.Struct, frozen=True):
+    """Commands that the program's help text lists under one title, in this order."""
+
+    title: str
+    commands: tuple[Command | CommandGroup, ...]
+
+
+def add_sections(parser: argparse.ArgumentParser, sections: Iterable[Section]) -> None:
+    """Add commands to a program whose help text lists them by section, before the options. The user must name one."""
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser._positionals._group_actions.remove(subparsers)  # the flat list
+    for section in sections:
+        listed = len(subparsers._choices_actions)
+        for each in section.commands:
+            each.add_to(subparsers)
+        parser.add_argument_group(section.title)._group_actions += subparsers._choices_actions[listed:]
+    parser._action_groups.remove(parser._optionals)
+    parser._action_groups.append(parser._optionals)
+
+
+def add_commands(parser: argparse.ArgumentParser, commands: Iterable[Command | CommandGroup], metavar: str) -> None:
     """Add commands to a parser. The user must name one of them."""
     subparsers = parser.add_subparsers(required=True, metavar=metavar)
     for each in commands:

@@ -115,7 +115,7 @@ COMMANDS = (
     ),
     Command(
         name="harbor",
-        help="print which Harbor tasks are fit to be run on this machine",
+        help="list the Harbor tasks that can run on this machine",
         description="Run the reference solution of each Harbor task, and an agent that does nothing, without any "
         "model. A task is fit if the first gets full rewards and the second does not.",
         example="harbor terminal-bench",
@@ -143,7 +143,7 @@ COMMANDS = (
     ),
     Command(
         name="mcp-atlas",
-        help="print which MCP-Atlas rows can run on this machine",
+        help="list the MCP-Atlas rows that can run on this machine",
         description="Print which rows of an MCP-Atlas file can run on this machine, and why others cannot.",
         example="mcp-atlas rows.csv --data data",
         arguments=(

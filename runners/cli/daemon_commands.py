@@ -196,7 +196,7 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
         ),
         _client_command(
             "submit",
-            "give an experiment file to the daemon",
+            "submit an experiment file to the daemon",
             submit_command,
             "demo.toml",
             argument("experiment", type=Path, help="the experiment file (TOML)"),
@@ -251,7 +251,7 @@ def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command,
         ),
         Command(
             name="attach",
-            help="be the agent of the next trial of a leased agent",
+            help="take the next trial of a leased agent and be its agent",
             description=(
                 "Be the agent of the next trial of a leased agent. The command runs in a folder with the task's files, "
                 "with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "

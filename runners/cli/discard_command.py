@@ -60,7 +60,7 @@ def discard_command(options: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         name="discard",
-        help="set trials aside, so that no table uses them, or take them back in",
+        help="exclude trials from every table, or include them again",
         description="Set all ended attempts of the chosen trials aside: tables, findings, report, papers and 'compare' "
         "are as if they had never been, and say how many there are. Nothing is deleted, and the last decision counts. "
         "A version of an agent is NAME#DIGEST, as in tables. Without a filter, print what is set aside.",

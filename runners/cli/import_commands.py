@@ -166,7 +166,7 @@ def _named(name: str) -> str:
 COMMANDS = (
     CommandGroup(
         name="import",
-        help="import results and datasets of other programs",
+        help="import results and datasets from other programs",
         description="Import results and datasets of other programs into a store; docs/imports.md describes the "
         "formats. "
         "A file is imported as a whole or not at all; importing it again adds nothing.",

@@ -227,7 +227,7 @@ _EXPERIMENT = argument("--experiment", metavar="NAME", help="only trials of this
 COMMANDS = (
     Command(
         name="judge",
-        help="let a model judge stored trials: how they asked, or whether a variant is a new task",
+        help="have a model judge stored trials: how they asked, or whether a variant is a new task",
         description="Let a model judge stored trials. Trials that the same judge has judged with the same prompt "
         "are skipped.",
         example="judge stores/demo --kind failure-modes --model anthropic/claude-sonnet-4-5",
@@ -253,7 +253,7 @@ COMMANDS = (
     ),
     Command(
         name="grade",
-        help="grade stored trials again, with the graders of this version or with a judge",
+        help="grade stored trials again, with this version's graders or with a judge",
         description="Grade the final states of stored trials again and record the grades beside the existing "
         "ones. Without "
         "--grader, each benchmark uses its own grader without a model: the checks of desk, the matcher of mcp_atlas. "

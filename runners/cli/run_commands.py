@@ -244,7 +244,7 @@ COMMANDS = (
     ),
     Command(
         name="check",
-        help="ask every real model of an experiment once whether it can do its part",
+        help="test every real model of an experiment with one request",
         description="Ask every real model of an experiment file one tiny question, and print what would go wrong: a "
         "wrong address, key or model name, tools that the server drops, missing token counts, a small context, an "
         "unknown price. Scripted models are not asked. The exit code is 1 if there is a problem.",

@@ -1,10 +1,13 @@
 """Help, usage and what the program does not load before it needs it."""
 
+import argparse
+import re
 import subprocess
 import sys
 
 import pytest
 
+from lhaw_record import build_parser
 from tests.cli.program import called
 
 HEAVY = ("litellm", "mcp", "duckdb", "pyarrow", "openpyxl", "numpy", "rich")
@@ -21,6 +24,17 @@ def test_help_loads_no_heavy_library():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Record what agents do" in done.stdout
     assert done.stderr.strip() == "[]"
+
+
+def test_help_lists_every_command_once_by_section():
+    """The help starts with what a newcomer runs, names each command below one title, and puts the options last."""
+    text = called("--help").stdout
+    listed = re.findall(r"^  ([a-z][a-z-]+)\b", text, re.MULTILINE)
+    (commands,) = [each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    assert listed == list(commands.choices)
+    assert listed[:2] == ["demo", "run"]
+    assert [each for each in re.findall(r"^(\w.*):$", text, re.MULTILINE) if "positional" in each] == []
+    assert text.index("\nmaintenance:") < text.index("\noptions:")
 
 
 @pytest.mark.thorough

@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 from lhaw_record import build_parser
 
@@ -20,11 +21,16 @@ Data goes to standard output, narration and progress to standard error. Exit cod
 
 def page() -> str:
     """Return the whole page."""
-    os.environ["COLUMNS"] = "100"
-    parts = [HEAD]
-    for name, parser in _commands(build_parser()):
-        parts.append(f"## {name}\n\n```\n{parser.format_help().strip()}\n```\n")
-    return "\n".join(parts)
+    with patch.dict(os.environ, COLUMNS="100"):
+        return "\n".join([HEAD, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    """The program's help, then that of each command below its name."""
+    parser = build_parser()
+    yield f"```\n{parser.format_help().strip()}\n```\n"
+    for name, command in _commands(parser):
+        yield f"## {name}\n\n```\n{command.format_help().strip()}\n```\n"
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

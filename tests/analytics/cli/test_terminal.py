@@ -111,7 +111,7 @@ def test_a_terminal_obeys_no_text_of_an_agent():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tabels", "s"], "did you mean 'tables'?"),
+        (["tabels", "s"], "argument COMMAND: invalid choice: 'tabels'; did you mean 'tables'?"),
         (["tables", "s", "--agnet", "a"], "unrecognized arguments: --agnet; did you mean '--agent'?"),
         (["log", "verfy", "s"], "did you mean 'verify'?"),
     ],

@@ -183,7 +183,7 @@ def test_an_unknown_figure_is_named(busy):
 
 def _run(*arguments):
     parser = argparse.ArgumentParser()
-    add_commands(parser, figure_commands.COMMANDS)
+    add_commands(parser, figure_commands.COMMANDS, "COMMAND")
     options = parser.parse_args([str(each) for each in arguments])
     return options.function(options)
 
