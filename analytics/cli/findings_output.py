@@ -2,21 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 from typing import TextIO
 
-import msgspec
-
 from analytics.cli.table_output import compute
-from analytics.findings.findings import NEEDED, Finding, findings
+from analytics.findings.findings import NEEDED, Finding, by_question, findings
 from analytics.tables.filters import known_filter
 from analytics.views.parameters import READINGS, parse_settings, values_of
 from recorder.cli.output import print_rows, say
 
 _WIDTH = 100
-_COLUMNS = ("question", "benchmark", "verdict", "sentence", "settled_by", "table", "keys")
+_COLUMNS = ("question", "benchmark", "agent", "verdict", "sentence", "settled_by", "table", "keys")
 _MARKS = {"shown": "+", "measured": "=", "not shown": "?", "not known": "?"}
 
 
@@ -58,7 +55,7 @@ def print_findings(
     if form == "table":
         out.write(_text(found, by_name["overall"].notes))
     else:
-        rows = [msgspec.structs.asdict(each) for each in found]
+        rows = [{name: getattr(each, name) for name in _COLUMNS} for each in found]
         if form == "csv":
             rows = [{**row, "keys": json.dumps(row["keys"])} for row in rows]
         print_rows(rows, _COLUMNS, form, out)
@@ -70,13 +67,13 @@ def print_findings(
 def _text(found: Sequence[Finding], notes: Sequence[str]) -> str:
     """Return the findings by question, those without a known answer last in each, then the notes on all of them."""
     lines, has_several = [], len({each.benchmark for each in found} - {"all"}) > 1
-    for question, answers in groupby(found, key=lambda each: each.question):
-        lines.append(question)
-        for each in sorted(answers, key=lambda each: not each.is_known):
-            where = f"{each.benchmark}: " if has_several else ""
-            settled = f" To settle it: {each.settled_by}." if each.settled_by else ""
-            lead = f"  {_MARKS[each.verdict]} "
-            lines += wrap(f"{where}{each.sentence}{settled}", _WIDTH, initial_indent=lead, subsequent_indent="    ")
+    for question, size, answers in by_question(found):
+        lines.append(f"{question} ({size} per agent)" if size else question)
+        for (first, *_), sentence in sorted(answers, key=lambda each: not each.findings[0].is_known):
+            where = f"{first.benchmark}: " if has_several else ""
+            settled = f" To settle it: {first.settled_by}." if first.settled_by else ""
+            lead = f"  {_MARKS[first.verdict]} "
+            lines += wrap(f"{where}{sentence}{settled}", _WIDTH, initial_indent=lead, subsequent_indent="    ")
         lines.append("")
     lines += [part for note in notes for part in wrap(note, _WIDTH, initial_indent="  ", subsequent_indent="    ")]
     return "\n".join([*lines, "", "+ shown   = measured   ? not shown or not known", ""])

@@ -1,4 +1,4 @@
-"""Say what a store shows, in sentences. Every number in a sentence is a cell of a table, rounded as it prints it.
+"""Say what a store shows, in sentences. Every number in a sentence is a cell of a table, rounded; shares in per cent.
 
 A sentence claims a difference only if the interval of its row excludes 0, and a gain only if its p-value, corrected by
 Holm's method, is below the level of the intervals. Everything else is said to be not shown, or not known with the
@@ -6,7 +6,9 @@ reason. Levels and amounts are measured: their sentence is their value.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -14,7 +16,8 @@ import msgspec
 from analytics.findings import MEASURES
 from analytics.statistics.inference import FEWEST_CLUSTERS
 from analytics.tables.catalogue import spec_of
-from analytics.tables.render import cell, number
+from analytics.tables.labels import measure_of, printed
+from analytics.tables.render import number
 from analytics.tables.tables import Row, Table
 
 Verdict = Literal["shown", "not shown", "not known", "measured"]
@@ -44,8 +47,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         question: The question that it answers.
         benchmark: The benchmark; ``all`` pools several.
+        agent: The agent that it is about, or nothing.
         verdict: Whether a difference is shown. ``measured`` is a level or an amount.
-        sentence: The sentence.
+        wording: The sentence without its size, with ``{agent}`` for the agent and ``{s}`` for the s of its verbs.
+        size: How many tasks and trials the numbers come from, or nothing.
         settled_by: What would settle it, where a command or a number of tasks can be named; else empty.
         table: The table.
         keys: The keys of the row in it.
@@ -53,16 +58,71 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     question: str
     benchmark: str
+    agent: str
     verdict: Verdict
-    sentence: str
+    wording: str
+    size: str
     settled_by: str
     table: str
     keys: dict[str, str]
 
     @property
+    def sentence(self) -> str:
+        """The whole sentence."""
+        return _worded(self.wording, [self.agent], self.size)
+
+    @property
     def is_known(self) -> bool:
         """Whether it says something of the agents, and not only what is not known."""
         return self.verdict != "not known"
+
+
+class Answer(NamedTuple):
+    """A sentence about all agents of which it is true.
+
+    Attributes:
+        findings: What it says, for each agent.
+        sentence: The sentence, with its size unless :attr:`Answers.size` is the same.
+    """
+
+    findings: tuple[Finding, ...]
+    sentence: str
+
+
+class Answers(NamedTuple):
+    """The answers to a question, and the size that most of those about agents share; empty if no two do."""
+
+    question: str
+    size: str
+    answers: tuple[Answer, ...]
+
+
+def by_question(found: Iterable[Finding]) -> list[Answers]:
+    """Return findings by question. Those that differ only in their agent are one sentence, and a shared size is one."""
+    grouped = []
+    for question, of_question in groupby(found, key=lambda each: each.question):
+        equal: dict[tuple[str, ...], list[Finding]] = {}
+        for each in of_question:
+            equal.setdefault((each.benchmark, each.verdict, each.wording, each.size, each.settled_by), []).append(each)
+        sizes = Counter(each[0].size for each in equal.values() if each[0].agent and each[0].size)
+        size, count = max(sizes.items(), key=lambda item: item[1], default=("", 0))
+        shared = size if count > 1 else ""
+        answers = tuple(_answer(each, shared) for each in equal.values())
+        grouped.append(Answers(question, shared, answers))
+    return grouped
+
+
+def _answer(equal: Sequence[Finding], shared: str) -> Answer:
+    first, agents = equal[0], [each.agent for each in equal]
+    size = "" if first.agent and first.size == shared else first.size
+    return Answer(tuple(equal), _worded(first.wording, agents, size))
+
+
+def _worded(wording: str, agents: Sequence[str], size: str) -> str:
+    *others, last = agents
+    names = f"{', '.join(others)} and {last}" if others else last
+    end = f" ({size}{' per agent' if others else ''})." if size else "."
+    return wording.replace("{agent}", names).replace("{s}", "" if others else "s") + end
 
 
 class _Difference(NamedTuple):
@@ -85,8 +145,8 @@ _COST_OF_MISSING = _Difference(
     table="losses",
     where={"condition": "underspecified"},
     above="Missing information costs {agent} {estimate} of {measure}",
-    below="{agent} does better when information is missing: its loss of {measure} is {estimate}",
-    open="It is unclear whether missing information harms {agent}: it loses {estimate} of {measure}",
+    below="Missing information helps {agent}: the loss of {measure} is {estimate}",
+    open="It is unclear whether missing information harms {agent}: the loss of {measure} is {estimate}",
     subject="The cost of missing information to {agent}",
 )
 _GAIN_OF_ASKING = _Difference(
@@ -103,8 +163,8 @@ _LEFT_AFTER_ASKING = _Difference(
     table="losses",
     where={"condition": "ask_user"},
     above="Asking does not recover everything for {agent}: {estimate} of {measure} remains lost",
-    below="{agent} does better when it has to ask than with the full prompt: its loss of {measure} is {estimate}",
-    open="It is unclear whether a loss remains when {agent} can ask: {estimate} of {measure}",
+    below="Having to ask helps {agent} more than the full prompt: the loss of {measure} is {estimate}",
+    open="It is unclear whether asking recovers everything for {agent}: the remaining loss of {measure} is {estimate}",
     subject="The loss that remains when {agent} can ask",
 )
 _COST_OF_LATE = _Difference(
@@ -112,9 +172,10 @@ _COST_OF_LATE = _Difference(
     table="losses",
     where={},
     above="Information {when} is too late for {agent}: {estimate} of {measure} remains lost",
-    below="{agent} does better with information {when} than with the full prompt: its loss of {measure} is {estimate}",
-    open="It is unclear whether a loss remains when {agent} is informed {when}: {estimate} of {measure}",
-    subject="The loss that remains when {agent} is informed {when}",
+    below="Information {when} helps {agent} more than the full prompt: the loss of {measure} is {estimate}",
+    open="It is unclear whether information {when} is too late for {agent}: "
+    "the remaining loss of {measure} is {estimate}",
+    subject="The loss that remains for {agent} after information {when}",
 )
 _COST_OF_CHANNEL = _Difference(
     question=_TOO_MUCH,
@@ -127,10 +188,10 @@ _COST_OF_CHANNEL = _Difference(
     subject="The effect on {agent} of being able to ask with the full prompt",
 )
 _MEASURES_SHOWN = {"pass_at_1": "pass@1", "pass_at_k": "pass@k", "checkpoint_progress": "progress"}
-_ASKING_UNKNOWN = "How often {agent} asks with the full prompt is unknown"
-_PRECISION_UNKNOWN = "How many questions of {agent}{user} target removed information is unknown"
-_WASTE_UNKNOWN = "What {agent} wastes before a message {when} is unknown"
-_LATE_WASTE_UNKNOWN = "What {agent} wastes before a late message is unknown"
+_ASKING_UNKNOWN = "How often {agent} ask{s} with the full prompt is unknown"
+_PRECISION_UNKNOWN = "The share of questions of {agent}{user} that target removed information is unknown"
+_WASTE_UNKNOWN = "What {agent} waste{s} before a message {when} is unknown"
+_LATE_WASTE_UNKNOWN = "What {agent} waste{s} before a late message is unknown"
 _REMEDIES = {
     "incomplete_grading": "trials that are graded completely",
     "no_actions": "trials with an action before the message",
@@ -186,13 +247,15 @@ class _Said(NamedTuple):
         present = {(row["benchmark"], row["agent"]) for row in rows}
         return [each for each in self.agents() if present and each not in present]
 
-    def finding(self, question: str, table: str, row: Row, verdict: Verdict, sentence: str) -> Finding:
+    def finding(self, question: str, table: str, row: Row, verdict: Verdict, wording: str) -> Finding:
         """Return a finding about a row."""
         return Finding(
             question=question,
             benchmark=row["benchmark"],
+            agent="" if row.get("agent", "all") == "all" else row["agent"],
             verdict=verdict,
-            sentence=f"{sentence} ({_size(row)}).",
+            wording=wording,
+            size=_size(row),
             settled_by=self._settled_by(table, row, verdict),
             table=table,
             keys={name: str(row[name]) for name in spec_of(table).keys},
@@ -256,7 +319,7 @@ def _differences(
         }[verdict]
         p_holm = row.get("p_holm")
         sentence = wording.format(
-            agent=row["agent"],
+            agent="{agent}",
             estimate=_estimate(row),
             value=_bare(row),
             measure=_MEASURES_SHOWN[measure.rpartition("_")[0]],
@@ -266,8 +329,8 @@ def _differences(
         yield said.finding(what.question, what.table, row, verdict, sentence)
     for where, agent in said.absent(rows):
         if benchmark in (None, where):
-            sentence = f"{what.subject} is unknown".format(agent=agent, when=when)
-            yield _absent(what.question, what.table, where, sentence, what.where.get("condition"))
+            wording = f"{what.subject} is unknown".format(agent="{agent}", when=when)
+            yield _absent(what.question, what.table, where, agent, wording, what.where.get("condition"))
 
 
 def _verdict(row: Row, confidence: float) -> Literal["shown", "not shown", "not known"]:
@@ -289,11 +352,11 @@ def _break_even(said: _Said) -> Iterator[Finding]:
         if (row["benchmark"], row["agent"]) not in helped:
             continue
         if row["low"] is None:
-            sentence = f"The break-even cost of a question for {row['agent']} is unknown"
+            sentence = "The break-even cost of a question for {agent} is unknown"
             yield said.finding(_GAIN, "net_value", row, "not known", sentence)
         else:
             sentence = (
-                f"Asking pays off for {row['agent']} if a question costs less than {_estimate(row)} percentage points "
+                f"Asking pays off for {{agent}} if a question costs less than {_estimate(row)} "
                 f"of {_MEASURES_SHOWN[said.measure]}"
             )
             yield said.finding(_GAIN, "net_value", row, "measured", sentence)
@@ -351,20 +414,21 @@ def _wasted(said: _Said) -> Iterator[Finding]:
     for row in rows:
         if row["condition"] == latest[row["benchmark"]]:
             found.setdefault((row["benchmark"], row["agent"]), {})[row["measure"]] = row
-    for (benchmark, agent), of in found.items():
+    for (benchmark, _), of in found.items():
         row, when = of["wasted_pct"], _when(latest[benchmark])
         if row["value"] is None:
-            sentence = _WASTE_UNKNOWN.format(agent=agent, when=when)
+            sentence = _WASTE_UNKNOWN.replace("{when}", when)
             yield said.finding(_WASTE, "wasted", row, "not known", sentence)
             continue
         spent, done = of["pre_injection_cost_usd"], of["pre_injection_actions"]
         has_none = all(each["low"] is None for each in (row, spent, done, of["wasted_actions"]))
         said_as = _bare if has_none else _estimate
         is_unknown = spent["value"] is None
-        cost = "their cost is unknown" if is_unknown else f"its replies until then cost {said_as(spent, ' USD')}"
+        cost = "the cost is unknown" if is_unknown else f"replies until then cost {said_as(spent)}"
         sentence = (
-            f"Before a message {when}, {agent} took {said_as(done, ' action' if done['value'] == 1 else ' actions')}, "
-            f"{said_as(of['wasted_actions'])} of them ({said_as(row, ' %')}) absent from every informed trial; {cost}"
+            f"Before a message {when}, {{agent}} took {said_as(done)}, "
+            f"{said_as(of['wasted_actions'], is_bare=True)} of them ({said_as(row)}) absent from every informed trial; "
+            f"{cost}"
             f"{', without intervals' if has_none else ''}"
         )
         yield said.finding(_WASTE, "wasted", row, "measured", sentence)
@@ -372,8 +436,8 @@ def _wasted(said: _Said) -> Iterator[Finding]:
         if benchmark not in latest:
             yield from _not_injected(said, benchmark, _WASTE, "wasted", _LATE_WASTE_UNKNOWN, agent)
         elif (benchmark, agent) not in found:
-            sentence = _WASTE_UNKNOWN.format(agent=agent, when=_when(latest[benchmark]))
-            yield _absent(_WASTE, "wasted", benchmark, sentence, latest[benchmark])
+            wording = _WASTE_UNKNOWN.replace("{when}", _when(latest[benchmark]))
+            yield _absent(_WASTE, "wasted", benchmark, agent, wording, latest[benchmark])
 
 
 def _asked_in_vain(said: _Said) -> Iterator[Finding]:
@@ -384,22 +448,22 @@ def _asked_in_vain(said: _Said) -> Iterator[Finding]:
         return
     for row in asking:
         if row["value"] is None:
-            sentence = _ASKING_UNKNOWN.format(agent=row["agent"])
-            yield said.finding(_TOO_MUCH, "over_asking", row, "not known", sentence)
+            yield said.finding(_TOO_MUCH, "over_asking", row, "not known", _ASKING_UNKNOWN)
             continue
-        sentence = f"With the full prompt, {row['agent']} asks in {_estimate(row, ' %')} of its trials"
+        sentence = f"With the full prompt, {{agent}} ask{{s}} in {_estimate(row)} of trials"
         yield said.finding(_TOO_MUCH, "over_asking", row, "measured", sentence)
     for benchmark, agent in said.absent(asking):
-        sentence = _ASKING_UNKNOWN.format(agent=agent)
-        yield _absent(_TOO_MUCH, "over_asking", benchmark, sentence, "full_ask_user")
+        yield _absent(_TOO_MUCH, "over_asking", benchmark, agent, _ASKING_UNKNOWN, "full_ask_user")
     if said.measure != "checkpoint_progress":
         yield from _differences(said, _COST_OF_CHANNEL, f"{said.measure}_difference")
         return
     yield Finding(
         question=_TOO_MUCH,
         benchmark="all",
+        agent="",
         verdict="not known",
-        sentence="The effect on progress of being able to ask with the full prompt is unknown: no table has it.",
+        wording="The effect on progress of being able to ask with the full prompt is unknown: no table has it",
+        size="",
         settled_by="the same question about pass@1, `--measure pass_at_1`",
         table="over_asking",
         keys={},
@@ -415,14 +479,14 @@ def _precision(said: _Said) -> Iterator[Finding]:
     for row in rows:
         user = f" to the simulated user {row['user_simulator']}" if has_several else ""
         if row["value"] is None:
-            sentence = _PRECISION_UNKNOWN.format(agent=row["agent"], user=user)
+            sentence = _PRECISION_UNKNOWN.replace("{user}", user)
             yield said.finding(_TOO_MUCH, "question_quality", row, "not known", sentence)
             continue
-        sentence = f"Of {row['agent']}'s questions{user}, a share of {_estimate(row)} targets removed information"
+        sentence = f"Of the questions of {{agent}}{user}, {_estimate(row)} target removed information"
         yield said.finding(_TOO_MUCH, "question_quality", row, "measured", sentence)
     for benchmark, agent in said.absent(rows):
-        sentence = _PRECISION_UNKNOWN.format(agent=agent, user="")
-        yield _absent(_TOO_MUCH, "question_quality", benchmark, sentence, "ask_user")
+        wording = _PRECISION_UNKNOWN.replace("{user}", "")
+        yield _absent(_TOO_MUCH, "question_quality", benchmark, agent, wording, "ask_user")
 
 
 def _not_injected(
@@ -431,18 +495,19 @@ def _not_injected(
     """Say of the agents of a benchmark without any injection that something about late messages is not known."""
     for where, agent in said.agents():
         if where == benchmark and only in (None, agent):
-            sentence = unknown.format(agent=agent, when="late")
-            yield _absent(question, table, benchmark, sentence, None)
+            yield _absent(question, table, benchmark, agent, unknown.replace("{when}", "late"), None)
 
 
-def _absent(question: str, table: str, benchmark: str, sentence: str, condition: str | None) -> Finding:
+def _absent(question: str, table: str, benchmark: str, agent: str, wording: str, condition: str | None) -> Finding:
     """Say of an agent that has no row where others have one that something is not known."""
     also = ", and under full, of the same tasks" if table == "losses" else ""
     return Finding(
         question=question,
         benchmark=benchmark,
+        agent=agent,
         verdict="not known",
-        sentence=f"{sentence}.",
+        wording=wording,
+        size="",
         settled_by=f"its trials under {condition}{also}" if condition else spec_of(table).needs,
         table=table,
         keys={},
@@ -455,8 +520,10 @@ def _nothing(question: str, table: str, condition: str | None) -> Finding:
     return Finding(
         question=question,
         benchmark="all",
+        agent="",
         verdict="not known",
-        sentence=f"No trials{under} answer this.",
+        wording=f"No trials{under} answer this",
+        size="",
         settled_by=spec_of(table).needs,
         table=table,
         keys={},
@@ -467,14 +534,29 @@ def _when(condition: str) -> str:
     return f"at {condition.removeprefix('inject_')} % of the trajectory"
 
 
-def _estimate(row: Row, unit: str = "") -> str:
-    """Return a value with its interval, or with the remark that it has none."""
-    has_none = row["value"] is not None and row["low"] is None
-    return cell(row) + unit if row["low"] is not None else _bare(row, unit) + " (no interval)" * has_none
+def _estimate(row: Row, *, is_bare: bool = False) -> str:
+    """Return a value with its interval, or with the remark that it has none, and its unit unless it is bare."""
+    if row["value"] is None or row["low"] is None:
+        return _bare(row, is_bare=is_bare) + " (no interval)" * (row["value"] is not None)
+    value, low, high = (_number(row["measure"], row[name]) for name in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]{'' if is_bare else _unit(row)}"
 
 
-def _bare(row: Row, unit: str = "") -> str:
-    return ("unknown" if row["value"] is None else number(row["measure"], row["value"])) + unit
+def _bare(row: Row, *, is_bare: bool = False) -> str:
+    if row["value"] is None:
+        return "unknown"
+    return _number(row["measure"], row["value"]) + ("" if is_bare else _unit(row))
+
+
+def _number(measure: str, value: float) -> str:
+    """Format a number: shares and their differences in per cent with one decimal place, others as the tables do."""
+    return printed(measure, value) if measure_of(measure).unit in ("%", "pp") else number(measure, value)
+
+
+def _unit(row: Row) -> str:
+    unit = measure_of(row["measure"]).unit
+    plural = "" if row["value"] == 1 else "s"
+    return {"": "", "pp": " percentage points", "actions": f" action{plural}"}.get(unit, f" {unit}")
 
 
 def _are(count: int) -> str:

@@ -3,15 +3,15 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from markupsafe import Markup
 
-from analytics.findings.findings import Finding, findings
+from analytics.findings.findings import Finding, by_question, findings
 from analytics.report.cautions import cautions
 from analytics.report.facts import facts, missing
 from analytics.report.graphics import graphics
@@ -45,9 +45,6 @@ SCRIPTS = (
     *("difference.js", "timeline.js", "start.js"),
 )
 _PROMPT_CHARACTERS = 20_000
-
-_Barred = tuple[Finding, tuple[float, float, float] | None]
-"""A finding, and its interval as a bar."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +81,6 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
     broken = checks(connection)
     found = cautions(connection, computed, broken)
     said = findings(computed, "pass_at_1", str(settings["timing_measure"]), float(str(settings["confidence"])))
-    bars = [(each, _interval(each, computed)) for each in said]
     count, listed = choose_trials(connection)
     cut = choose_length(connection)
     data = {
@@ -107,9 +103,10 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
         labels=json.dumps({"condition": CONDITION_LABELS, "benchmark": BENCHMARKS}),
-        findings=_by_question(each for each in bars if each[0].is_known),
-        not_known=_by_question(each for each in bars if not each[0].is_known),
-        has_bars=any(interval for _, interval in bars),
+        findings=by_question(each for each in said if each.is_known),
+        not_known=by_question(each for each in said if not each.is_known),
+        has_bars=any(_interval(each, computed) for each in said),
+        bar_of=partial(_interval, computed=computed),
         has_several=len({each.benchmark for each in said} - {"all"}) > 1,
         facts=facts(connection, settings),
         cautions=found,
@@ -132,10 +129,6 @@ def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[
     """Return the groups of tables with their titles: first the tables with rows, then those without."""
     chosen = [(title, [computed[name] for name in names if name in computed]) for title, names in GROUPS.items()]
     return [(title, [one for one in each if one.rows], [one for one in each if not one.rows]) for title, each in chosen]
-
-
-def _by_question(said: Iterable[_Barred]) -> list[tuple[str, list[_Barred]]]:
-    return [(question, list(each)) for question, each in groupby(said, key=lambda one: one[0].question)]
 
 
 def _interval(said: Finding, computed: Mapping[str, Table]) -> tuple[float, float, float] | None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from analytics.cli import findings_output
-from analytics.findings.findings import MEASURES, NEEDED, findings
+from analytics.findings.findings import MEASURES, NEEDED, by_question, findings
 from analytics.tables.tables import tables
 from analytics.views.build_order import READ_BY_NOTES, inputs_of
 from analytics.views.store import connect
@@ -53,7 +53,8 @@ def with_trials(store, tasks, outcomes, agent="a"):
 
 def said(numbers):
     """Every text that a number of a row may be printed as."""
-    return {form.format(number) for number in numbers for form in ROUNDINGS}
+    in_per_cent = {100 * number for number in numbers if isinstance(number, float) and abs(number) <= 1}
+    return {form.format(number) for number in {*numbers, *in_per_cent} for form in ROUNDINGS}
 
 
 @pytest.mark.sampled(3)
@@ -62,7 +63,15 @@ def test_every_number_is_a_cell_and_every_claim_has_its_interval(measure):
     """The rows are found by the keys of a finding; what excludes 0 is judged here from their bounds alone."""
     computed, said_so = found_in(busy_store(), measure)
     assert {each.verdict for each in said_so} >= {"measured", "not known"}
-    for each in said_so:
+    together = [
+        (each, answer.sentence if each.size in answer.sentence else f"{answer.sentence} {group.size}")
+        for group in by_question(said_so)
+        for answer in group.answers
+        for each in answer.findings
+    ]
+    assert sorted(map(id, said_so)) == sorted(id(each) for each, _ in together)
+    assert all(each.agent in text for each, text in together)
+    for each, text in [*((each, each.sentence) for each in said_so), *together]:
         rows = [
             row
             for row in computed[each.table].rows
@@ -81,9 +90,9 @@ def test_every_number_is_a_cell_and_every_claim_has_its_interval(measure):
             if isinstance(value, int | float) and not isinstance(value, bool)
         }
         own = "|".join(map(re.escape, sorted({*each.keys.values(), "95", "90"}, key=len, reverse=True)))
-        sentence = re.sub(own, "", each.sentence.replace("pass@1", "").replace("pass@k", ""))
+        sentence = re.sub(own, "", text.replace("pass@1", "").replace("pass@k", ""))
         allowed = said(cells) | {text.removesuffix(".0") for text in said(cells)}
-        assert set(NUMBER.findall(sentence)) <= allowed, each
+        assert set(NUMBER.findall(sentence)) <= allowed, (each, text)
         if each.verdict in ("shown", "not shown") and each.table != "point_of_no_return":
             (row,) = rows
             excludes = row["low"] is not None and not row["low"] <= 0 <= row["high"]
@@ -97,7 +106,22 @@ def test_what_is_lost_and_gained_is_said():
     _, said_so = found_in(store_of(8, outcomes))
     sentences = {each.sentence.split(" ")[0]: each for each in said_so if each.verdict == "shown"}
     assert {"Missing", "Asking"} <= sentences.keys()
-    assert sentences["Missing"].sentence.startswith("Missing information costs a 1.00 [")
+    assert sentences["Missing"].sentence.startswith("Missing information costs a 100.0 [")
+
+
+def test_agents_with_equal_numbers_share_a_sentence():
+    """Two agents that did the same are named together, one that did not alone; a size that all share stands once."""
+    outcomes = {"full": lambda _: 3, "underspecified": lambda _: 0}
+    store = with_trials(store_of(8, outcomes), 8, outcomes, agent="b")
+    store = with_trials(store, 8, {**outcomes, "underspecified": lambda place: place % 2}, agent="c")
+    (cost, *_) = by_question(found_in(store)[1])
+    assert cost.size == "8 tasks, 48 trials"
+    together, alone = (each.sentence for each in cost.answers)
+    assert together.startswith("Missing information costs a and b 100.0 [")
+    assert together.endswith(" percentage points of pass@1.")
+    assert alone.startswith("Missing information costs c 83.3 [")
+    (both,) = by_question(each for each in found_in(store)[1] if each.table == "losses" and each.agent in "ab")[:1]
+    assert (both.size, both.answers[0].sentence[-32:]) == ("", " (8 tasks, 48 trials per agent).")
 
 
 def test_chance_alone_is_never_called_a_finding():
@@ -115,7 +139,10 @@ def test_chance_alone_is_never_called_a_finding():
     assert known
     assert {each.verdict for each in known} == {"not known"}
     assert all("tasks" in each.settled_by for each in known)
-    assert any("is estimated at 1.00 of pass@1, without an interval (4 tasks" in each.sentence for each in known)
+    assert any(
+        "is estimated at 100.0 percentage points of pass@1, without an interval (4 tasks" in each.sentence
+        for each in known
+    )
 
 
 def test_an_empty_store_says_what_each_question_needs():
@@ -178,7 +205,7 @@ def test_nobody_drops_out():
             of_agent = [
                 each
                 for each in said_so
-                if each.question == question and each.benchmark == benchmark and f"{agent} " in each.sentence
+                if each.question == question and each.benchmark == benchmark and each.agent == agent
             ]
             assert of_agent, (question, benchmark, agent)
             if agent == "b" or benchmark == "second":
@@ -206,7 +233,7 @@ def test_a_share_of_the_questions_is_that_of_all_questions():
         store.variant(f"t{place}", f"v{place}", "goal")
         store.trial(f"v{place}", "ask_user", 0, actions=[*actions, "submit"])
     (said,) = [each.sentence for each in found_in(store)[1] if each.keys.get("measure") == "precision_micro"]
-    assert "a share of 0.25 (no interval)" in said
+    assert "of a, 25.0 % (no interval) target" in said
 
 
 def test_a_command_asks_about_one_success(monkeypatch, tmp_path):

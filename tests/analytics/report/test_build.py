@@ -262,8 +262,10 @@ def test_bars_of_findings_are_their_intervals(connection):
     late = Finding(
         question="",
         benchmark="desk",
+        agent="",
         verdict="shown",
-        sentence="",
+        wording="",
+        size="",
         settled_by="",
         table="point_of_no_return",
         keys={**keys, "measure": "point_of_no_return_pct"},
