@@ -33,6 +33,7 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
     """Serve a store until a signal arrives. The exit code is 0 after an orderly end."""
     import anyio
 
+    from runners.cli.attempt_text import print_attempt
     from runners.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE
     from runners.daemon.serve import Settings, serve
 
@@ -47,7 +48,7 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
         gateway=options.gateway,
         gateway_url=options.gateway_url,
     )
-    anyio.run(serve, options.store, settings, make_report, extend, say)
+    anyio.run(serve, options.store, settings, make_report, print_attempt, extend, say)
     return 0
 
 

@@ -1,8 +1,10 @@
 """The web pages. They are rendered from the messages of the API, and their script reloads them after changes."""
 
+import io
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TextIO
 
 import anyio
 import anyio.to_thread
@@ -11,11 +13,13 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from recorder.errors import StoreError
 from recorder.html_templates import render
 from recorder.labels import CONDITION_LABELS
 from recorder.resources import data_path
 from recorder.storage.store import Store
 from runners.daemon.daemon import Daemon
+from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import MOST_AT_A_TIME, Cell, DaemonFacts, Detail, Listing, Overview
 from runners.daemon.orders import known
 from runners.daemon.replies import refusal_of
@@ -28,6 +32,12 @@ MakeReport = Callable[[Path, str | None], bytes]
 """A function that returns the report on a store, or on one experiment in it.
 
 It is passed in, because this layer cannot import the report.
+"""
+
+WriteAttempt = Callable[[Path, str, TextIO], object]
+"""A function that writes one attempt of a trial as text, from a store and the id of the attempt's stream.
+
+It is passed in, because this layer cannot import the commands.
 """
 
 _KEPT = 8  # a report may have some megabytes
@@ -55,12 +65,13 @@ _ORDERS = {
 """The orders that the page of an experiment offers, by the experiment's state."""
 
 
-def page_routes(daemon: Daemon, reports: "Reports", *, has_token: bool) -> list[BaseRoute]:
+def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt, *, has_token: bool) -> list[BaseRoute]:
     """Return the routes of the web pages.
 
     Args:
         daemon: The daemon that the pages show.
         reports: The reports on the daemon's store.
+        write_attempt: The function that writes an attempt as text.
         has_token: Whether the daemon has a token, so that people must sign in.
     """
 
@@ -70,6 +81,17 @@ def page_routes(daemon: Daemon, reports: "Reports", *, has_token: bool) -> list[
     async def experiment(request: Request) -> Response:
         entry = known(daemon, request.path_params["name"])
         return HTMLResponse(experiment_page(daemon.facts(), await daemon.watched(entry.name)))
+
+    async def attempt(request: Request) -> Response:
+        name, stream_id = known(daemon, request.path_params["name"]).name, request.path_params["stream_id"]
+        is_live = stream_id in {f"{each.trial_id}-{each.attempt}" for each in daemon.detail(name).live}
+        out = io.StringIO()
+        try:
+            await anyio.to_thread.run_sync(write_attempt, daemon.store.root, stream_id, out)
+        except StoreError as error:
+            raise DaemonRefusal(str(error), kind="not_found", status=404) from error
+        page = attempt_page(daemon.facts(), name, stream_id, out.getvalue(), is_live=is_live)
+        return HTMLResponse(page)
 
     async def submit(_: Request) -> Response:
         return HTMLResponse(submit_page(daemon.facts()))
@@ -85,6 +107,7 @@ def page_routes(daemon: Daemon, reports: "Reports", *, has_token: bool) -> list[
     return [
         Route("/", shown(experiments)),
         Route("/experiments/{name}", shown(experiment)),
+        Route("/experiments/{name}/attempts/{stream_id}", shown(attempt)),
         Route("/submit", shown(submit)),
         Route("/report", shown(report)),
         Route("/sign-in", shown(sign_in)),
@@ -129,6 +152,20 @@ def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
         duration=_duration,
         moment=_moment,
         clock=_clock,
+    )
+
+
+def attempt_page(facts: DaemonFacts, name: str, stream_id: str, text: str, *, is_live: bool) -> str:
+    """Render the page of one attempt. It grows while the attempt is live."""
+    return render(
+        "daemon/attempt.html",
+        title=stream_id,
+        facts=facts,
+        follow=name,
+        name=name,
+        stream_id=stream_id,
+        text=text,
+        is_live=is_live,
     )
 
 

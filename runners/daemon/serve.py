@@ -37,7 +37,7 @@ from runners.daemon.daemon import Daemon
 from runners.daemon.endpoints import Extension
 from runners.daemon.guard import SHORTEST_TOKEN, is_loopback
 from runners.daemon.messages import DaemonFacts
-from runners.daemon.pages import MakeReport, Reports, page_routes
+from runners.daemon.pages import MakeReport, Reports, WriteAttempt, page_routes
 from runners.daemon.queue import stored_queue
 from runners.daemon.trace_sender import TraceSender
 from runners.errors import ExperimentError, RunnerError, ungrouped
@@ -73,7 +73,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def serve(
-    root: Path, settings: Settings, make_report: MakeReport, extend: Extend, say: Callable[[str], None]
+    root: Path,
+    settings: Settings,
+    make_report: MakeReport,
+    write_attempt: WriteAttempt,
+    extend: Extend,
+    say: Callable[[str], None],
 ) -> None:
     """Serve a store until a signal arrives.
 
@@ -84,6 +89,7 @@ async def serve(
         root: The directory of the store, which is created if it does not exist.
         settings: The settings of the daemon.
         make_report: The function that makes the report.
+        write_attempt: The function that writes an attempt as text.
         extend: Opens what another layer adds to the API and the pages.
         say: A function that shows a message to the user.
 
@@ -101,7 +107,8 @@ async def serve(
             extension = await stack.enter_async_context(extend(daemon))
             url = url_of(settings.host, listener.getsockname()[1])
             daemon_id = daemon.facts().daemon_id
-            pages = page_routes(daemon, Reports(store, make_report), has_token=settings.token is not None)
+            reports = Reports(store, make_report)
+            pages = page_routes(daemon, reports, write_attempt, has_token=settings.token is not None)
             server = QuietServer(
                 application(daemon, settings.token, pages, extension, settings.lease_token),
                 timeout_graceful_shutdown=_SECONDS_FOR_READERS,

@@ -102,7 +102,7 @@ document.getElementById("file")?.addEventListener("change", async (event) => {
 
 if (follow !== undefined) {
   // Actions of live trials send no event; they are fetched while there are any and somebody looks.
-  setInterval(() => { if (document.querySelector("#live tbody") && !document.hidden) refresh(); }, LIVE_MS);
+  setInterval(() => { if (document.querySelector("#live tbody, [data-grows]") && !document.hidden) refresh(); }, LIVE_MS);
   const events = new EventSource("/api/events" + (follow ? `?experiment=${encodeURIComponent(follow)}` : ""));
   for (const name of ["snapshot", "experiment", "trial"]) events.addEventListener(name, refresh);
   events.onopen = () => { connection.textContent = "live"; };

@@ -7,6 +7,7 @@ import anyio
 import httpx
 
 from recorder.storage.creation import create_store
+from runners.cli.attempt_text import print_attempt
 from runners.daemon.app import application
 from runners.daemon.pages import Reports, page_routes
 from runners.daemon.serve import opened_daemon
@@ -23,7 +24,9 @@ async def daemon_at(root, *, token=None, lease_token=None, max_trials=4, store=N
         leases = await stack.enter_async_context(open_leases(socket.create_server(("127.0.0.1", 0)), "http://gateway"))
         daemon = await stack.enter_async_context(opened_daemon(store or create_store(root), max_trials, leases))
         extension = await stack.enter_async_context(extend(daemon)) if extend else None
-        pages = page_routes(daemon, Reports(daemon.store, lambda *_: b"<p>report</p>"), has_token=token is not None)
+        pages = page_routes(
+            daemon, Reports(daemon.store, lambda *_: b"<p>report</p>"), print_attempt, has_token=token is not None
+        )
         transport = httpx.ASGITransport(application(daemon, token, pages, extension, lease_token))
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321") as client,

@@ -10,6 +10,7 @@ import pytest
 import uvicorn
 
 from recorder.storage.creation import create_store
+from runners.cli.attempt_text import print_attempt
 from runners.daemon.app import application
 from runners.daemon.guard import COOKIE
 from runners.daemon.live import Counts
@@ -58,7 +59,7 @@ class Served:
                 )
                 extension = await stack.enter_async_context(self._extend(daemon)) if self._extend else None
                 reports = Reports(daemon.store, lambda *_: b"<!doctype html><title>the report</title>")
-                pages = page_routes(daemon, reports, has_token=self._token is not None)
+                pages = page_routes(daemon, reports, print_attempt, has_token=self._token is not None)
                 app = application(daemon, self._token, pages, extension)
                 config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
                 self._server = uvicorn.Server(config)
@@ -114,7 +115,7 @@ def test_it_follows_a_run_and_takes_orders(view, served, tmp_path):  # noqa: F81
 
 @pytest.mark.thorough
 def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
-    """A pasted file is refused in the words of the command, runs when it is right; live trials show their events."""
+    """A pasted file is refused in the words of the command, runs when it is right; a live trial grows to its end."""
     body = submission(tmp_path, conditions=ALL_KINDS, trials=2)
     view.open(f"{served.url}/submit")
     fill = "Object.entries({}).forEach(([id, text]) => {{ document.getElementById(id).value = text; }})"
@@ -126,6 +127,11 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     view.value("document.querySelector('#submit button').click()")
     view.wait("location.pathname === '/experiments/small' && document.querySelector('#live')")
     view.wait(f"{TEXT.format('#live .last')}.includes(' does ')")
+    view.value("document.querySelector('#live a').click()")
+    view.wait("location.pathname.includes('/attempts/') && document.querySelector('[data-grows]')")
+    view.wait(f"{TEXT.format('#attempt')}.includes('Ended.')")
+    assert "actions, ended by submitted" in view.value(TEXT.format("#attempt pre"))
+    view.open(f"{served.url}/experiments/small")
     view.wait(f"{TEXT.format('.state')} === 'finished'")
     assert served.daemon.overview("small").submitted_by == "anna"
     assert all("422" in each for each in view.complaints())  # the browser's own note of the refusal

@@ -1,12 +1,15 @@
 """Reports in the daemon: made when somebody looks, kept until the store changes, of the store or of one experiment."""
 
 import pytest
+from markupsafe import escape
 
 import lhaw_record
 from analytics.report import build
+from recorder.reading.streams import stream_ids
 from recorder.storage.creation import create_store
 from recorder.writing.recorder import Recorder
 from runners.daemon.pages import Reports
+from tests.cli.program import called
 from tests.recorder.stores import record_streams
 from tests.runners.daemon.running import daemon_at, submission, until
 
@@ -51,6 +54,21 @@ async def test_the_page_of_an_experiment_leads_to_its_report(tmp_path):
         assert (await client.get("/report?experiment=small")).status_code == 200
         refused = await client.get("/report?experiment=large")
         assert (refused.status_code, "was not submitted" in refused.text) == (404, True)
+
+
+@pytest.mark.thorough
+async def test_an_attempt_is_shown_as_by_the_command(tmp_path):
+    """Its page has the text of ``lhaw-record show``, escaped; an unknown one is not found."""
+    store = tmp_path / "store"
+    async with daemon_at(store) as (daemon, client):
+        await client.post("/api/experiments", json=submission(tmp_path))
+        await until(daemon, "small", lambda each: each.state == "finished")
+        (stream_id, *_) = (each for each in stream_ids(store) if each.endswith("-1"))
+        page = (await client.get(f"/experiments/small/attempts/{stream_id}")).text
+        assert f'<pre tabindex="0">{escape(called("show", store, stream_id).stdout)}</pre>' in page
+        assert "Ended." in page
+        missing = await client.get("/experiments/small/attempts/0-1")
+        assert (missing.status_code, "begin with" in missing.text) == (404, True)
 
 
 @pytest.mark.thorough
