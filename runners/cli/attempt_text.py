@@ -69,11 +69,7 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     Raises:
         StoreError: No stream, or more than one, matches the prefix.
     """
-    found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
-    if len(found) != 1 and prefix not in found:
-        few = ", ".join(sorted(found)[:5]) or "none"
-        raise StoreError(f"{len(found)} streams of {place_of(root)} begin with {prefix!r} ({few}); give more of the id")
-    events = [envelope.event for envelope in read_envelopes(root, prefix if prefix in found else found[0])]
+    events = events_of(root, prefix)
     segments = _removed_segments(root, events)
     style = _Style(out, tuple(each.value for each in segments))
     out.writelines(
@@ -96,6 +92,19 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     if problem:
         out.write(f"{style(f'the conversation cannot be rebuilt: {problem}')}\n")
     return 1 if problem else 0
+
+
+def events_of(root: Path, prefix: str) -> list[AnyEvent]:
+    """Return the events of the one stream whose id is, or begins with, a prefix.
+
+    Raises:
+        StoreError: No stream, or more than one, matches the prefix.
+    """
+    found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
+    if len(found) != 1 and prefix not in found:
+        few = ", ".join(sorted(found)[:5]) or "none"
+        raise StoreError(f"{len(found)} streams of {place_of(root)} begin with {prefix!r} ({few}); give more of the id")
+    return [envelope.event for envelope in read_envelopes(root, prefix if prefix in found else found[0])]
 
 
 class _Style:

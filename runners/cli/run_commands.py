@@ -199,6 +199,11 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
 
 def show_command(options: argparse.Namespace) -> int:
     """Print one attempt of a trial. The exit code is 1 if its recorded messages contradict their digests."""
+    if options.requests:
+        from runners.cli.attempt_requests import print_requests
+
+        return print_requests(options.store, options.stream, sys.stdout)
+
     from runners.cli.attempt_text import print_attempt
 
     return print_attempt(options.store, options.stream, sys.stdout, has_reasoning=options.reasoning)
@@ -262,6 +267,7 @@ COMMANDS = (
             STORE,
             argument("stream", help="TRIAL_ID-ATTEMPT, as in the column stream_id; a unique prefix is enough"),
             flag("--reasoning", "print the whole reasoning of each reply instead of its first line"),
+            flag("--requests", "print each request to a model and its reply in full instead, a line of JSON each"),
         ),
         function=show_command,
     ),

@@ -1,6 +1,7 @@
 """Models behind real HTTP: the same results as in process, through every fault, and nothing scored that is missing."""
 
 import contextlib
+import itertools
 import json
 
 import pytest
@@ -57,6 +58,31 @@ def test_a_model_behind_http_gives_what_it_gives_in_process(tmp_path):
     assert found["served"] == found["balanced"]
     assert url not in query(store, "select string_agg(trial_started::varchar) from events")[0][0]
     verify(store)
+
+
+@pytest.mark.thorough
+def test_requests_are_shown_as_the_server_got_them(tmp_path):
+    """``show --requests`` prints messages, tools and parameters of each request that arrived, and its reply."""
+    store = tmp_path / "store"
+    agents = [{"name": "served", "model": "local-model", "api_base": "${CHAT_URL}"}]
+    experiment = write_experiment(
+        tmp_path / "a.toml", conditions=["ask_user"], trials=1, agents=agents, sandbox=PLAIN_PROCESS
+    )
+    fault = Fault(kind="server_error")
+    with server_beside(balanced, faults=[fault]) as server:
+        assert run(experiment, store, extra={"CHAT_URL": server.url}).returncode == 0
+        arrived = list(server.requests)
+    (stream,) = (row[0] for row in query(store, "select stream_id from trials"))
+    shown = [json.loads(line) for line in called("show", store, stream, "--requests").stdout.splitlines()]
+    assert [(each["reply"] is None, each["failure"] is None) for each in shown[:2]] == [(True, False), (False, True)]
+    for request, body in zip(shown, arrived, strict=True):
+        filled = [{key: value for key, value in each.items() if value} for each in request["messages"]]
+        assert filled == [{key: value for key, value in each.items() if value} for each in body["messages"]]
+        assert request["tools"] == body["tools"]
+        assert request["parameters"].items() <= body.items()
+    for before, after in itertools.pairwise(shown[1:]):
+        assert before["reply"]["message"] in after["messages"]
+    assert shown[-1]["reply"]["message"]["tool_calls"][0]["function"]["name"] == "submit"
 
 
 def test_faults_of_the_server_are_retried_and_recorded(tmp_path):

@@ -1,0 +1,67 @@
+"""Prints the requests to models in one attempt of a trial, and their replies: a line of JSON each, in full."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from recorder.cli.output import say
+from recorder.events import AnyEvent, ModelCalled, ModelFailed, ModelResponded
+from runners.cli.attempt_text import events_of
+from runners.conversation.deltas import rebuild_requests, reply_message
+from runners.conversation.messages import to_wire
+
+_REPLY_FACTS = (
+    *("finish_reason", "served_model", "input_tokens", "output_tokens", "cached_input_tokens", "cost_usd"),
+    *("latency_ms", "wire"),
+)
+_FAILURE_FACTS = ("error_kind", "message", "http_status", "is_retried", "latency_ms", "wire")
+
+
+def print_requests(root: Path, prefix: str, out: TextIO) -> int:
+    """Print every request of one attempt with its reply. Return 1 if a conversation cannot be rebuilt, else 0.
+
+    Args:
+        root: The store.
+        prefix: The id of the attempt's stream, or the first characters of the id.
+        out: Where to write the lines.
+
+    Raises:
+        StoreError: No stream, or more than one, matches the prefix.
+    """
+    events = events_of(root, prefix)
+    try:
+        lines = list(_lines(events))
+    except ValueError as error:
+        say(f"the requests cannot be rebuilt: {error}")
+        return 1
+    out.writelines(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+    return 0
+
+
+def _lines(events: Sequence[AnyEvent]) -> Iterator[dict[str, Any]]:
+    requests = rebuild_requests(events)
+    replies = {event.call_id: event for event in events if isinstance(event, ModelResponded)}
+    failures = {event.call_id: event for event in events if isinstance(event, ModelFailed)}
+    tools: dict[str | None, str | None] = {}
+    for event in events:
+        if not isinstance(event, ModelCalled):
+            continue
+        tools[event.call_id] = event.tools_json or tools.get(event.parent_call_id)  # null: those of the parent
+        reply, failure = replies.get(event.call_id), failures.get(event.call_id)
+        yield {
+            **{name: getattr(event, name) for name in ("call_id", "role", "thread_id", "call_kind", "model")},
+            "parameters": json.loads(event.parameters_json or "null"),
+            "tools": json.loads(tools[event.call_id] or "null"),
+            "messages": [to_wire(message) for message in requests[event.call_id]],
+            "failure": failure and _facts(failure, _FAILURE_FACTS),
+            "reply": None
+            if reply is None
+            else {"message": to_wire(reply_message(reply)), **_facts(reply, _REPLY_FACTS)},
+        }
+
+
+def _facts(event: ModelResponded | ModelFailed, names: Sequence[str]) -> dict[str, Any]:
+    return {name: msgspec.to_builtins(getattr(event, name)) for name in names}
