@@ -17,7 +17,7 @@ from recorder.events.values import ExpectedQuestions, Segment, Severity
 from recorder.resources import data_path
 
 RULES = "rules"
-SETS = ("unseen", "seen", "inverted", "otherwise", "desk")
+SETS = ("unseen", "later", "seen", "inverted", "otherwise", "desk")
 SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
 
 
@@ -86,8 +86,9 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
 def labelled(name: str) -> tuple[Labelled, ...]:
     """Return one of the kept sets.
 
-    ``unseen`` was written before the gate had a rule and was not read afterwards. ``seen`` helped to write the rules,
-    as did the hand-written rewritings of ``desk``, which are all good. ``inverted`` and ``otherwise`` were written
+    ``unseen`` was written before the gate had a rule and was not read afterwards; ``later`` by somebody who did not
+    know the rules, and some rules come from what was missed in it. ``seen`` helped to write the rules, as did the
+    hand-written rewritings of ``desk``, which are all good. ``inverted`` and ``otherwise`` were written
     with the rules about words that turn a demand, and about values said in other units, letters or names.
     """
     if name == "desk":

@@ -62,6 +62,8 @@ _STRANDED = re.compile(
     r"(?:about|for|from|of|on|to|with)$"
 )
 """A clause that may end with its preposition, after what it is about: "the file we talked about"."""
+_COPULAS = ("is", "are", "was", "were")
+_JOINTS = ("and", "or", "but")
 _SHE = re.compile(r"\b(?:she|he|her|him|his|hers)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _LOWER_START = re.compile(r"(?:[.!?]\s+|^\s*)([a-z]\w*)")
@@ -141,6 +143,8 @@ def _is_impossible(left: str, right: str) -> bool:
     known = words()
     if not right or not right[0].isalpha():
         return left in known.cannot_end and right != "\n" and not (left in known.strict_prepositions and right == "?")
+    if left in _COPULAS:
+        return right in _JOINTS
     if left in known.strict_determiners:
         return right in known.cannot_follow_determiner
     return left in known.strict_prepositions and right in known.cannot_follow_preposition

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from generators.gate.facts import added, facts_of
+from generators.gate.recoverability import has_words
 from generators.protocol import Removal, Rewriting
 from generators.rewriting.occurrences import Prompt
 from runners.simulated_user.expected_questions import asked_segments
@@ -50,7 +51,10 @@ def _told(
             for one in concrete
             if one.kind in ("number", "colour")
         )
-        if tells or said.occurrences(segment, before) or (is_number and any(each.kind in _EXACT for each in new)):
+        is_said = said.occurrences(segment, before) or (
+            has_words(segment.value, question) and not has_words(segment.value, rewritten)
+        )
+        if tells or is_said or (is_number and any(each.kind in _EXACT for each in new)):
             yield (
                 "questions_keep_the_secret",
                 f"the question {question!r} tells the value of {segment.segment_id}; ask without it",

@@ -72,7 +72,10 @@ def values_left(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tup
     )
     more = quantities(after.text) - quantities(before.text)
     for segment in removal.segments:
-        kept = parts_kept(segment.value, gone, new) or _said_otherwise(segment.value, put_in, around, new)
+        kept = parts_kept(segment.value, gone, new)
+        if _is_kind(segment.value, kept, after.text):
+            kept = ()
+        kept = kept or _said_otherwise(segment.value, put_in, around, new)
         if not kept and (quantities(segment.value).keys() & more.keys() or _is_inside(segment.value, after.text)):
             kept = (segment.value,)
         if kept:
@@ -136,6 +139,13 @@ def parts_kept(value: str, gone: Sequence[Fact], new: Sequence[Fact]) -> tuple[s
     whole = coded if 2 * len(coded) >= len(facts) else facts
     kept = [each for each in telling or whole if not _is_lost(each, gone) or _is_said_again(each, new)]
     return tuple(each.text for each in kept) if kept and (telling or len(kept) == len(whole)) else ()
+
+
+def _is_kind(value: str, kept: tuple[str, ...], text: str) -> bool:
+    """Return whether only the kind of thing is left of a name, as a common noun: "an airport" for Bath Airport."""
+    *first, last = value.split()
+    is_kind = bool(first) and last.istitle() and kept == (last,)
+    return is_kind and re.search(rf"\b{re.escape(last.lower())}\b", text) is not None
 
 
 def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[Fact]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, starmap
 
 from generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost
+from generators.gate.leftovers import INLINE_FIELD, left_over
 from generators.gate.recoverability import names_with
 from generators.gate.words import words
 from generators.protocol import Removal
@@ -23,6 +24,8 @@ _ITEM = re.compile(r"(?m)^(?=(([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t].*(?:\n\2[ \t]+\
 _ASIDE = re.compile(r"(\([^()\n]*\))")
 _THAT_IS = ("e", "g")
 """What is left of "i.e." and "e.g." without function words."""
+_LISTED = re.compile(r",\s*(?:and\s|or\s)?|\s(?:and|or)\s")
+_CLAUSE_CHARS = 80
 _NEAR_CHARS = 4  # a change so few characters before a span is next to it
 _SHORTEST_WORD = 3
 _LEAD_CHARS = 40  # a word is shorter
@@ -58,10 +61,13 @@ def collateral(
         *(span for each in synonyms for span in _said(before.text, each)),
     ]
     clauses = list(_clauses(before.text))
-    removed_places = Spans([*places, *extent_places])
     value_places = Spans(places)
     own = [clause for clause in clauses if value_places.touches(*clause)]
-    whole_items, whole_asides = (list(_wholes(each, before.text, after.text, value_places)) for each in (_ITEM, _ASIDE))
+    whole_items, whole_asides, whole_fields = (
+        list(_wholes(each, before.text, after.text, value_places)) for each in (_ITEM, _ASIDE, INLINE_FIELD)
+    )
+    extent_places += whole_fields
+    removed_places = Spans([*places, *extent_places])
     gone = _gone(before.text, after.text, [*places, *extent_places], [*whole_items, *whole_asides], own)
     free = [*own, *_dependent(before.text, clauses, own, gone)]
     own_clauses, free_clauses = Spans(own), Spans(free)
@@ -73,7 +79,8 @@ def collateral(
         if fact.kind == "word" and fact.key in said and fact.key not in words().logic:
             continue
         is_free = free_clauses.has(fact.start)
-        if asides.has(fact.start) and (fact.key in said or fact.text in _THAT_IS):
+        is_aside = asides.has(fact.start) and (fact.key in said or fact.text in _THAT_IS)
+        if is_aside or _points_at_value(before.text, fact, places):
             continue
         is_named = fact.kind in ("name", "code") and items.has(fact.start) and own_clauses.has(fact.start)
         if is_named and (fact.key in said or labels.has(fact.start)):
@@ -96,6 +103,7 @@ def collateral(
     wholes = [*whole_items, *whole_asides]
     allowed = [*places, *extent_places, *wholes, *(clause for clause in free if clause not in known)]
     yield from _turned(before.text, after.text, allowed)
+    yield from left_over(before.text, after.text, value_places, removed_places)
     if _order(before.text, after.text) != _order(after.text, before.text):
         yield "nothing_else_changed", "what stayed stands in another order; keep the order"
 
@@ -107,7 +115,9 @@ def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tu
     """
     if removal.severity != "delete":
         return
-    cover = Spans(place for segment in removal.segments for place in _places(before, segment))
+    places = [place for segment in removal.segments for place in _places(before, segment)]
+    yield from _halves_left(before.text, after.text, places)
+    cover = Spans(places)
     then, now = (Counter(each.lower() for each in _WORD.findall(text)) for text in (before.text, after.text))
     for hunk in hunks(before.text, after.text):
         if not cover.touches(hunk.start, hunk.end):
@@ -116,8 +126,19 @@ def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tu
         own = {each.lower() for first, last in sentences for each in _WORD.findall(before.text[first:last])}
         known = {each for each in own if now[each] <= then[each]}
         known.add("the")  # "both current and previous keys" without the detail: "the keys"
-        if any(len(each) >= _SHORTEST_WORD and each.lower() not in known for each in _WORD.findall(hunk.new)):
+        put_in = [each.lower() for each in _WORD.findall(hunk.new)]
+        if any((len(each) >= _SHORTEST_WORD or each == "or") and each not in known for each in put_in):
             yield "severities_differ", f"{hunk.new.strip()[:80]!r} stands in the place of a deleted value; leave it out"
+
+
+def _halves_left(before: str, after: str, places: Sequence[Span]) -> Iterator[tuple[str, str]]:
+    """Yield a finding for each deleted value of which some words stay where they stood: "orders of the brand"."""
+    known, lost_starts = facts_of(before), {each.start for each in _gone(before, after, places)}
+    for start, end in places:
+        facts = [each for each in known if start <= each.start < end]
+        kept = [each.text for each in facts if each.start not in lost_starts]
+        if 0 < len(kept) < len(facts):
+            yield "value_is_gone", f"{', '.join(map(repr, kept))} is left of a deleted value; delete all of it"
 
 
 def _far_changes(before: str, after: str, zones: Sequence[Span]) -> Iterator[tuple[str, str]]:
@@ -151,6 +172,18 @@ def _turned(before: str, after: str, allowed: Sequence[Span]) -> Iterator[tuple[
             is_turned = _logic(old, lead) != _logic(new, lead)
         if is_turned:
             yield "nothing_else_changed", f"{_change(old, new)}, which turns what is asked for; leave it as it was"
+
+
+def _points_at_value(text: str, fact: Fact, places: Sequence[Span]) -> bool:
+    """Return whether a word announces a value in the same sentence: "the following", "three" before three items."""
+    for start, end in places:
+        between = text[fact.start : start]
+        if fact.start >= start or len(between) > _CLAUSE_CHARS or _SENTENCE_BORDER.search(between):
+            continue
+        items = [each for each in _LISTED.split(text[start:end]) if each.strip()]
+        if fold(fact.text) in words().pointers or (fact.kind == "number" and fact.key == str(len(items)) != "1"):
+            return True
+    return False
 
 
 def _change(old: str, new: str) -> str:

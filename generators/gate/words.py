@@ -15,6 +15,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         function_words: Words that say nothing by themselves.
         logic: Words that turn a demand into another one: negation, comparison, order, alternative.
         scope: Words that say that everything is meant.
+        pointers: Words that announce what comes in the same sentence.
         generic: Words that need not be in a guess: what kind of thing a name is of, and emphasis.
         months: Names of months and weekdays, whole and by their first three letters.
         numbers: Number words, with their values.
@@ -36,6 +37,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     function_words: frozenset[str]
     logic: frozenset[str]
     scope: frozenset[str]
+    pointers: frozenset[str]
     generic: frozenset[str]
     months: frozenset[str]
     numbers: dict[str, str]

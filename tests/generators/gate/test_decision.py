@@ -413,3 +413,49 @@ def test_a_prompt_of_200_kb_that_repeats_its_value_is_judged():
     vague = original.replace("3 May 2021", "some day")
     found = findings(vague, removed=(day,), questions={"S1": ("On which day did it meet?",)}, original=original)
     assert found == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("value", "severity", "was", "becomes", "found"),
+    [
+        ("to 96", "delete", " to 96, and keep", ", keep", ["nothing_else_changed"]),
+        ("to 96", "delete", " to 96, and keep", ", and keep", []),
+        ("KX-908", "delete", ", frame number: KX-908", "", []),
+        ("KX-908", "delete", "frame number: KX-908,", "frame number,", ["reads_well"]),
+        ("grey, moss and rust", "delete", "the three colours, grey, moss and rust", "the colours", []),
+        ("grey, moss and rust", "delete", "the three colours, grey, moss and rust", "the colours, moss", None),
+        ("a.mp4, b.mp4", "delete", " the following files: a.mp4, b.mp4.", " files.", []),
+        ("the brand Larkwell", "delete", "of the brand Larkwell", "of the brand", ["value_is_gone"]),
+        ("Water the plants.", "vaguify", "Water the plants.", "what I said.", ["reads_well"]),
+        ("Bath Airport", "genericize", "Bath Airport", "an airport", []),
+    ],
+)
+def test_what_belongs_to_a_value_goes_with_it(value, severity, was, becomes, found):
+    """A label, a number of items and what announces a value go with it; "and" stays, and nothing is half removed."""
+    original = (
+        "Raise the limit to 96, and keep the delay. Contract: 22, frame number: KX-908, mileage: 3140. "
+        "Mention the three colours, grey, moss and rust. Open the following files: a.mp4, b.mp4. "
+        "Skip orders of the brand Larkwell. Write a note with the following text: Water the plants. "
+        "Start from Bath Airport."
+    )
+    assert was in original
+    asked, removed = {"S1": ("Which one do you mean?",)}, (segment(value, "goal", "content"),)
+    faults = findings(
+        original.replace(was, becomes), severity=severity, removed=removed, questions=asked, original=original
+    )
+    assert faults == found if found is not None else faults
+
+
+def test_a_question_may_not_say_a_coded_name_in_words():
+    """The question for `gear-talk` does not speak of "gear talk"."""
+    original, removed = "Post it in the forum gear-talk.", segment("gear-talk", "goal", "target")
+    for question, is_told in (("Is it the forum gear talk?", True), ("In which forum should I post it?", False)):
+        found = findings(
+            "Post it in a forum.",
+            severity="genericize",
+            removed=(removed,),
+            questions={"S1": (question,)},
+            original=original,
+        )
+        assert ("questions_keep_the_secret" in found) == is_told
