@@ -8,7 +8,7 @@ The first rule that applies decides. A request is
 3. of a sub-agent, by its header: a name that ends in ``-subagent``, ``parent-...-id``, or an ``agent-id`` that is not
    the main thread's;
 4. a side call (a summary, a title, a plan): it contains a thread's reply but offers no tools, or, where that thread has
-   none, keeps less than half of its system texts;
+   none, keeps less than half of its system texts; also, before rule 2, a request for one token, which keeps a cache;
 5. of a sub-agent, a fork: it contains a reply that a waiting call already continues;
 6. of the latest thread whose replies it contains, in turns, folded into one text or summarised;
 7. new. Before there is a main thread: with tools the main thread, without a side call, of which the first that goes on
@@ -31,7 +31,9 @@ from runners.gateway.quotations import SHORTEST_SUMMARY, keeps_half, quotes_text
 from runners.gateway.served_replies import Occurrence, ServedReply
 from runners.gateway.threads import Thread, ThreadKind, Threads
 from runners.gateway.wires.protocol import WireRequest
+from runners.models.streams.bodies import fields
 
+_LENGTH_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _TAKEN_OVER = 3
 """So many replies of its own show that a conversation with the main thread's history goes on in its place."""
 
@@ -95,6 +97,7 @@ def classify(threads: Threads, shown: Evidence) -> Classification:
     latest = shown.latest
     decided = (
         _declared(threads, shown)
+        or _ping(shown)
         or _retried(threads.all, shown)
         or _reopened(threads, shown)
         or _by_header(threads, shown)
@@ -171,6 +174,17 @@ def _declared_kind(shown: Evidence, main: Thread | None, thread: Thread | None) 
     if thread is not None:
         return thread.kind
     return "sub_agent" if shown.has_tools or not main.has_tools else "side"
+
+
+def _ping(shown: Evidence) -> Classification | None:
+    """Return the classification of a request for one token: it keeps the provider's cache, and no reply is a turn."""
+    parameters = shown.request.parameters
+    limits = [parameters.get(name) for name in _LENGTH_LIMITS]
+    limits.append(fields(parameters.get("generationConfig")).get("maxOutputTokens"))
+    if not any(isinstance(limit, int) and limit <= 1 for limit in limits):
+        return None
+    held_by = shown.latest.reply.thread_id if shown.latest is not None else None
+    return Classification(thread_id=None, kind="side", reason="asks for one token at most", forked_from=held_by)
 
 
 def _retried(threads: Iterable[Thread], shown: Evidence) -> Classification | None:

@@ -77,13 +77,14 @@ async def test_equal_texts_of_two_threads_are_told_apart_by_what_they_answer():
 
 
 async def test_side_calls_at_the_end_of_a_trial_are_no_actions():
-    """A commit message, a summary of the whole history without tools: neither belongs to the main thread."""
-    rig, _ = canned(work("a"), text_reply("Done."), text_reply("fix: boats"), text_reply(SUMMARY))
+    """A commit message, a summary of the whole history without tools, a token that keeps the cache: none is a turn."""
+    rig, _ = canned(work("a"), text_reply("Done."), text_reply("fix: boats"), text_reply(SUMMARY), text_reply("I"))
     history = [user(TASK), *turn("a")]
     message = chat(user("Write a commit message for this diff: +blue"), tools=())
     whole = chat(*history, says("Done."), user("Summarise this conversation."), tools=())
-    kinds = await sent(rig, chat(user(TASK)), chat(*history), message, whole)
-    assert kinds == [("t1", "main"), ("t1", "main"), ("t2", "side"), ("t3", "side")]
+    ping = chat(*history, max_tokens=1)
+    kinds = await sent(rig, chat(user(TASK)), chat(*history), message, whole, ping)
+    assert kinds == [("t1", "main"), ("t1", "main"), ("t2", "side"), ("t3", "side"), ("t4", "side")]
     await rig.session.close("submitted")
     assert rig.session.action_count == 2
 
