@@ -1,6 +1,6 @@
 -- view: trials
 -- grain: trial_id
--- inputs: ambiguity_classes, int_trial_costs, int_trials, int_variants,
+-- inputs: ambiguity_classes, costs, int_attempts_timed, int_trials, int_variants,
 --     stg_trials_finished, stg_trials_started
 -- outputs:
 --   trial_id, trial_state, stream_id, experiment_id, run_id
@@ -73,11 +73,67 @@
 --   model_seconds double: time of the agent's replies; null if unknown
 --   tool_seconds double: time of actions; null if unknown
 --   wall_seconds double: wall time of the attempt that counts; null if unknown
--- equation: first_ask_pct = 100 * first_ask_action / action_count
+-- equation: first_ask_pct = 100 * first_ask_action / action_count; tokens = input +
+--     output; cost_usd = agent + user_simulator + grader_and_judge
 -- source: docs/metrics.md 1 and 8
 -- notes: every trial that was ever started. Its outcome is null unless it is valid, and
 --     where an imported source does not have it. checkpoint_progress is the benchmark's
---     final score if it gives one. The seed is not part of the settings.
+--     final score if it gives one. The seed is not part of the settings. Tokens, USD
+--     and times are those of the attempt that counts, failed_* of all; an unknown part
+--     makes a sum null.
+with calls as (
+    select
+        attempts.trial_id,
+        costs.purpose,
+        attempts.is_counted,
+        attempts.is_failed,
+        costs.input_tokens,
+        costs.output_tokens,
+        costs.cached_input_tokens,
+        costs.cache_write_tokens,
+        costs.reasoning_tokens,
+        costs.cost_usd,
+        costs.provider_cost_usd,
+        costs.failed_calls,
+        costs.model_seconds,
+        costs.input_tokens + costs.output_tokens as tokens,
+        attempts.is_counted and costs.purpose = 'agent' as is_agent,
+        attempts.is_counted and costs.purpose = 'user_simulator' as is_simulator,
+        attempts.is_counted and costs.purpose in ('grader_and_judge', 'judging')
+            as is_judge
+    from int_attempts_timed as attempts
+    inner join costs
+        on attempts.stream_id = costs.stream_id
+),
+
+summed as (
+    select
+        trial_id,
+        any_value(input_tokens) filter (where is_agent) as agent_input_tokens,
+        any_value(cached_input_tokens) filter (where is_agent)
+            as agent_cached_input_tokens,
+        any_value(cache_write_tokens) filter (where is_agent)
+            as agent_cache_write_tokens,
+        any_value(output_tokens) filter (where is_agent) as agent_output_tokens,
+        any_value(reasoning_tokens) filter (where is_agent) as agent_reasoning_tokens,
+        any_value(cost_usd) filter (where is_agent) as agent_cost_usd,
+        any_value(provider_cost_usd) filter (where is_agent) as agent_provider_cost_usd,
+        any_value(tokens) filter (where is_simulator) as user_simulator_tokens,
+        any_value(cost_usd) filter (where is_simulator) as user_simulator_cost_usd,
+        case when bool_or(is_counted) then known_sum(tokens, is_judge) end::bigint
+            as grader_and_judge_tokens,
+        case when bool_or(is_counted) then known_sum(cost_usd, is_judge) end
+            as grader_and_judge_cost_usd,
+        case when bool_or(is_counted) then known_sum(cost_usd, is_counted) end
+            as cost_usd,
+        known_sum(failed_calls, true)::bigint as failed_calls,
+        known_sum(tokens, is_failed)::bigint as failed_tokens,
+        known_sum(cost_usd, is_failed) as failed_cost_usd,
+        any_value(model_seconds) filter (where is_agent) as model_seconds
+    from calls
+    group by trial_id
+)
+
 select
     measured.trial_id,
     measured.trial_state,
@@ -154,8 +210,8 @@ select
     trial_costs.failed_tokens,
     trial_costs.failed_cost_usd,
     trial_costs.model_seconds,
-    trial_costs.tool_seconds,
-    trial_costs.wall_seconds
+    timed.tool_seconds,
+    timed.wall_seconds
 from int_trials as measured
 inner join stg_trials_started as started
     on measured.keys_stream_id = started.stream_id
@@ -163,8 +219,10 @@ left join int_variants as variants
     on measured.variant_digest = variants.variant_digest
 left join ambiguity_classes as classes
     on measured.variant_digest = classes.variant_digest
-left join int_trial_costs as trial_costs
+left join summed as trial_costs
     on measured.trial_id = trial_costs.trial_id
+left join int_attempts_timed as timed
+    on measured.trial_id = timed.trial_id and timed.is_counted
 left join stg_trials_finished as finished
     on
         measured.stream_id = finished.stream_id

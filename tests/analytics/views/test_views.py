@@ -220,13 +220,19 @@ def test_the_order_of_building_is_computed():
 
 
 def test_layers_read_downwards():
-    """Staging reads only events; nothing reads a table or a check."""
+    """Staging reads only events, an intermediate hardly a mart, and nothing a table or a check.
+
+    The class of a variant decides whether tables use its trials; flags of questions are averaged per category.
+    """
     layer_of = {view.name: view.layer for view in VIEWS}
     for view in VIEWS:
         read = {layer_of.get(name, "source") for name in view.inputs}
         assert not read & {"tables", "checks"}, view.name
         if view.layer == "staging":
             assert read == {"source"}
+        if view.layer == "intermediate":
+            marts = {name for name in view.inputs if layer_of.get(name) == "marts"}
+            assert marts <= {"ambiguity_classes", "question_flags"}, view.name
 
 
 def test_the_glossary_has_what_several_headers_share():
