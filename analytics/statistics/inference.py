@@ -11,8 +11,8 @@ level     mean or share in [0, 1]                        Wilson at the effective
 percent   the same times 100                             the same times 100
 gain      mean of paired differences in [-1, 1]          inversion of the sign-flip test over whole clusters, and room
                                                          for one more cluster; stretched Wilson without variation
-contrast  difference of two arms of different tasks      inversion of the permutation test of whole clusters; at
-                                                         least what the two levels' own intervals give, or room
+contrast  difference of two arms of different tasks      inversion of the permutation test of whole clusters, and of
+                                                         the test that the two levels' own intervals make, or room
 ratio     any other ratio of sums, or unbounded mean     studentised bootstrap over clusters
 amount    the same of what is never below 0              the same, cut off at 0, and at least the jackknife of the log
 median    median of the units                            expanded percentile bootstrap over clusters
@@ -27,13 +27,14 @@ drawn, so that every machine prints the same digits whatever the order of the un
 """
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.statistics.bootstrap import expanded_percentile, studentised
 from analytics.statistics.randomization import Draws, Inversion, permuted, sign_flips
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -53,9 +54,11 @@ _PRIOR_CLUSTERS = 2.0
 
 _LARGEST_GAIN = {"gain": 1.0, "double_gain": 2.0, "percent_gain": 100.0, "free_gain": None}
 _LEAST_RATIO = {"ratio": float("-inf"), "amount": 0.0, "amount_from_1": 1.0}
+_SCALES = {"level": 1.0, "percent": 100.0}
 _DIGITS = 6
 _LEAST_STEP = 10.0**-_DIGITS
 _NO_VARIATION = 1e-12
+_LEAST_P = 1e-9
 
 
 class Settings(NamedTuple):
@@ -134,10 +137,8 @@ def estimate(kind: str, units: Units, settings: Settings) -> Estimate:
         return _median(ordered, settings)._replace(**counts)
     if not total > 0:
         return Estimate(reason="no_denominator", **counts)
-    if kind in ("level", "percent"):
-        scale = 100.0 if kind == "percent" else 1.0
-        ordered = ordered._replace(numerators=ordered.numerators / scale)
-        found = _level(ordered, Clusters(sums.above / scale, sums.below), scale, settings)
+    if kind in _SCALES:
+        found = _level(ordered, sums, _SCALES[kind], settings)
     elif kind in _LARGEST_GAIN:
         largest = _LARGEST_GAIN[kind]
         test = sign_flips(*sums, settings.confidence, settings.exchanges)
@@ -170,14 +171,15 @@ def contrast(kind: str, one: Units, other: Units, settings: Settings) -> Estimat
     found = Estimate(reason="too_few_clusters")
     if min(counts) > 1:
         test = permuted(arms[0], arms[1], settings.confidence, settings.exchanges)
+        if kind in _SCALES:
+            levels = [_level_of(*arm, _SCALES[kind]) for arm in zip(ordered, arms, strict=True)]
+            test = _with_levels(test, levels[0], levels[1], settings)
+        elif _varies(test):
+            rooms = [_room(arm, None) for arm in arms]
+            test = _widened(test, (rooms[0][0] + rooms[1][1], rooms[0][1] + rooms[1][0]))
         if min(counts) < FEWEST_CLUSTERS:
             test = test._replace(low=None, high=None)
-        elif kind in ("level", "percent"):
-            test = _at_least(test, [estimate(kind, arm, settings) for arm in ordered])
-        else:
-            rooms = [_room(arm, None) for arm in arms]
-            test = test if not _varies(test) else _widened(test, (rooms[0][0] + rooms[1][1], rooms[0][1] + rooms[1][0]))
-        found = _tested(test, "permutation", {"level": 1.0, "percent": 100.0}.get(kind), settings)
+        found = _tested(test, "permutation", _SCALES.get(kind), settings)
     value = arms[0].above.sum() / arms[0].below.sum() - arms[1].above.sum() / arms[1].below.sum()
     n_units = len(one.numerators) + len(other.numerators)
     return found._replace(value=round(float(value), _DIGITS) + 0.0, n_units=n_units, n_clusters=sum(counts))
@@ -202,7 +204,34 @@ def _sums(units: Units) -> Clusters:
 
 
 def _level(units: Units, sums: Clusters, scale: float, settings: Settings) -> Estimate:
-    """Compute Wilson's interval at the sample size that the design effect leaves.
+    """Estimate the interval of a level. See :func:`_level_of`."""
+    if len(sums.above) < FEWEST_CLUSTERS:
+        return Estimate(reason="too_few_clusters")
+    low, high = _level_of(units, sums, scale).bounds(settings.confidence)
+    return Estimate(low=round(low, _DIGITS), high=round(high, _DIGITS), method="wilson_effective")
+
+
+class _Level(NamedTuple):
+    """A share with its effective sample size, the degrees of its t, and what 1 is in its units."""
+
+    share: float
+    size: float
+    degrees: int
+    scale: float
+
+    def bounds(self, confidence: float) -> tuple[float, float]:
+        """Return Wilson's interval."""
+        from scipy.special import stdtrit
+
+        t_squared_over_n = float(stdtrit(self.degrees, 0.5 + confidence / 2)) ** 2 / self.size
+        centre = self.share + t_squared_over_n / 2
+        half = (t_squared_over_n * (self.share * (1 - self.share) + t_squared_over_n / 4)) ** 0.5
+        low, high = ((centre + side * half) / (1 + t_squared_over_n) for side in (-1, 1))
+        return self.scale * max(0.0, low), self.scale * min(1.0, high)
+
+
+def _level_of(units: Units, sums: Clusters, scale: float) -> _Level:
+    """Compute what Wilson's interval needs: the sample size that the design effect leaves.
 
     The variance of the mean is that between clusters (linearised, for unequal sizes), at least that of independent
     units. It is itself uncertain where few clusters tell about it, above all at shares near 0 and 1, so it is shrunk
@@ -217,16 +246,12 @@ def _level(units: Units, sums: Clusters, scale: float, settings: Settings) -> Es
     Journal of Survey Statistics and Methodology 7 (2019), for Wilson's at it; E. B. Wilson, JASA 22 (1927).
     """
     import numpy as np
-    from scipy.special import stdtrit
 
-    count = len(sums.above)
-    if count < FEWEST_CLUSTERS:
-        return Estimate(reason="too_few_clusters")
-    total = sums.below.sum()
-    share = min(1.0, max(0.0, float(sums.above.sum() / total)))
-    between = count / (count - 1) * np.sum((sums.above - share * sums.below) ** 2)
-    n_units = len(units.numerators)
-    within = n_units / (n_units - 1) * np.sum((units.numerators - share * units.denominators) ** 2)
+    count, n_units, total = len(sums.above), len(units.numerators), sums.below.sum()
+    above, numerators = sums.above / scale, units.numerators / scale
+    share = min(1.0, max(0.0, float(above.sum() / total)))
+    between = count / (count - 1) * np.sum((above - share * sums.below) ** 2)
+    within = n_units / (n_units - 1) * np.sum((numerators - share * units.denominators) ** 2)
     variance = float(max(between, within)) / float(total) ** 2
     largest = share * (1 - share) * float(np.sum(sums.below**2)) / float(total) ** 2
     seen = 4 * share * (1 - share) * (count - 1)
@@ -234,15 +259,7 @@ def _level(units: Units, sums: Clusters, scale: float, settings: Settings) -> Es
     size = total**2 / np.sum(sums.below**2)
     if variance > _NO_VARIATION and _NO_VARIATION < share < 1 - _NO_VARIATION:
         size = share * (1 - share) / variance
-    t_squared_over_n = float(stdtrit(count - 1, 0.5 + settings.confidence / 2)) ** 2 / float(size)
-    centre = share + t_squared_over_n / 2
-    half = (t_squared_over_n * (share * (1 - share) + t_squared_over_n / 4)) ** 0.5
-    low, high = ((centre + side * half) / (1 + t_squared_over_n) for side in (-1, 1))
-    return Estimate(
-        low=round(scale * max(0.0, low), _DIGITS),
-        high=round(scale * min(1.0, high), _DIGITS),
-        method="wilson_effective",
-    )
+    return _Level(share, float(size), count - 1, scale)
 
 
 def _room(sums: Clusters, largest: float | None) -> tuple[float, float]:
@@ -286,22 +303,41 @@ def _stretched(found: Inversion, units: Units, largest: float | None, settings: 
     return found._replace(low=largest * (2 * level.low - 1), high=largest * (2 * level.high - 1))
 
 
-def _at_least(found: Inversion, levels: Sequence[Estimate]) -> Inversion:
-    """Lengthen the interval of a difference of two levels to that which the intervals of the two levels give.
+def _with_levels(found: Inversion, one: _Level, other: _Level, settings: Settings) -> Inversion:
+    """Join a test of two levels with the test that their own intervals make: the larger p-value, the longer interval.
 
-    Tasks that all fail tell the test nothing about how much tasks differ, but Wilson's interval knows their number. By
-    the coverage study the inversion alone held the truth in 0.74 of the studies at worst.
+    Few tasks that all fail tell the permutation nothing about how much tasks differ, but Wilson's interval knows their
+    number. The permutation alone held the truth in 0.74 of the coverage study's designs at worst, and rejected a true 0
+    in 0.34 where 5 tasks that differ much were beside 30 that are alike.
 
     Source: R. G. Newcombe, Interval estimation for the difference between independent proportions, Statistics in
     Medicine 17 (1998), method 10; A. Donner and G. Y. Zou, Statistical Methods in Medical Research 21 (2012).
     """
+    scale, difference = one.scale, one.scale * (one.share - other.share)
+
+    def interval(confidence: float) -> tuple[float, float]:
+        (low, high), (other_low, other_high) = one.bounds(confidence), other.bounds(confidence)
+        below = math.hypot(scale * one.share - low, other_high - scale * other.share)
+        above = math.hypot(high - scale * one.share, scale * other.share - other_low)
+        return difference - below, difference + above
+
+    p_value = _p_of_interval(interval)
+    greater = p_value / 2 if difference > 0 else 1 - p_value / 2
+    found = found._replace(p_value=max(found.p_value, p_value), p_greater=max(found.p_greater, greater))
     if found.low is None or found.high is None:
         return found
-    one, other = ([float(each.value or 0), float(each.low or 0), float(each.high or 0)] for each in levels)
-    below = math.hypot(one[0] - one[1], other[2] - other[0])
-    above = math.hypot(one[2] - one[0], other[0] - other[1])
-    difference = one[0] - other[0]
-    return found._replace(low=min(found.low, difference - below), high=max(found.high, difference + above))
+    low, high = interval(settings.confidence)
+    return found._replace(low=min(found.low, low), high=max(found.high, high))
+
+
+def _p_of_interval(interval: "Callable[[float], tuple[float, float]]") -> float:
+    """Return one minus the highest confidence at which an interval excludes 0, to within a millionth of itself."""
+    excluded, included = 1.0, _LEAST_P
+    while excluded > included * (1 + _LEAST_STEP):
+        middle = (excluded * included) ** 0.5
+        low, high = interval(1 - middle)
+        excluded, included = (middle, included) if low > 0 or high < 0 else (excluded, middle)
+    return excluded
 
 
 def _tested(found: Inversion, method: str, largest: float | None, settings: Settings) -> Estimate:

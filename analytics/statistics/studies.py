@@ -121,15 +121,19 @@ def _gain(design: Design, rng: "Generator", mended: float) -> bool | None:
     return found.p_value is not None and found.p_value < 0.05
 
 
-def _contrast(design: Design, rng: "Generator", mended: float) -> bool | None:
-    """Two arms of different tasks, two fifths of them in the first, which is the better one."""
+def _contrast(design: Design, rng: "Generator", mended: float, *, is_uneven: bool = False) -> bool | None:
+    """Two arms of different tasks, two fifths of them in the first, which is the better one.
+
+    If they are uneven, the first has a seventh of the tasks, and only there do tasks differ.
+    """
     import numpy as np
 
     arms = []
-    first = max(2, 2 * design.tasks // 5)
-    for tasks, share in ((first, mended), (design.tasks - first, 0.0)):
-        members, rates = _sizes(design, rng, tasks), _rates(design, rng, tasks)
-        values = _shares(design, rng, rates + share * (1 - rates), members)
+    first = design.tasks // 7 if is_uneven else max(2, 2 * design.tasks // 5)
+    other = design._replace(correlation=0.0) if is_uneven else design
+    for drawn, tasks, share in ((design, first, mended), (other, design.tasks - first, 0.0)):
+        members, rates = _sizes(drawn, rng, tasks), _rates(drawn, rng, tasks)
+        values = _shares(drawn, rng, rates + share * (1 - rates), members)
         arms.append(Units(values, np.ones(len(values)), members))
     found = contrast("level", arms[0], arms[1], SETTINGS)
     if mended:
@@ -560,6 +564,15 @@ KINDS: dict[str, Kind] = {
         tasks=(13, 30),
         means=(0.2,),
         variants=(1, 0),
+        is_test=True,
+    ),
+    "uneven_contrast": Kind(
+        title="Contrasts of nothing: a seventh of the tasks, which differ, beside tasks that are alike",
+        method="permutation",
+        judge=partial(_contrast, mended=0.0, is_uneven=True),
+        tasks=(35, 100),
+        means=(0.05, 0.1, 0.5),
+        variants=(7, 1),
         is_test=True,
     ),
 }

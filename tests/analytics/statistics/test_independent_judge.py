@@ -108,7 +108,7 @@ def test_p_values_are_those_of_scipy():
         return abs(stats.ttest_ind(left, right, equal_var=False).statistic)
 
     left, right = rng.random(6), rng.random(5) / 2
-    apart = contrast("level", plain(left, np.arange(6)), plain(right, np.arange(5)), Settings())
+    apart = contrast("ratio", plain(left, np.arange(6)), plain(right, np.arange(5)), Settings())
     theirs = stats.permutation_test((left, right), studentised, n_resamples=np.inf, alternative="greater")
     assert apart.p_value == pytest.approx(theirs.pvalue, abs=1e-8)
 
