@@ -326,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tune_process() -> None:
-    """Save CPU that libraries take before they do anything: 0.1 to 0.2 s of the 1.9 s of all tables of a small store."""
+    """Save CPU that libraries take before they do anything, a tenth of all tables of a small store."""
     refuse_pandas()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # idle threads of numpy's spin, and no matrix here is large
     gc.freeze()
