@@ -15,7 +15,8 @@ from runners.simulated_user.lexicon import stem
 Kind = Literal["number", "month", "colour", "name", "code", "word"]
 
 CODED = re.compile(
-    r"`[^`\n]+`|\"[^\"\n]{1,60}\"|\u201c[^\u201d\n]{1,60}\u201d|https?://[^\s)>\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=[\w./-]*[A-Za-z])[\w-]*(?:[_/.][\w-]+)+"
+    r"`[^`\n]+`|\"[^\"\n]{1,60}\"|\u201c[^\u201d\n]{1,60}\u201d|https?://[^\s)>\]]+"
+    r"|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w-])(?=[\w./-]*[A-Za-z])[\w-]*(?:[_/.][\w-]+)+"
 )
 _TOKEN = re.compile(CODED.pattern + r"|\#[0-9A-Fa-f]{6}\b|\d+(?:[,.:/_-]?\d+)*|[^\W\d_]+|[°%€$£]")
 _INNER = re.compile(r"\d+(?:[,.:/-]\d+)*|[^\W\d_]+|[%°€$£]")

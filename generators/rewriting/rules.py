@@ -42,6 +42,8 @@ _POINTS_AT = re.compile(
 _WORDS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d+")
 _FIRST_GUESSES = frozenset(("output", "out", "result", "answer", "ans", "solut", "report", "summary", "master", "main"))
 _FILES = {"txt": "text file", "xlsx": "spreadsheet", "pdf": "PDF file", "png": "PNG file", "jpg": "JPG file"}
+_LONGEST_SENTENCE = 2_000
+_NAME_CHARS = 200
 _IN_CAPITALS = ("csv", "json", "html", "yaml", "xml", "svg", "tsv")
 
 
@@ -173,7 +175,7 @@ def _is_said_elsewhere(text: str, value: str) -> bool:
     if not joined or re.sub(r"[\W_]", "", lower).count(joined) > 1:
         return True
     ending = re.search(r"\.[a-z]\w{1,4}$", core)
-    return bool(ending) and len(set(re.findall(rf"[\w/.-]*\w{re.escape(ending[0])}\b", lower))) > 1  # type: ignore[index]
+    return bool(ending) and len(set(re.findall(rf"(?<![\w/.-])[\w/.-]*\w{re.escape(ending[0])}\b", lower))) > 1  # type: ignore[index]
 
 
 def _changes(text: str, start: int, end: int, segment: Segment, severity: Severity) -> Iterator[Change]:
@@ -187,8 +189,8 @@ def _changes(text: str, start: int, end: int, segment: Segment, severity: Severi
         return
     first, last = _sentence(text, low, high, start, end)
     left, right = text[first:start], text[end:last]
-    if left.count('"') % 2 or _OPEN_QUOTE.search(left):
-        return  # part of a text that is to be written as it stands
+    if len(left) > _LONGEST_SENTENCE or left.count('"') % 2 or _OPEN_QUOTE.search(left):
+        return  # no sentence, or part of a text that is to be written as it stands
     for slot in slots():
         fits = slot.severity == severity and slot.dimension in (None, segment.dimension)
         said = slot.fields(left, text[start:end], right) if fits else None
@@ -230,7 +232,7 @@ def _is_no_prose(text: str, low: int, start: int, end: int) -> bool:
     """Return whether a value is in code, a comment, a table, a heading, a link or a list of names."""
     is_code = any(found.start() <= start < found.end() for found in _FENCE.finditer(text))
     is_part = text.count("`", low, start) % 2 or text[start - 1 : start] in tuple("*_[/")
-    is_listed = _LISTED.match(text, end) or _LISTED_BEFORE.search(text, low, start)
+    is_listed = _LISTED.match(text, end) or _LISTED_BEFORE.search(text, max(low, start - _NAME_CHARS), start)
     is_marked = text[low:start].lstrip()[:1] in ("|", "#", ">")
     return bool(is_code or is_part or is_listed or is_marked)
 

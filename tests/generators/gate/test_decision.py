@@ -416,6 +416,15 @@ def test_a_prompt_of_200_kb_that_repeats_its_value_is_judged():
 
 
 @pytest.mark.thorough
+def test_one_word_of_200_kb_is_judged():
+    """The time grows with its length, not with its square."""
+    original, removed = "a" * 200_000 + " is saved to tide_7.csv.", segment("tide_7.csv", "goal", "target")
+    asked = {"S1": ("What should the file be called?",)}
+    vague = original.replace("tide_7.csv", "a CSV file")
+    assert findings(vague, severity="genericize", removed=(removed,), questions=asked, original=original) == []
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("value", "severity", "was", "becomes", "found"),
     [

@@ -141,6 +141,8 @@ def test_what_the_rules_make_of_a_prompt(case):
         ("Bitte lies die Datei `umsatz_24.csv` und fasse sie dann zusammen.", "umsatz_24.csv"),
         ("Run this for me in the shell:\n\n```\nsort --limit 20 list.txt\n```\n", "20"),
         ("| name of it | limit of it |\n|---|---|\n| size | 20 |\n", "20"),
+        ("Sales have been low over the last 6 months. Say why.", "last 6 months"),
+        ("Send a note to ida@fern.example asking them to reply.", "ida@fern.example"),
     ],
 )
 @pytest.mark.parametrize("severity", ["delete", "vaguify", "genericize"])
@@ -165,3 +167,10 @@ def test_a_value_that_is_not_there_is_refused():
     """The message names the value and the segment."""
     with pytest.raises(RewritingFailed, match=r"'x\.csv' of S1 is not in the prompt"):
         rewritten("Read the file for me.", "delete", segment("x.csv"))
+
+
+@pytest.mark.thorough
+def test_one_word_of_200_kb_is_refused():
+    """The time grows with its length, not with its square."""
+    with pytest.raises(RewritingFailed, match="needs a rewriter"):
+        rewritten("a" * 200_000 + " save it to tide_7.csv", "genericize", segment("tide_7.csv", "goal", "target"))
