@@ -14,7 +14,15 @@ from recorder.events.values import Task, Variant
 from recorder.resources import data_path
 from runners.benchmarks.harbor.compose import MAIN, service_names
 from runners.benchmarks.harbor.container import NO_NETWORK, agent_phase
-from runners.benchmarks.harbor.environment import TOOLS, HarborEnvironment, Setup, memory_of, open_task, room_of
+from runners.benchmarks.harbor.environment import (
+    TOOLS,
+    HarborEnvironment,
+    Setup,
+    memory_of,
+    open_task,
+    room_of,
+    tests_memory_mb,
+)
 from runners.benchmarks.harbor.host import host_of, refusal_of_host, system_name
 from runners.benchmarks.harbor.images import definitions, ensure_images
 from runners.benchmarks.harbor.mcp_servers import SERVER_MB, open_servers
@@ -180,10 +188,9 @@ class HarborBenchmark(Benchmark):
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
         """Return the memory of a task's containers in MiB; where nothing sets it, the experiment's for each."""
         task = self._folders[task_id]
-        tests, compose = task.config.verifier.environment, compose_of(task, self._options.without_services)
+        compose, limits = compose_of(task, self._options.without_services), SandboxLimits(memory_mb=sandbox_mb)
         servers_mb = SERVER_MB * len(mcp_servers_of(task, self._options.without_services))
-        working_mb = memory_of(task, compose, SandboxLimits(memory_mb=sandbox_mb)) + servers_mb
-        return max(working_mb, (tests.total_memory_mb or sandbox_mb) if tests else 0)
+        return max(memory_of(task, compose, limits) + servers_mb, tests_memory_mb(task, limits))
 
     def reference(self, task_id: str) -> Reference | None:
         """Return the task's solution as the calls of an agent, or None if it has none or one that is not text.
@@ -276,8 +283,9 @@ class HarborBenchmark(Benchmark):
                 kind="needs_docker",
                 is_retry_owed=False,
             )
-        environment, verifier = task.config.environment, task.config.verifier
-        tests = verifier.environment or environment
+        environment = task.config.environment
+        tests = [(step.config.verifier, step.config.verifier.environment or environment) for step in task.steps]
+        modes = [verifier.network_mode or table.network for verifier, table in tests]
         return Setup(
             task=task,
             provider=provider,
@@ -286,7 +294,7 @@ class HarborBenchmark(Benchmark):
             servers=mcp_servers_of(task, self._options.without_services),
             limits=limits,
             network=network if environment.network == "public" else NO_NETWORK,
-            verifier_network=network if (verifier.network_mode or tests.network) == "public" else NO_NETWORK,
+            verifier_networks=tuple(network if mode == "public" else NO_NETWORK for mode in modes),
         )
 
     @asynccontextmanager
@@ -304,7 +312,7 @@ class HarborBenchmark(Benchmark):
             "sandbox": provider.kind,
             "image": images.agent if is_ours else Path(images.agent).name,
             "image_id": images.ids[images.agent],
-            "verifier_image": images.verifier if is_ours else Path(images.verifier).name,
+            "verifier_images": [image if is_ours else Path(image).name for image in images.verifiers],
             "network": setup.network,
             "oracle_passed": is_gated,
             **(
@@ -333,7 +341,8 @@ class HarborBenchmark(Benchmark):
                 sandbox = await closing.enter_async_context(
                     open_program_sandbox(own, container, settings.limits, way, user=user)
                 )
-            yield HarborEnvironment(setup, container, closing, (artifact,), sandbox, check_solution, servers)
+            inner = setup.within(provider)
+            yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers)
 
     def _provider(self, settings: EnvironmentSettings) -> DockerSandboxProvider | HarborSandboxProvider:
         if isinstance(settings.sandbox, HarborSandboxProvider):

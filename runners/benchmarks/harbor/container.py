@@ -177,7 +177,7 @@ class TaskContainer(MachineShell):
             SandboxBoundaryError: The container is gone.
         """
         verifier = task.config.verifier
-        if task.step is not None:
+        if task.step is not None and not verifier.is_separate:
             await self._empty(_TESTS, _VERIFIER)
         for folder in () if has_tests else task.tests:
             await self.upload(folder, _TESTS)

@@ -44,33 +44,48 @@ _PAUSE_S = 10.0
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """How the containers of one task are opened: images by role, limits, network and services."""
+    """How the containers of one task are opened: images by role, limits, networks and services.
+
+    ``verifier_networks`` has the network of separate tests in each step.
+    """
 
     task: HarborTask
     provider: DockerSandboxProvider | HarborSandboxProvider
     images: TaskImages
     limits: SandboxLimits
     network: str
-    verifier_network: str
+    verifier_networks: tuple[str, ...]
     compose: Compose | None = None
     servers: Sequence[McpServerTable] = ()
 
     @property
     def has_network(self) -> bool:
         """Whether the agent or the tests reach anything outside of their containers."""
-        return (self.network, self.verifier_network) != (NO_NETWORK, NO_NETWORK)
+        return {self.network, *self.verifier_networks} != {NO_NETWORK}
 
     @property
     def memory_mb(self) -> int:
         """The memory of the agent's container and of what is beside it, in MiB."""
         return memory_of(self.task, self.compose, self.limits) + SERVER_MB * len(self.servers)
 
+    def within(self, provider: DockerSandboxProvider | HarborSandboxProvider) -> "Setup":
+        """Return how separate tests are opened: those of steps beside the agent's container, within its memory."""
+        return msgspec.structs.replace(self, provider=provider) if self.task.config.steps else self
+
 
 def memory_of(task: HarborTask, compose: Compose | None, limits: SandboxLimits) -> int:
-    """Return the memory of a task's containers while its agent works, in MiB."""
+    """Return the memory of a task's containers while its agent works, in MiB, with that of separate tests of steps."""
     services = compose.services if compose else ()
     own_mb = task.config.environment.total_memory_mb or limits.memory_mb
-    return own_mb + sum(service_memory_mb(each, limits) for each in services)
+    tests_mb = tests_memory_mb(task, limits) if task.config.steps else 0
+    return own_mb + sum(service_memory_mb(each, limits) for each in services) + tests_mb
+
+
+def tests_memory_mb(task: HarborTask, limits: SandboxLimits) -> int:
+    """Return the memory of the largest container of separate tests in MiB, 0 if there is none."""
+    separate = [step.config for step in task.steps if step.config.verifier.is_separate]
+    tables = [each.verifier.environment or each.environment for each in separate]
+    return max((table.total_memory_mb or limits.memory_mb for table in tables), default=0)
 
 
 def room_of(
@@ -174,7 +189,7 @@ class Steps:
 
     async def _graded(self) -> Verdict:
         if len(self._found) == self._number:
-            self._found.append(await verdict(self._setup, self.current, self._container, self._closing))
+            self._found.append(await verdict(self._setup, self._number, self._container, self._closing))
         return self._found[self._number]
 
 
@@ -317,34 +332,35 @@ class HarborEnvironment(Environment):
         return ToolResult(text=f"Wrote {len(encoded)} bytes to {path}.")
 
 
-async def verdict(setup: Setup, task: HarborTask, container: TaskContainer, closing: AsyncExitStack) -> Verdict:
+async def verdict(setup: Setup, number: int, container: TaskContainer, closing: AsyncExitStack) -> Verdict:
     """Run the tests of a task or step after its agent. If a container of their own breaks, they get another, three in
     all.
 
     Args:
         setup: How the task's containers are opened.
-        task: The task, or the step.
+        number: The place of the step among those of the task.
         container: The agent's container.
-        closing: Closes the agent's container, for tests that have a container of their own.
+        closing: Closes the agent's container, for tests that have a container of their own; in steps it stays.
 
     Raises:
         GraderError: The tests were stopped, or left no usable reward.
         SandboxBoundaryError: A container broke, or a service ended before.
     """
-    verifier = task.config.verifier
+    task = setup.task.steps[number]
     await container.collect(task)
-    if not verifier.is_separate:
+    if not task.config.verifier.is_separate:
         try:
             return await container.verify(task)
         finally:
             await container.check_services()  # what the tests say of a task without its services does not count
     archives = await container.artifacts(task)
     await container.check_services()
-    await closing.aclose()
+    if not setup.task.config.steps:
+        await closing.aclose()
     tries = 1
     while True:
         try:
-            return await _verified_apart(setup, archives)
+            return await _verified_apart(setup, number, archives)
         except SandboxBoundaryError as error:
             if tries == _TRIES or not error.is_retry_owed:
                 raise
@@ -352,14 +368,14 @@ async def verdict(setup: Setup, task: HarborTask, container: TaskContainer, clos
         await anyio.sleep(_PAUSE_S)
 
 
-async def _verified_apart(setup: Setup, archives: Mapping[str, bytes]) -> Verdict:
+async def _verified_apart(setup: Setup, number: int, archives: Mapping[str, bytes]) -> Verdict:
     """Return the verdict of the tests in a fresh container with the agent's artifacts."""
-    config = setup.task.config
-    table = config.verifier.environment or config.environment
-    opened = open_container(setup.provider, setup.images.verifier, table, setup.limits, setup.verifier_network)
+    task, image = setup.task.steps[number], setup.images.verifiers[number]
+    table = task.config.verifier.environment or task.config.environment
+    opened = open_container(setup.provider, image, table, setup.limits, setup.verifier_networks[number])
     async with opened as fresh:
         await fresh.put_artifacts(archives)
-        return await fresh.verify(setup.task, has_tests=setup.images.verifier != setup.images.agent)
+        return await fresh.verify(task, has_tests=image != setup.images.agent)
 
 
 def grade_of(task: HarborTask, found: Verdict) -> Grade:

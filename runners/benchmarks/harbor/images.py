@@ -19,13 +19,13 @@ class TaskImages(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         agent: The image of the agent's container.
-        verifier: The image of the tests' container. It differs only for separate verifiers.
+        verifiers: The image of the tests' container in each step. It differs only for separate verifiers.
         services: The image of each service beside the agent.
         ids: The engine's id of each of these images.
     """
 
     agent: str
-    verifier: str
+    verifiers: tuple[str, ...]
     services: dict[str, str] = {}
     ids: dict[str, str]
 
@@ -49,11 +49,13 @@ async def ensure_images(
     main = compose.main if compose else Service(name=MAIN)
     name = main.image if config.environment.docker_image and main.image else config.environment.docker_image
     agent = await _ensure(images, name, Build(context=folder / "environment"), main.is_pulled, how)
-    verifier = agent
-    if config.verifier.is_separate and _has_own_tests(task):
-        table = config.verifier.environment or EnvironmentTable()
+    verifiers = []
+    for step in task.steps:
+        table = step.config.verifier.environment or EnvironmentTable()
         how_tests = {**how, "timeout_s": table.build_timeout_sec}
-        verifier = await _ensure(images, table.docker_image, Build(context=folder / "tests"), True, how_tests)
+        build = Build(context=step.tests_folder) if step.tests_folder else None
+        has_own = step.has_tests_image
+        verifiers.append(await _ensure(images, table.docker_image, build, True, how_tests) if has_own else agent)
     tags = {MAIN_IMAGE: agent, **({main.image: agent} if main.image else {})}
     services: dict[str, str] = {}
     for each in sorted(compose.services if compose else (), key=lambda each: each.build is None):
@@ -61,23 +63,17 @@ async def ensure_images(
         services[each.name] = await _ensure(images, name, each.build, each.is_pulled, how)
         tags |= {each.image: services[each.name]} if each.build and each.image else {}
     async with connected() as docker:
-        ids = {each: (await images.ensure(docker, each))["Id"] for each in {agent, verifier, *services.values()}}
-    return TaskImages(agent=agent, verifier=verifier, services=services, ids=ids)
+        ids = {each: (await images.ensure(docker, each))["Id"] for each in {agent, *verifiers, *services.values()}}
+    return TaskImages(agent=agent, verifiers=tuple(verifiers), services=services, ids=ids)
 
 
 def definitions(task: HarborTask) -> TaskImages:
     """Return what the harbor package makes the images of a task from: the folders by role, and their content."""
-    agent = verifier = task.folder / "environment"
-    if task.config.verifier.is_separate and _has_own_tests(task):
-        verifier = task.folder / "tests"
-    ids = {str(each): digest(file_digests(task.folder, (each.name,))) for each in (agent, verifier)}
-    return TaskImages(agent=str(agent), verifier=str(verifier), ids=ids)
-
-
-def _has_own_tests(task: HarborTask) -> bool:
-    """Return whether a separate verifier has an image of its own."""
-    table = task.config.verifier.environment
-    return bool(table and table.docker_image) or (task.folder / "tests" / "Dockerfile").is_file()
+    agent = task.folder / "environment"
+    verifiers = [(step.tests_folder or step.tests[-1]) if step.has_tests_image else agent for step in task.steps]
+    names = {each: each.relative_to(task.folder).as_posix() for each in (agent, *verifiers)}
+    ids = {str(each): digest(file_digests(task.folder, (name,))) for each, name in names.items()}
+    return TaskImages(agent=str(agent), verifiers=tuple(map(str, verifiers)), ids=ids)
 
 
 async def _ensure(images: Images, name: str | None, build: Build | None, is_pulled: bool, how: dict[str, Any]) -> str:

@@ -104,8 +104,8 @@ def oracle_of(setup: Setup, without: Sequence[str] = ()) -> Oracle:
     key = digest(
         {
             "files": file_digests(setup.task.folder, names),
-            "images": [images.ids[images.agent], images.ids[images.verifier]],
-            "network": [setup.network, setup.verifier_network],
+            "images": [images.ids[each] for each in (images.agent, *images.verifiers)],
+            "network": [setup.network, *setup.verifier_networks],
             "memory_mb": setup.limits.memory_mb,
             "processes": setup.limits.processes,
             **(_services_key(setup, without) if setup.compose else {}),
@@ -127,7 +127,7 @@ async def _verdict(setup: Setup, solves: bool) -> Verdict:
     async with AsyncExitStack() as closing:
         provider = await closing.enter_async_context(room_of(setup))
         container = await closing.enter_async_context(open_task(setup, provider))
-        steps = Steps(setup, container, closing)
+        steps = Steps(setup.within(provider), container, closing)
         step: HarborTask | None = steps.current if solves else None
         while step is not None:
             await container.solve(step)

@@ -230,6 +230,21 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def tests_folder(self) -> Path | None:
+        """The folder of the image that separate tests have, None if they have the task's own or a named one."""
+        table = self.config.verifier.environment
+        if not self.config.verifier.is_separate or (table and table.docker_image):
+            return None
+        return next((each for each in reversed(self.tests) if (each / "Dockerfile").is_file()), None)
+
+    @property
+    def has_tests_image(self) -> bool:
+        """Whether separate tests have an image of their own, which brings them."""
+        verifier = self.config.verifier
+        is_named = verifier.environment is not None and verifier.environment.docker_image is not None
+        return verifier.is_separate and (is_named or self.tests_folder is not None)
+
+    @property
     def own_folder(self) -> Path:
         """The folder with the instruction."""
         return self.folder / STEPS / self.step.name if self.step else self.folder
@@ -259,8 +274,18 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _step(task: HarborTask, step: StepTable, prompt: str) -> HarborTask:
-    """Return a step with what it inherits, as in Harbor: all of ``[agent]``, but not the time of ``[verifier]``."""
+    """Return a step with what it inherits, as in Harbor: all of ``[agent]``, but not the time of ``[verifier]``.
+
+    Its tests are separate if it says so, or else if the task does. Their image is its own, or else the task's.
+    """
     agent, verifier, whole = step.agent, step.verifier, task.config
+    is_told = verifier.environment_mode is not None or verifier.environment is not None
+    is_separate = verifier.is_separate if is_told else whole.verifier.is_separate
+    tests, shared = verifier.environment or whole.verifier.environment, whole.verifier.environment
+    if tests is not None and (verifier.environment is None or not tests.docker_image):
+        is_built = (task.folder / STEPS / step.name / "tests" / "Dockerfile").is_file()
+        inherited = None if is_built or shared is None else shared.docker_image
+        tests = msgspec.structs.replace(tests, docker_image=inherited)
     config = msgspec.structs.replace(
         whole,
         steps=[],
@@ -275,6 +300,8 @@ def _step(task: HarborTask, step: StepTable, prompt: str) -> HarborTask:
             user=whole.verifier.user if verifier.user is None else verifier.user,
             env={**whole.verifier.env, **verifier.env},
             collect=[*whole.verifier.collect, *verifier.collect],
+            environment_mode="separate" if is_separate else "shared",
+            environment=tests,
             network_mode=verifier.network_mode or whole.verifier.network_mode,
         ),
     )
@@ -439,22 +466,19 @@ def refusal(task: HarborTask, without: Sequence[str] = ()) -> str | None:
 
 def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     config, folder = task.config, task.folder
-    tests = config.verifier.environment or EnvironmentTable()
     if (folder / "trajectory.json").is_file():
         yield "trajectory.json: a conversation before the first turn is not supported"
     yield from _unsupported("environment", config.environment)
-    yield from _unsupported("verifier.environment", tests)
     yield from _servers(task, without)
     for step in task.steps:
+        yield from _unsupported("verifier.environment", step.config.verifier.environment or EnvironmentTable())
         yield from _other_containers(step.config)
         yield from _other_networks(step.config)
-        if step.step is not None and (config.verifier.is_separate or step.config.verifier.is_separate):
-            yield f"{CONFIG}: [[steps]]: {step.step.name} has a separate verifier, which steps cannot have here"
     if config.environment.docker_image is None and not (folder / "environment" / "Dockerfile").is_file():
         yield "it has neither environment/Dockerfile nor environment.docker_image"
-    has_own_tests = config.verifier.is_separate and tests.docker_image is not None
     for step in task.steps:
-        if not any((each / "test.sh").is_file() for each in step.tests) and not has_own_tests:
+        is_brought = step.has_tests_image and step.tests_folder is None
+        if not any((each / "test.sh").is_file() for each in step.tests) and not is_brought:
             yield f"it has no {(step.own_folder / 'tests' / 'test.sh').relative_to(folder)}"
     for place, variables in (
         ("environment.env", config.environment.env),
@@ -468,8 +492,10 @@ def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
 
 def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     """Yield what of the services cannot be honoured."""
-    if (task.folder / "tests" / "docker-compose.yaml").exists():
-        yield "tests/docker-compose.yaml: several containers for the tests are not supported"
+    for folder in dict.fromkeys(each for step in task.steps for each in step.tests):
+        place = folder / "docker-compose.yaml"
+        if place.exists():
+            yield f"{place.relative_to(task.folder)}: several containers for the tests are not supported"
     for name in _UNREAD_BY_HARBOR:
         if (task.folder / "environment" / name).exists():
             yield f"environment/{name}: Harbor reads docker-compose.yaml; rename it, or remove it"
@@ -480,9 +506,8 @@ def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
         return
     if compose is None:
         return
-    config, tests = task.config, task.config.verifier.environment or EnvironmentTable()
-    has_own_image = tests.docker_image is not None or (task.folder / "tests" / "Dockerfile").is_file()
-    if config.verifier.is_separate and not has_own_image:
+    config = task.config
+    if any(step.config.verifier.is_separate and not step.has_tests_image for step in task.steps):
         yield f"{COMPOSE}: a separate verifier in the task's own image would need the services once more"
     if config.environment.docker_image and (compose.main.build or compose.main.image == MAIN_IMAGE):
         yield f"{COMPOSE}: services.main is built, and environment.docker_image names another image; remove one"
@@ -490,8 +515,8 @@ def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
 
 def _servers(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     """Yield the MCP servers that cannot be reached."""
-    tests = task.config.verifier.environment
-    if tests is not None and tests.mcp_servers:
+    tables = (step.config.verifier.environment for step in task.steps)
+    if any(table is not None and table.mcp_servers for table in tables):
         yield f"{CONFIG}: verifier.environment.mcp_servers: tests have no MCP servers"
     names = Counter(each.name for each in task.config.environment.mcp_servers)
     for name, count in names.items():

@@ -14,7 +14,7 @@ from runners.errors import GraderError, SandboxBoundaryError
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.benchmarks.harbor.folders import write_task
 
-IMAGES = TaskImages(agent="a", verifier="v", ids={"a": "1", "v": "2"})
+IMAGES = TaskImages(agent="a", verifiers=("v",), ids={"a": "1", "v": "2"})
 
 
 def reward(value):
@@ -47,7 +47,7 @@ def setup_in(tmp_path):
             images=images,
             limits=SandboxLimits(),
             network=network,
-            verifier_network=network,
+            verifier_networks=(network,),
         )
 
     return make
@@ -60,7 +60,7 @@ async def test_a_pass_without_a_network_is_remembered_for_its_images(tmp_path, s
     later = OracleGate(tmp_path / "passes")
     await later.pass_through(oracle_of(setup_in("none")))
     assert solved == [1.0]
-    rebuilt = TaskImages(agent="a", verifier="v", ids={"a": "1", "v": "3"})
+    rebuilt = TaskImages(agent="a", verifiers=("v",), ids={"a": "1", "v": "3"})
     await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none", rebuilt)))
     assert solved == []
 

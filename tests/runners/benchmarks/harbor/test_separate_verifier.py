@@ -63,12 +63,12 @@ def verified(tmp_path, monkeypatch):
         setup = Setup(
             task=task,
             provider=None,
-            images=TaskImages(agent="a", verifier="v", ids={}),
+            images=TaskImages(agent="a", verifiers=("v",), ids={}),
             limits=SandboxLimits(),
             network="none",
-            verifier_network="none",
+            verifier_networks=("none",),
         )
-        return (await verdict(setup, task, ScriptedContainer(), AsyncExitStack())).rewards
+        return (await verdict(setup, 0, ScriptedContainer(), AsyncExitStack())).rewards
 
     return run
 

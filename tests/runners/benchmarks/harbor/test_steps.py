@@ -15,18 +15,21 @@ from recorder.events import (
 )
 from recorder.storage.blobs import load_blob
 from recorder.storage.store import Store
-from runners.benchmarks.harbor import environment, read_task, task_of
+from runners.benchmarks.harbor import environment, open_harbor, read_task, task_of
 from runners.benchmarks.harbor.container import Verdict
 from runners.benchmarks.harbor.environment import HarborEnvironment, Setup
 from runners.benchmarks.harbor.images import TaskImages
 from runners.benchmarks.harbor.task_folder import refusal
+from runners.benchmarks.protocol import EnvironmentSettings
 from runners.benchmarks.published import PublishedError
 from runners.errors import ExperimentError, GraderError
+from runners.experiment.tables import GraderSpec
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.benchmarks.harbor.folders import CONFIG, write_task
 from tests.runners.benchmarks.harbor.runs import check_alike, recorded, values
 from tests.runners.external_agents.rigs import tiny
-from tests.runners.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401  a fixture
+from tests.runners.sandboxes.docker_fixtures import engine, make_provider, needs_engine  # noqa: F401  a fixture
+from tests.support.docker import BASE_IMAGE
 
 TABLES = """
 [[steps]]
@@ -107,7 +110,8 @@ def test_a_broken_step_is_named(tmp_path, parts, words):
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"tables": f'{TABLES}[steps.verifier]\nenvironment_mode = "separate"\n'}, "two has a separate verifier"),
+        ({"tables": f"{TABLES}[steps.verifier.environment]\ngpus = 1\n"}, "verifier.environment.gpus"),
+        ({"steps__two__tests__docker-compose.yaml": "x"}, "steps/two/tests/docker-compose.yaml: several containers"),
         ({"tables": f'{TABLES}[steps.agent]\nnetwork_mode = "public"\n'}, "agent.network_mode is 'public'"),
         ({"tables": f'{TABLES}[steps.verifier.env]\nKEY = "${{LHAW_RECORD_NOT_SET}}"\n'}, "LHAW_RECORD_NOT_SET"),
         ({"steps__two__tests__test.sh": None}, "it has no steps/two/tests/test.sh"),
@@ -116,6 +120,30 @@ def test_a_broken_step_is_named(tmp_path, parts, words):
 def test_a_step_that_cannot_run_refuses_the_task(tmp_path, parts, words):
     """By the key or the file."""
     assert words in refusal(read_task(write_steps(tmp_path / "task", **parts)))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("top", "step", "dockerfiles", "found"),
+    [
+        ("", "", (), (False, None, None)),
+        ('environment_mode = "separate"', "", ("tests",), (True, None, "tests")),
+        ('environment_mode = "separate"', 'environment_mode = "shared"', ("tests",), (False, None, None)),
+        ("", 'environment_mode = "separate"', ("tests", "steps/two/tests"), (True, None, "steps/two/tests")),
+        ('environment = { docker_image = "a" }', "", (), (True, "a", None)),
+        ('environment = { docker_image = "a" }', "", ("steps/two/tests",), (True, None, "steps/two/tests")),
+        ('environment = { docker_image = "a" }', "environment = { cpus = 1 }", ("tests",), (True, "a", None)),
+        ("", 'environment = { docker_image = "b" }', ("steps/two/tests",), (True, "b", None)),
+    ],
+)
+def test_separate_tests_of_a_step_have_its_image_or_the_tasks(tmp_path, top, step, dockerfiles, found):
+    """As Harbor resolves it: the step's image, its Dockerfile, the task's image, the task's Dockerfile."""
+    files = {f"{each.replace('/', '__')}__Dockerfile": "FROM x\n" for each in dockerfiles}
+    tables = f"[verifier]\n{top}\n{TABLES}[steps.verifier]\n{step}\n"
+    two = read_task(write_steps(tmp_path / "task", tables=tables, **files)).steps[1]
+    table, folder = two.config.verifier.environment, two.tests_folder
+    name = folder.relative_to(tmp_path / "task").as_posix() if folder else None
+    assert (two.config.verifier.is_separate, table.docker_image if table else None, name) == found
 
 
 @pytest.mark.thorough
@@ -150,16 +178,16 @@ def walked(tmp_path, monkeypatch):
     def open_steps(rewards, **parts):
         task = read_task(write_steps(tmp_path / "task", **parts))
 
-        async def verdict(setup, step, container, closing):
-            found = rewards[step.step.name]
+        async def verdict(setup, number, container, closing):
+            found = rewards[setup.task.steps[number].step.name]
             if found is None:
                 raise GraderError("no file", kind="no_reward", is_retry_owed=False)
             return Verdict(rewards=found, stdout=b"")
 
         monkeypatch.setattr(environment, "verdict", verdict)
-        images = TaskImages(agent="a", verifier="v", ids={})
+        images = TaskImages(agent="a", verifiers=("v",), ids={})
         how = {"provider": None, "images": images, "limits": SandboxLimits()}
-        setup, container = Setup(task=task, network="none", verifier_network="none", **how), StepContainer()
+        setup, container = Setup(task=task, network="none", verifier_networks=("none",), **how), StepContainer()
         return HarborEnvironment(setup, container, AsyncExitStack()), container
 
     return open_steps
@@ -306,3 +334,29 @@ def test_a_message_due_between_two_starts_follows_the_next_request(tmp_path, mon
     *_, request, message = json.loads(later.new_messages_json)
     assert request["content"].endswith("Now add the word bye.")
     assert "the word hello" in message["content"]
+
+
+@needs_engine
+@pytest.mark.thorough
+async def test_separate_tests_of_a_step_see_its_artifacts_alone(tmp_path):
+    """In a container of their own, and the next step goes on in the agent's, where all that it left still is."""
+    apart = (
+        'a=$(grep -cx hello /srv/hello.txt); test -e /srv/left.txt; echo "{\\"kept\\": $a, \\"left\\": $((1 - $?))}"'
+    )
+    folder = write_steps(
+        tmp_path / "tasks" / "task",
+        tables=TABLES.replace("min_reward = 0.5", 'artifacts = ["/srv/hello.txt"]').replace(
+            "[steps.verifier.env]", '[steps.verifier]\nenvironment_mode = "separate"\n[steps.verifier.env]'
+        ),
+        steps__one__tests__Dockerfile=f"FROM {BASE_IMAGE}\nCOPY . /tests\n",
+    )
+    (folder / "steps/one/tests/test.sh").write_text(f"{apart} > /logs/verifier/reward.json\n")
+    (folder / "steps/one/solution/solve.sh").write_text("#!/bin/bash\necho hello > hello.txt; touch left.txt\n")
+    (folder / "steps/two/tests/test.sh").write_text("test -e left.txt; echo $((1 - $?)) > /logs/verifier/reward.txt\n")
+    (folder / "checkpoints.toml").write_text(
+        "".join(f'[[checkpoints]]\ncheckpoint_id = "one/{name}"\nlabel = "x"\n' for name in ("kept", "left"))
+    )
+    options = {"folder": "tasks", "network": "none", "build_network": "none"}
+    settings = EnvironmentSettings(sandbox=make_provider(), limits=SandboxLimits(memory_mb=128))
+    oracle = await open_harbor(options, tmp_path, GraderSpec()).oracle("task", settings)
+    assert (await oracle.verdict(True)).rewards == {"one/kept": 1.0, "one/left": 0.0, "two": 1.0}
