@@ -21,7 +21,7 @@ Data goes to standard output, narration and progress to standard error. Exit cod
 
 def page() -> str:
     """Return the whole page."""
-    with patch.dict(os.environ, COLUMNS="100"):
+    with patch.dict(os.environ, COLUMNS="88"):
         return "\n".join([HEAD, *_sections()])
 
 
