@@ -13,6 +13,12 @@ _NEAR_WORDS = 3
 _FAR_WORDS = 6
 _JOINED_WORDS = 5
 _LEADING_THERE = (["as"], ["into"], ["onto"], ["to"])
+_THERE = (["at"], ["in"], ["under"])
+_LIES = tuple(
+    [each] for each in ("is", "are", "lies", "lie", "live", "lives", "listed", "located", "found", "available")
+)
+_NAMED = tuple([each] for each in ("named", "called", "titled", "labelled", "labeled"))
+_NOT_ASKED = ("has", "have", "had", "a", "an")
 _WEAK_INPUT = frozenset({"get", "take", "see"})
 _WEAK_OUTPUT = frozenset({"provided", "set", "given"})
 
@@ -72,11 +78,21 @@ def _goes_with(words: Sequence[str], name: str, *, has_comma: bool) -> bool:
 
 
 def _by_verbs(words: Sequence[str], lexicon: Lexicon, *, is_text: bool) -> bool:
-    """Return whether the words before a name show that the task writes it. The nearest words count first."""
+    """Return whether the words before a name show that the task writes it. The nearest words count first.
+
+    What "is at" a place or "should be named" something needs no other verb; who "has written" a file is somebody else.
+    """
+    if words[-1:] in _THERE and words[-2:-1] in _LIES:
+        return False
+    if (words[-1:] in _NAMED and words[-2:-1] == ["be"]) or (words[-1:] == ["subject"] and "see" not in words):
+        return True
     leads_there = False
     for distance, word in enumerate(reversed(words)):
-        is_near = distance < _NEAR_WORDS
-        if (is_near and word in ("from", "per")) or (word == "to" and distance == 1 and words[-1] == "according"):
+        is_near, before = distance < _NEAR_WORDS, words[-distance - 2] if distance + 1 < len(words) else ""
+        is_source = is_near and word in ("from", "per") and not leads_there
+        if is_source or (word == "to" and distance == 1 and words[-1] == "according"):
+            return False
+        if word.endswith(("ed", "en")) and before in _NOT_ASKED:
             return False
         leads_there = leads_there or (is_near and word in ("as", "into", "onto", "to"))
         if word in lexicon.words["verb_transfer"]:

@@ -13,6 +13,10 @@ CASES = [
     ('Look into the "Shared/Team Files" folder.', "Shared/Team Files", "input/location"),
     ("Summarise https://example.org/2024/bridges for me.", "https://example.org/2024/bridges", "input/location"),
     ("Take C:\\data\\in.xlsx as it is.", "C:\\data\\in.xlsx", "input/location"),
+    ("Write a note. The data is in `/srv/tides/raw.csv` now.", "/srv/tides/raw.csv", "input/location"),
+    ("Someone has written a script at `/srv/tides/plot.py`.", "/srv/tides/plot.py", "input/location"),
+    ('The first sheet should be named "Tide Table" for us.', "Tide Table", "goal/content"),
+    ('Send a mail to the team with subject "Low Water" about it.', "Low Water", "goal/content"),
     # time
     ("Count visits from 2024-02-01 to 2024-02-29.", "2024-02-01 to 2024-02-29", "constraint/temporal"),
     ("It must start between 09:00 and 11:30.", "09:00 and 11:30", "constraint/temporal"),
