@@ -14,6 +14,7 @@ FLAGS = tuple(
 ENDINGS = {
     **{flag: {flag: True, "exit_code": None if flag == "is_timeout" else 1} for flag in FLAGS},
     "a signal": {"exit_code": 137},
+    "file_too_large": {"exit_code": 153},  # 128 + SIGXFSZ, the signal of RLIMIT_FSIZE
 }
 """Fields of a result by the limit that it met."""
 GOES_ON = {flag: {flag: True, "exit_code": 0} for flag in FLAGS if flag != "is_timeout"}

@@ -25,7 +25,7 @@ _PARSER_S = 300.0
 _LOOK_S = 30.0
 _SEARCH_S = 300.0
 _LOG_BYTES = 200_000
-_KILLED = 137
+_KILLED = (137, 152, 153)  # a shell's exit codes for SIGKILL, SIGXCPU and SIGXFSZ, which a system sends at a limit
 _NOT_STARTED = (126, 127)  # a shell's exit codes for a program that it cannot execute or find
 _GIT_ENVIRONMENT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 
@@ -111,7 +111,7 @@ class Tester:
         if await self._has_full_disk(said):
             raise self._error("the disk was full when the patch was applied", "engine_disk_full")
         is_stopped = applied.is_timeout or applied.is_out_of_memory or applied.is_out_of_processes
-        if is_stopped or applied.exit_code == _KILLED or names_limit(said):
+        if is_stopped or applied.exit_code in _KILLED or names_limit(said):
             raise self._error("git could not apply the patch: it was stopped", "patch_stopped")
         return f"the patch does not apply: {_last_line(applied.stderr + applied.stdout)}"
 
@@ -144,8 +144,8 @@ class Tester:
             )
         if await self._has_full_disk(_text(ran)):
             raise self._error("the disk of the container was full when the tests had run", "engine_disk_full")
-        if ran.exit_code == _KILLED:
-            raise self._error("the run script was killed (exit code 137)", "suite_killed")
+        if ran.exit_code in _KILLED:
+            raise self._error(f"the run script was killed (exit code {ran.exit_code})", "suite_killed")
         await self._check_network()
         if not statuses and (ran.exit_code in _NOT_STARTED or not any(logs.values())):
             words = _last_line(b"".join(logs.values())) or "no output"

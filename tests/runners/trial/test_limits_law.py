@@ -16,6 +16,7 @@ from runners.sandboxes.command_output import command_result
 from runners.sandboxes.protocol import SandboxLimits
 from tests.runners.trial import test_trial
 from tests.runners.trial.test_trial import SUBMIT, WORK, BrittleEnvironment, Sleepy, attempt
+from tests.support.machine_limits import ENDINGS
 from tests.support.toy_plan import experiment
 
 KEYS = LimitsSpec.__struct_fields__
@@ -26,6 +27,13 @@ STOPS_COMMAND = {
     "memory_mb": (b"137", b"memory_limit", b""),
     "processes": (b"254", b"process_limit", b""),
     "file_mb": (b"153", b"", b"File size limit exceeded"),
+}
+# How a program of a grader ends at the same limit: a case of each benchmark's law of missing data.
+STOPS_GRADER = {
+    "command_seconds": "is_timeout",
+    "memory_mb": "is_out_of_memory",
+    "processes": "is_out_of_processes",
+    "file_mb": "file_too_large",
 }
 
 
@@ -64,6 +72,12 @@ async def test_a_limit_that_the_agent_meets_is_its_own(tmp_path, monkeypatch, ke
     assert done.limit_met == (None if key in ENDS_TRIAL else key)
     assert key in ENDS_TRIAL or done.is_error
     assert key in ENDS_TRIAL or any(word in done.result for word in ("limit", "timed out"))
+
+
+def test_every_limit_of_the_machine_is_tried_on_the_graders():
+    """A new key needs a place: it ends the trial, or a grader that meets it is missing data."""
+    assert sorted([*ENDS_TRIAL, *STOPS_GRADER]) == sorted(KEYS)
+    assert set(STOPS_GRADER.values()) <= set(ENDINGS)
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key not in ENDS_TRIAL])
