@@ -1,7 +1,8 @@
 """The published repositories that the suite reads, each at one commit, in a cache that is never committed.
 
 ``python -m tests.published.sources`` fetches them. Where GitHub is not reached, git's own ``url.*.insteadOf`` names a
-mirror.
+mirror. One of ``file://`` that holds the needed files only is enough, if git's settings also say
+``uploadpack.allowFilter = true`` and ``uploadpack.allowAnySHA1InWant = true``.
 """
 
 import os
