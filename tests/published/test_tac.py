@@ -1,7 +1,8 @@
 """tac: what made-up agents leave in a task's container, judged by the published evaluator alone and in our trials.
 
 The images are made here of the base image, the published files below ``/utils``, and what those import. The published
-init and reset scripts run against a stand-in of ownCloud, which these tasks need and whose files they do not grade.
+init and reset scripts run against stand-ins of the services: ownCloud, whose files these tasks do not grade, and
+Rocket.Chat, GitLab and Plane (:mod:`tests.published.services`), which the evaluators ask.
 """
 
 import csv
@@ -35,6 +36,11 @@ _IN_REACH = "the grader's files are out of the agent's reach here; in the origin
 _DRINKS = {"Vita Coco": 2, "talking rain": 1, "milk": 3, "apple juice": 4, "diet coke": 1, "coke": 5, "water": 6}
 _DRINKS |= {"tea": 7, "coffee": 8}
 _ANSWER = "cat > /workspace/ans.txt"
+_PORTS = {"rocketchat": 3000, "gitlab": 8929, "plane": 8091}
+_KEYS = {"rocketchat": "X-Auth-Token: t", "gitlab": "PRIVATE-TOKEN: root-token"}
+_KEYS["plane"] = "x-api-key: plane_api_83f868352c6f490aba59b869ffdae1cf"
+_ISSUE = "api/v4/projects/root%2Fopenhands/issues/3797"
+_BOARD = "api/v1/workspaces/tac/projects/39ccbb74-8f1d-4259-8f75-df9ffbc9a962"
 
 
 def _drinks(rows):
@@ -55,6 +61,60 @@ def _earnings():
 def _payroll(earned):
     code = f"import pandas as p; p.DataFrame({list(earned.items())!r}, columns=['Name', 'Total Earnings']).to_excel("
     return f"python3 -c \"{code}'/workspace/april-payroll.xlsx', index=False)\""
+
+
+def _call(service, path, method="POST", **sent):
+    """Return the command that calls a service's API."""
+    url = f"http://${{SERVER_HOSTNAME:-the-agent-company.com}}:{_PORTS[service]}/{path}"
+    return f"curl -sS -X {method} -H '{_KEYS[service]}' --json '{json.dumps(sent)}' \"{url}\""
+
+
+def _message(username, text):
+    return _call("rocketchat", "api/v1/chat.postMessage", channel=f"@{username}", text=text)
+
+
+def asked_outcomes():
+    """Return what an agent does in the services, by task and by what that shows."""
+    moderator = _call("rocketchat", "api/v1/channels.addModerator", roomId="help-desk", userId="user-4")
+    other = _call("rocketchat", "api/v1/channels.addModerator", roomId="help-desk", userId="user-1")
+    note = _call("gitlab", f"{_ISSUE}/notes", body="Closing due to inactivity")
+    close = _call("gitlab", _ISSUE, "PUT", state_event="close")
+    looked = "echo home channel/help-desk"
+    opened = "echo http://the-agent-company.com:8091/tac/projects/39ccbb74-8f1d-4259-8f75-df9ffbc9a962/issues/"
+    return {
+        "sde-find-answer-in-codebase-2": {
+            "gold": _message("chen_xinyi", "It is 9711"),
+            "wrong: another number": _message("chen_xinyi", "It is 9"),
+            "wrong: to another colleague": _message("zhang_wei", "It is 9711"),
+        },
+        "qa-escalate-emergency": {
+            "partial: at once": f"{_message('zhang_wei', 'Help')}; {_message('sarah_johnson', 'Help')}",
+            "partial: one of two": _message("zhang_wei", "Help"),
+            "wrong: the last comes first": _message("sarah_johnson", "Help"),
+        },
+        "pm-add-new-moderator": {
+            "gold": f"{looked}; {moderator}",
+            "gold: nothing was looked at": moderator,
+            "partial: only looked": looked,
+            "wrong: somebody else": other,
+        },
+        "sde-close-an-issue": {
+            "gold": f"{note}; {close}",
+            "partial: not told": close,
+            "partial: not closed": note,
+            "wrong: another word": _call("gitlab", f"{_ISSUE}/notes", body="Done"),
+        },
+        "sde-delete-all-repos": {
+            "gold": _call("gitlab", "api/v4/projects/1", "DELETE"),
+            "wrong: another repository": _call("gitlab", "api/v4/projects/2", "DELETE"),
+        },
+        "sde-delete-all-project-under-plane": {"gold": _call("plane", f"{_BOARD}/", "DELETE")},
+        "pm-create-plane-issue": {
+            "gold": f"{opened}; {_call('plane', f'{_BOARD}/issues/', name='Improve page loading speed')}",
+            "gold: nothing was looked at": _call("plane", f"{_BOARD}/issues/", name="Improve Page Loading Speed"),
+            "wrong: another name": _call("plane", f"{_BOARD}/issues/", name="Improve it"),
+        },
+    }
 
 
 def outcomes():
@@ -115,6 +175,15 @@ TASKS = (
     "ds-sql-exercise",
     "finance-check-attendance-payroll",
 )
+ASKING_TASKS = (
+    "sde-find-answer-in-codebase-2",
+    "qa-escalate-emergency",
+    "pm-add-new-moderator",
+    "sde-close-an-issue",
+    "sde-delete-all-repos",
+    "sde-delete-all-project-under-plane",
+    "pm-create-plane-issue",
+)
 
 
 @pytest.fixture(scope="session")
@@ -167,10 +236,20 @@ async def our_verdict(benchmark, task, command):
     return shown([(got.score, of.total) for got, of in points], (grade.final_score, grade.final_total)), trajectory
 
 
-def published_verdict(image, command, trajectory):
-    """Return the verdict of the published evaluator, run in a container as the published loop runs it."""
-    name = docker("run", "--detach", "--network", "none", image, "sleep", "3600").stdout.strip()
+def published_verdict(image, command, trajectory, services=""):
+    """Return the verdict of the published evaluator, run in a container as the published loop runs it.
+
+    An image of services has a container of its own for each verdict, at localhost.
+    """
+    company = docker("run", "--detach", "--network", "none", services).stdout.strip() if services else ""
+    network = f"container:{company}" if company else "none"
+    local = ("--env", "SERVER_HOSTNAME=localhost") if company else ()
+    name = docker("run", "--detach", "--network", network, *local, image, "sleep", "3600").stdout.strip()
     try:
+        if company:  # the last API that begins to listen
+            wait = ("--retry", "300", "--retry-delay", "1", "--retry-connrefused")
+            asked = docker("exec", name, "curl", "-sS", *wait, f"http://localhost:{_PORTS['plane']}/health")
+            assert asked.returncode == 0, asked.stderr
         docker("exec", "--workdir", "/workspace", name, "bash", "-c", command)
         docker("exec", "--interactive", name, "sh", "-c", "cat > /tmp/trajectory.json", stdin=trajectory)
         words = ["python_default", "/utils/eval.py", "--trajectory_path", "/tmp/trajectory.json"]
@@ -180,7 +259,7 @@ def published_verdict(image, command, trajectory):
             return MISSING
         found = json.loads(docker("exec", name, "cat", "/tmp/result.json").stdout)
     finally:
-        docker("rm", "--force", name)
+        docker("rm", "--force", name, *filter(None, [company]))
     final = found["final_score"]
     points = [(int(each["result"]), each["total"]) for each in found["checkpoints"]]
     return shown(points, (int(final["result"]), final["total"]))
@@ -192,18 +271,50 @@ def shown(points, final):
     return f"{parts} = {final[0]:g}/{final[1]:g}{' success' if final[0] == final[1] else ''}"
 
 
-@pytest.mark.parametrize("task_id", TASKS)
-async def test_verdicts_are_those_of_the_published_evaluator(task_id, base, tmp_path, compare):
-    """Every checkpoint, the final score and success are the same; published init and reset run before each trial."""
-    image = task_image(task_id, base)
-    owncloud = {"image": made_images()[1], "health": HEALTH, "ports": ["8092"], "memory_mb": 128}
-    options = {"folder": str(_WORKSPACES / "tasks"), "image": image, "services": {"owncloud": owncloud}}
+@pytest.fixture(scope="session")
+def services_image():
+    """The name of the image of Rocket.Chat, GitLab and Plane."""
+    content = Path(__file__).with_name("services.py").read_bytes()
+    name = f"lhaw-record/tac-published-services:{hashlib.sha256(content).hexdigest()[:12]}"
+    make_image(name, {"srv/services.py": content}, ["python3", "/srv/services.py"])
+    return name
+
+
+async def compared(task_id, image, services, cases, tmp_path, asked=""):
+    """Return both verdicts on each case of a task; what the published evaluator asks is in an image of services."""
+    options = {"folder": str(_WORKSPACES / "tasks"), "image": image, "services": services}
     benchmark = open_tac(options, tmp_path, GraderSpec())
     (task,) = [task for task in benchmark.tasks() if task.task_id == task_id]
     found = []
-    for case, command in {**outcomes()[task_id], "empty": ""}.items():
+    for case, command in cases.items():
         ours, trajectory = await our_verdict(benchmark, task, command)
-        theirs = published_verdict(image, command, trajectory)
+        theirs = published_verdict(image, command, trajectory, asked)
         reason = _IN_REACH if case == _CHANGED else ""
         found.append(Comparison("tac", f"{task_id}: {case}", theirs, ours, reason))
+    return found
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+async def test_verdicts_are_those_of_the_published_evaluator(task_id, base, tmp_path, compare):
+    """Every checkpoint, the final score and success are the same; published init and reset run before each trial."""
+    owncloud = {"image": made_images()[1], "health": HEALTH, "ports": ["8092"], "memory_mb": 128}
+    cases = {**outcomes()[task_id], "empty": ""}
+    compare(await compared(task_id, task_image(task_id, base), {"owncloud": owncloud}, cases, tmp_path))
+
+
+@pytest.mark.parametrize("task_id", ASKING_TASKS)
+async def test_verdicts_of_evaluators_that_ask_services(task_id, base, services_image, tmp_path, compare):
+    """The same where the evaluator asks Rocket.Chat, GitLab or Plane what the agent did there; gold is a success."""
+    services = {
+        name: {
+            "image": services_image,
+            "health": f"http://the-agent-company.com:{port}/health",
+            "ports": [str(port)],
+            "memory_mb": 128,
+        }
+        for name, port in _PORTS.items()
+    }
+    cases = {**asked_outcomes()[task_id], "empty": ""}
+    found = await compared(task_id, task_image(task_id, base), services, cases, tmp_path, services_image)
     compare(found)
+    assert all(("success" in each.ours) == (": gold" in each.case) for each in found)
