@@ -29,16 +29,16 @@ def _sections() -> Iterator[str]:
     """The program's help, then that of each command below its name."""
     parser = build_parser()
     yield f"```\n{parser.format_help().strip()}\n```\n"
-    for name, command in _commands(parser):
+    for name, command in commands(parser):
         yield f"## {name}\n\n```\n{command.format_help().strip()}\n```\n"
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Every command, in order, with its own parser."""
+def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Return every command of a parser, in order, with its own parser."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
-                verbs = list(_commands(inner))
+                verbs = list(commands(inner))
                 yield from ((f"{name} {verb}", each) for verb, each in verbs)
                 if not verbs:
                     yield name, inner

@@ -10,6 +10,7 @@ from lhaw_record import build_parser, main
 from recorder.events import TrialFinished, TrialStarted
 from recorder.reading.reader import read_envelopes
 from runners.errors import ExperimentError
+from tests.docs.cli_reference import commands
 from tests.runners.external_agents.rigs import TINY_AGENT
 
 MINI = f"""#!/usr/bin/env python3
@@ -32,8 +33,7 @@ sys.exit(subprocess.run(tiny, input=options.task.encode()).returncode)
 
 def of_help():
     """The words of the example in the help."""
-    wrap = build_parser()._subparsers._group_actions[0].choices["wrap"]
-    return shlex.split(wrap.epilog.partition(": lhaw-record ")[2])
+    return shlex.split(dict(commands(build_parser()))["wrap"].epilog.partition(": lhaw-record ")[2])
 
 
 @pytest.fixture
