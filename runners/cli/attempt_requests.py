@@ -45,16 +45,16 @@ def _lines(events: Sequence[AnyEvent]) -> Iterator[dict[str, Any]]:
     requests = rebuild_requests(events)
     replies = {event.call_id: event for event in events if isinstance(event, ModelResponded)}
     failures = {event.call_id: event for event in events if isinstance(event, ModelFailed)}
-    tools: dict[str | None, str | None] = {}
+    tools: dict[str, str] = {}  # by thread: recorded in its first call, and whenever they change
     for event in events:
         if not isinstance(event, ModelCalled):
             continue
-        tools[event.call_id] = event.tools_json or tools.get(event.parent_call_id)  # null: those of the parent
+        tools[event.thread_id] = event.tools_json or tools.get(event.thread_id, "null")
         reply, failure = replies.get(event.call_id), failures.get(event.call_id)
         yield {
             **{name: getattr(event, name) for name in ("call_id", "role", "thread_id", "call_kind", "model")},
             "parameters": json.loads(event.parameters_json or "null"),
-            "tools": json.loads(tools[event.call_id] or "null"),
+            "tools": json.loads(tools[event.thread_id]),
             "messages": [to_wire(message) for message in requests[event.call_id]],
             "failure": failure and _facts(failure, _FAILURE_FACTS),
             "reply": None

@@ -32,6 +32,7 @@ from runners.gateway.served_replies import Occurrence, ServedReply
 from runners.gateway.threads import Thread, ThreadKind, Threads
 from runners.gateway.wires.protocol import WireRequest
 from runners.models.streams.bodies import fields
+from runners.models.usage import token_count
 
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _TAKEN_OVER = 3
@@ -181,7 +182,7 @@ def _ping(shown: Evidence) -> Classification | None:
     parameters = shown.request.parameters
     limits = [parameters.get(name) for name in _LENGTH_LIMITS]
     limits.append(fields(parameters.get("generationConfig")).get("maxOutputTokens"))
-    if not any(isinstance(limit, int) and limit <= 1 for limit in limits):
+    if not any(count is not None and count <= 1 for count in map(token_count, limits)):
         return None
     held_by = shown.latest.reply.thread_id if shown.latest is not None else None
     return Classification(thread_id=None, kind="side", reason="asks for one token at most", forked_from=held_by)

@@ -53,6 +53,11 @@ def named(part: Mapping[str, Any]) -> str:
     return f"[{part.get('type') or 'part'} {short_digest(steady)[:12]}]"
 
 
+def typed(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a part with its type. On Gemini's wire that is the part's first key."""
+    return part if "type" in part else {"type": next(iter(part), "part"), **part}
+
+
 def arguments_json(arguments: Any) -> str:
     """Return a call's arguments as text. Some clients send an object instead."""
     if arguments is None:

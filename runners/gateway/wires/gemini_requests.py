@@ -12,9 +12,8 @@ from recorder.events.canonical_json import canonical_json
 from runners.conversation.messages import Message, ToolCall, ToolDefinition
 from runners.gateway.errors import Refusal
 from runners.gateway.wires.common import keep_nothing as keep
-from runners.gateway.wires.common import listed, named, rest, text_of
+from runners.gateway.wires.common import listed, named, rest, text_of, typed
 from runners.gateway.wires.common import whole_already as whole
-from runners.gateway.wires.pictures import typed
 from runners.gateway.wires.protocol import Body, OfferedTool, Place, Turn, WireRequest
 from runners.models.streams.bodies import fields
 

@@ -3,24 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runners.gateway.wires.common import named
+from runners.gateway.wires.common import named, typed
 from runners.gateway.wires.protocol import Body
 from runners.models.streams.bodies import fields
 
+_CONVERSATIONS = ("messages", "input", "contents")
 _STANDARD = str.maketrans("-_", "+/")  # Google's SDK writes the other alphabet of base64
 
 
-def pictures_in(value: Any) -> dict[str, Body]:
-    """Return every picture in a body by the name that stands for it in the texts, as a part of chat completions.
+def pictures_in(body: Body) -> dict[str, Body]:
+    """Return the pictures of a request's conversation, as parts of chat completions, by their names in its texts.
 
-    A picture that only its own provider has (``file_id``) has no such part.
+    A picture that only its own provider has (``file_id``) is no such part.
     """
-    return dict(_found(value))
-
-
-def typed(part: Body) -> Body:
-    """Return a part of Gemini's wire, where the key tells the type, with a type."""
-    return {"type": next(iter(part), "part"), **part}
+    return dict(_found([body.get(name) for name in _CONVERSATIONS]))
 
 
 def _found(value: Any) -> Iterator[tuple[str, Body]]:
@@ -33,7 +29,7 @@ def _found(value: Any) -> Iterator[tuple[str, Body]]:
             yield from _found(list(value.values()))
         else:
             shown = {"url": url, **({"detail": value["detail"]} if isinstance(value.get("detail"), str) else {})}
-            yield named(value if "type" in value else typed(value)), {"type": "image_url", "image_url": shown}
+            yield named(typed(value)), {"type": "image_url", "image_url": shown}
 
 
 def _url(part: Mapping[str, Any]) -> str | None:
