@@ -7,6 +7,7 @@ import msgspec
 
 from analytics.tables.catalogue import ORDERS, SPECS, TableSpec, spec_of
 from analytics.tables.notes import Background, background, missing_notes, notes_for
+from analytics.views.at_once import at_once
 from analytics.views.build_order import query_of
 from analytics.views.parameters import reading_of
 
@@ -58,7 +59,9 @@ def tables(connection: "duckdb.DuckDBPyConnection", names: Iterable[str]) -> lis
     """
     chosen = [spec_of(name) for name in names]
     found = background(connection)
-    return [_table(connection, spec, found) for spec in chosen]
+    queries = {spec.name: () for spec in chosen if spec.compute is None}
+    done = at_once(connection, queries, lambda own, name: _table(own, spec_of(name), found))
+    return [done.get(spec.name) or _table(connection, spec, found) for spec in chosen]
 
 
 def _table(connection: "duckdb.DuckDBPyConnection", spec: TableSpec, found: Background) -> Table:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from analytics.views.at_once import at_once
 from analytics.views.build_order import all_views, query_of
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ def claims() -> tuple[str, ...]:
 
 def checks(connection: "duckdb.DuckDBPyConnection") -> tuple[Finding, ...]:
     """Check every claim and return those that do not hold, with the rows that break them."""
-    found = []
-    for claim in claims():
-        result = connection.execute(f"from ({query_of(claim)}) order by all")
-        columns = tuple(column[0] for column in result.description or ())
-        rows = tuple(tuple(row) for row in result.fetchall())
-        if rows:
-            found.append(Finding(claim=claim, columns=columns, rows=rows))
-    return tuple(found)
+    checked = at_once(connection, dict.fromkeys(claims(), ()), _check)
+    return tuple(checked[claim] for claim in claims() if checked[claim].rows)
+
+
+def _check(connection: "duckdb.DuckDBPyConnection", claim: str) -> Finding:
+    result = connection.execute(f"from ({query_of(claim)}) order by all")
+    columns = tuple(column[0] for column in result.description or ())
+    return Finding(claim=claim, columns=columns, rows=tuple(tuple(row) for row in result.fetchall()))

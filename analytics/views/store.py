@@ -66,9 +66,8 @@ def connect(
         register(connection)
         set_parameters(connection, parameters)
         connection.execute("set parquet_metadata_cache = true").fetchall()
-        connection.register("open_rows", snapshot.open_rows)
-        connection.register("live_streams", _live_streams(snapshot))
         parts = _create_events(connection, snapshot)
+        _load(connection, "live_streams", _live_streams(snapshot))
         create_macros(connection)
         create_views(connection, only, parts)
     except BaseException:
@@ -84,13 +83,16 @@ def _create_events(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) ->
     query takes most of the time of its tables.
     """
     segments = _held_open(connection, snapshot.segments)
+    connection.register("open_rows", snapshot.open_rows)
     all_events = "from sealed_events union all by name from open_rows"
     sealed_bytes = sum(path.stat().st_size for path in segments)
     if sealed_bytes / _SMALL_BYTES + snapshot.open_rows.num_rows / _SMALL_ROWS <= 1:
         connection.execute("set threads = 1").fetchall()
         sealed = _sealed_query(snapshot, segments)
-        connection.execute(f"create temporary table events as with sealed_events as ({sealed}) {all_events}").fetchall()
+        connection.execute(f"create table events as with sealed_events as ({sealed}) {all_events}").fetchall()
         return ("events",)
+    connection.unregister("open_rows")
+    _load(connection, "open_rows", snapshot.open_rows)
     connection.execute(f"create view sealed_events as {_sealed_query(snapshot, segments)}").fetchall()
     connection.execute(f"create view events as {all_events}").fetchall()
     return ("sealed_events", "open_rows") if snapshot.open_rows.num_rows else ("sealed_events",)
@@ -111,6 +113,13 @@ def _held_open(connection: duckdb.DuckDBPyConnection, segments: Sequence[Path]) 
         files = [opened.enter_context(path.open("rb")) for path in paths]
         weakref.finalize(connection, opened.pop_all().close)
     return [_OPEN_FILES / str(file.fileno()) for file in files]
+
+
+def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    """Create a table, which all connections of the database see; a registered one is its connection's own."""
+    connection.register("loaded", rows)
+    connection.execute(f"create table {name} as from loaded").fetchall()
+    connection.unregister("loaded")
 
 
 def _sealed_query(snapshot: Snapshot, paths: Sequence[Path]) -> str:

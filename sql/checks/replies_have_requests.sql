@@ -1,6 +1,7 @@
 -- view: replies_have_requests
 -- grain: stream_id, call_id
--- inputs: int_attempts, stg_models_called, stg_models_failed, stg_models_responded
+-- inputs: int_attempts, int_streams_unpaired, stg_models_called, stg_models_failed,
+--     stg_models_responded
 -- outputs:
 --   stream_id
 --   call_id varchar: id of the call in its stream
@@ -9,46 +10,19 @@
 -- equation: every reply or failure of a model has its request; in a finished attempt
 --     every request has one of them
 -- source: docs/log-format.md: a long call is two facts joined by call_id
--- notes: returns the calls that break it. Only streams in which a request repeats, or
---     whose requests and ends have different digests, are examined.
-with digests as (
-    select
-        stream_id,
-        multiset_digest(call_id) as call_digest,
-        count(*) > list_unique(list(hash(call_id))) as has_repeats
-    from stg_models_called
-    group by stream_id
-    union all
-    select
-        stream_id,
-        -multiset_digest(call_id) as call_digest,
-        false as has_repeats
-    from stg_models_responded
-    group by stream_id
-    union all
-    select
-        stream_id,
-        -multiset_digest(call_id) as call_digest,
-        false as has_repeats
-    from stg_models_failed
-    group by stream_id
-),
-
-suspects as (
-    select stream_id
-    from digests
-    group by stream_id
-    having sum(call_digest) <> 0 or bool_or(has_repeats)
-),
-
-marked as (
+-- notes: returns the calls that break it. Only the streams of int_streams_unpaired are
+--     examined.
+with marked as (
     select
         stream_id,
         call_id,
         1 as n_requests,
         0 as n_ends
     from stg_models_called
-    where stream_id in (select suspects.stream_id from suspects)
+    where
+        stream_id in (
+            select unpaired.stream_id from int_streams_unpaired as unpaired
+        )
     union all
     select
         stream_id,
@@ -56,7 +30,10 @@ marked as (
         0 as n_requests,
         1 as n_ends
     from stg_models_responded
-    where stream_id in (select suspects.stream_id from suspects)
+    where
+        stream_id in (
+            select unpaired.stream_id from int_streams_unpaired as unpaired
+        )
     union all
     select
         stream_id,
@@ -64,7 +41,10 @@ marked as (
         0 as n_requests,
         1 as n_ends
     from stg_models_failed
-    where stream_id in (select suspects.stream_id from suspects)
+    where
+        stream_id in (
+            select unpaired.stream_id from int_streams_unpaired as unpaired
+        )
 ),
 
 paired as (

@@ -1,10 +1,10 @@
 -- view: int_calls_ended
 -- grain: stream_id, call_id
--- inputs: live_streams, stg_models_called, stg_models_failed, stg_models_responded
+-- inputs: int_streams_unpaired, live_streams, stg_models_called, stg_models_failed,
+--     stg_models_responded
 -- outputs:
 --   stream_id, trial_id
 --   call_id varchar: id of the call in its stream
---   thread_id varchar: conversation of the call; null if its request is not recorded
 --   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
 --   is_reply boolean: it got a usable reply
 --   input_tokens bigint: tokens sent; null if unknown
@@ -21,97 +21,74 @@
 --     in a stream that nobody writes any more. Such a request was cut short by the end
 --     of its process. It may have been paid for, so that its usage is unknown, unless
 --     its model is a script. Requests under way are left out.
-with ended as (
-    select
-        stream_id,
-        trial_id,
-        call_id,
-        role,
-        true as is_reply,
-        input_tokens,
-        output_tokens,
-        cached_input_tokens,
-        cache_write_tokens,
-        reasoning_tokens,
-        cost_usd,
-        provider_cost_usd,
-        latency_ms
-    from stg_models_responded
-    union all by name
-    select
-        stream_id,
-        trial_id,
-        call_id,
-        role,
-        false as is_reply,
-        if(used_nothing, 0, input_tokens) as input_tokens,
-        if(used_nothing, 0, output_tokens) as output_tokens,
-        if(used_nothing, 0, cached_input_tokens) as cached_input_tokens,
-        if(used_nothing, 0, cache_write_tokens) as cache_write_tokens,
-        if(used_nothing, 0, reasoning_tokens) as reasoning_tokens,
-        if(used_nothing, 0, cost_usd) as cost_usd,
-        if(used_nothing, 0, provider_cost_usd) as provider_cost_usd,
-        0 as latency_ms
-    from stg_models_failed
-),
-
-unanswered as (
+with unanswered as (
     select
         called.stream_id,
         called.trial_id,
         called.call_id,
         called.role,
-        false as is_reply,
         if(starts_with(called.model, 'scripted/'), 0, null) as used
     from stg_models_called as called
+    anti join live_streams
+        on called.stream_id = live_streams.stream_id
+    anti join stg_models_responded as responded
+        on
+            called.stream_id = responded.stream_id
+            and called.call_id = responded.call_id
+    anti join stg_models_failed as failed
+        on
+            called.stream_id = failed.stream_id
+            and called.call_id = failed.call_id
     where
-        called.stream_id not in (select live_streams.stream_id from live_streams)
-        and not exists (
-            select 1
-            from ended
-            where
-                called.stream_id = ended.stream_id
-                and called.call_id = ended.call_id
+        called.stream_id in (
+            select unpaired.stream_id from int_streams_unpaired as unpaired
         )
-),
-
-calls as (
-    select * from ended
-    union all by name
-    select
-        stream_id,
-        trial_id,
-        call_id,
-        role,
-        is_reply,
-        used as input_tokens,
-        used as output_tokens,
-        used as cached_input_tokens,
-        used as cache_write_tokens,
-        used as reasoning_tokens,
-        used as cost_usd,
-        used as provider_cost_usd,
-        0 as latency_ms
-    from unanswered
 )
 
 select
-    calls.stream_id,
-    calls.trial_id,
-    calls.call_id,
-    called.thread_id,
-    calls.role,
-    calls.is_reply,
-    calls.input_tokens,
-    calls.output_tokens,
-    calls.cached_input_tokens,
-    calls.cache_write_tokens,
-    calls.reasoning_tokens,
-    calls.cost_usd,
-    calls.provider_cost_usd,
-    calls.latency_ms
-from calls
-left join stg_models_called as called
-    on
-        calls.stream_id = called.stream_id
-        and calls.call_id = called.call_id
+    stream_id,
+    trial_id,
+    call_id,
+    role,
+    true as is_reply,
+    input_tokens,
+    output_tokens,
+    cached_input_tokens,
+    cache_write_tokens,
+    reasoning_tokens,
+    cost_usd,
+    provider_cost_usd,
+    latency_ms
+from stg_models_responded
+union all
+select
+    stream_id,
+    trial_id,
+    call_id,
+    role,
+    false as is_reply,
+    if(used_nothing, 0, input_tokens) as input_tokens,
+    if(used_nothing, 0, output_tokens) as output_tokens,
+    if(used_nothing, 0, cached_input_tokens) as cached_input_tokens,
+    if(used_nothing, 0, cache_write_tokens) as cache_write_tokens,
+    if(used_nothing, 0, reasoning_tokens) as reasoning_tokens,
+    if(used_nothing, 0, cost_usd) as cost_usd,
+    if(used_nothing, 0, provider_cost_usd) as provider_cost_usd,
+    0 as latency_ms
+from stg_models_failed
+union all
+select
+    stream_id,
+    trial_id,
+    call_id,
+    role,
+    false as is_reply,
+    used as input_tokens,
+    used as output_tokens,
+    used as cached_input_tokens,
+    used as cache_write_tokens,
+    used as reasoning_tokens,
+    used as cost_usd,
+    used as provider_cost_usd,
+    0 as latency_ms
+from unanswered

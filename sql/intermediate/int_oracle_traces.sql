@@ -9,7 +9,7 @@
 --   has_oracle boolean: its unit has a measured full trial with known actions
 --   actions struct[]: the pre-injection ones: action_index, action_name, action_key,
 --       which equal actions share, and supply, the number of its counterparts
--- equation: key = MD5 of name and canonical arguments with trimmed strings, or of the
+-- equation: key = hash of name and canonical arguments with trimmed strings, or of the
 --     name only; supply = most often in one `full` trial of the unit
 -- source: docs/metrics.md 4, wasted compute and budget: the unit is (agent; task or
 --     variant); parameters `wasted_match`, `wasted_supply`, `wasted_uninjected`
@@ -18,8 +18,7 @@
 --     one after which the message was inserted, or all if the trial ended before,
 --     except ask_user, submit and turns of text alone. Arguments are recorded as
 --     canonical JSON, so they are parsed only if a string may start or end with a
---     blank: if a blank, its escape or a non-ASCII character is next to a quotation
---     mark. Supply by set: one occurrence suffices for any number; single: counts of
+--     blank. Supply by set: one occurrence suffices for any number; single: counts of
 --     the first trial by index; sum: over all traces. Trials whose actions are unknown
 --     do not count as traces. Arms may share a trace.
 with oracles as (
@@ -100,19 +99,15 @@ keyed as (
         looked_at.trial_id,
         actions.action_index,
         actions.action_name,
-        md5_number(
+        hash(
+            actions.action_name,
             case
-                when getvariable('wasted_match') = 'name' then actions.action_name
+                when getvariable('wasted_match') = 'name' then null
                 when
                     actions.kind = 'malformed'
-                    or regexp_matches(
-                        actions.arguments_json,
-                        '"([^\x21-\x7e]|\\[nrtfu])|([^\x21-\x7e]|\\[nrtf]|\\u\w{4})"'
-                    )
-                    then
-                        actions.action_name
-                        || chr(10) || trimmed_arguments(actions.arguments_json)
-                else actions.action_name || chr(10) || actions.arguments_json
+                    or has_blank_at_quote(actions.arguments_json)
+                    then trimmed_arguments(actions.arguments_json)
+                else actions.arguments_json
             end
         ) as action_key
     from stg_actions_started as actions

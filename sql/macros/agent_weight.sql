@@ -13,8 +13,8 @@ create or replace macro agent_weight(
     when unit_value is null then null
     when agent <> 'all' or getvariable('pooled') = 'units' then 1.0
     else 1.0 / (
-        count(unit_value) over (partition by cell, task_key, own_agent)
-        * count(distinct case when unit_value is not null then own_agent end)
-            over (partition by cell, task_key)
+        count(unit_value) over (partition by hash(cell, task_key, own_agent))
+        * count(distinct case when unit_value is not null then hash(own_agent) end)
+            over (partition by hash(cell, task_key))
     )
 end::double

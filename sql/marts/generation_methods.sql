@@ -1,7 +1,7 @@
 -- view: generation_methods
 -- grain: step, method, method_digest
--- inputs: int_calls_ended, stg_segments_extracted, stg_variants_generated,
---     stg_variants_rejected
+-- inputs: int_calls_ended, stg_models_called, stg_segments_extracted,
+--     stg_variants_generated, stg_variants_rejected
 -- outputs:
 --   step varchar: extraction or rewriting
 --   method varchar: rules/N, written, or the model's name
@@ -161,11 +161,15 @@ decided as (
 
 calls as (
     select
-        thread_id,
-        known_sum(cost_usd, true) as cost_usd
-    from int_calls_ended
-    where role = 'rewriter' and thread_id is not null
-    group by thread_id
+        called.thread_id,
+        known_sum(ended.cost_usd, true) as cost_usd
+    from int_calls_ended as ended
+    inner join stg_models_called as called
+        on
+            ended.stream_id = called.stream_id
+            and ended.call_id = called.call_id
+    where ended.role = 'rewriter' and called.thread_id is not null
+    group by called.thread_id
 ),
 
 rewriters as (

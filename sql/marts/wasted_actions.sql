@@ -4,7 +4,7 @@
 -- outputs:
 --   trial_id, action_index, benchmark, agent, task_id, variant_id, condition
 --   action_name varchar: tool name; empty for a turn of text
---   action_key uhugeint: key that equal actions share
+--   action_key ubigint: key that equal actions share
 --   number_among_equals bigint: how many equal actions came so far, itself too
 --   supply bigint: how many counterparts there are
 --   is_wasted boolean: no counterpart left; null without full trials

@@ -78,7 +78,7 @@ def test_a_large_store_is_read_while_it_is_written(tmp_path, monkeypatch):
         connection.close()
 
 
-@pytest.mark.parametrize(("copies", "kind"), [(1, "LOCAL TEMPORARY"), (1000, "VIEW")])
+@pytest.mark.parametrize(("copies", "kind"), [(1, "BASE TABLE"), (1000, "VIEW")])
 def test_only_a_small_store_is_loaded_into_memory(copies, kind):
     """Open rows count as sealed ones do: many of them are not copied, and all threads read them."""
     store = Store()

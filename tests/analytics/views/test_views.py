@@ -182,7 +182,8 @@ def test_every_view_has_rows_on_a_busy_store(connection):
     for view in VIEWS:
         (count,) = connection.execute(f"select count(*) from {view.name}").fetchall()[0]
         broken_here = view.name == "budgets_count_full_trials"  # the store's budgets name no real trials
-        is_silent = view.name == "trajectory"  # shows a trial when asked for one
+        # one shows a trial when asked for it, the other streams in which something is wrong
+        is_silent = view.name in ("trajectory", "int_streams_unpaired")
         assert (count == 0) == (is_silent or (view.layer == "checks" and not broken_here)), view.name
 
 

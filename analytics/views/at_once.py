@@ -1,0 +1,87 @@
+"""Run many queries of one database at once, as many as there are processors.
+
+A query of a table takes milliseconds, most of them to plan it, and DuckDB plans on one thread. So the processors are
+given queries, not parts of one.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, TypeVar
+
+from analytics.views.parameters import current, set_parameters
+
+if TYPE_CHECKING:
+    import duckdb
+
+T = TypeVar("T")
+_MOST = 4
+"""Of more connections most would wait for the views that all others read."""
+
+_WORTH = 16
+"""So many jobs are worth another connection, which takes the time of a few of them to prepare."""
+
+
+def at_once(
+    connection: "duckdb.DuckDBPyConnection",
+    jobs: Mapping[str, Collection[str]],
+    work: "Callable[[duckdb.DuckDBPyConnection, str], T]",
+) -> dict[str, T]:
+    """Do every job once, each after those that it needs, and return their results by name.
+
+    Args:
+        connection: A connection to the database, with the parameters set. What it registered itself is its own: jobs
+            see the tables, views, functions and parameters.
+        jobs: The names of the jobs, each with the names of those that must be done before it.
+        work: Does a job on a connection that nobody else uses meanwhile.
+
+    Raises:
+        Exception: The first that a job raised, after the jobs that run then. Others are left out.
+    """
+    order = TopologicalSorter(jobs)
+    with _connections(connection, len(jobs)) as free:
+        if len(free) == 1:
+            return {name: work(connection, name) for name in order.static_order()}
+        return _shared_out(order, free, work)
+
+
+def _shared_out(
+    order: TopologicalSorter[str],
+    free: "list[duckdb.DuckDBPyConnection]",
+    work: "Callable[[duckdb.DuckDBPyConnection, str], T]",
+) -> dict[str, T]:
+    order.prepare()
+    done: dict[str, T] = {}
+    with ThreadPoolExecutor(len(free)) as pool:
+        waiting: list[str] = []
+        running: dict[Future[T], tuple[str, duckdb.DuckDBPyConnection]] = {}
+        while order.is_active():
+            waiting += order.get_ready()
+            while waiting and free:
+                name, own = waiting.pop(0), free.pop()
+                running[pool.submit(work, own, name)] = name, own
+            for each in wait(running, return_when=FIRST_COMPLETED).done:
+                name, own = running.pop(each)
+                free.append(own)
+                done[name] = each.result()
+                order.done(name)
+    return done
+
+
+@contextmanager
+def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Iterator[list[duckdb.DuckDBPyConnection]]":
+    """Yield the connection and others to its database. DuckDB's own threads get the processors that are left."""
+    processors = len(os.sched_getaffinity(0))
+    others = [connection.cursor() for _ in range(min(processors - 1, _MOST - 1, n_jobs // _WORTH))]
+    ((threads,),) = connection.execute("select current_setting('threads')").fetchall()
+    try:
+        connection.execute(f"set threads = {min(threads, max(1, processors - len(others)))}").fetchall()
+        for other in others:
+            set_parameters(other, current(connection))
+        yield [connection, *others]
+    finally:
+        for other in others:
+            other.close()
+        connection.execute(f"set threads = {threads}").fetchall()
