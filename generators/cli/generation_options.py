@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from recorder.cli.arguments import positive
 from recorder.cli.command import ArgumentGroup, argument, flag
+from recorder.cli.output import say
 from recorder.cli.progress import Progress
 from runners.cli.model_options import MODEL_OPTIONS, model_parameters, named_model, redacted_keys, request_limits
 
@@ -173,6 +174,7 @@ def paid_settings(
         "redactor": Redactor(redacted_keys(options)),
         "concurrency": options.concurrency,
         "max_cost_usd": options.max_cost_usd,
+        "say": say,
     }
 
 

@@ -82,7 +82,7 @@ class Generation(PaidRun):
     async def run(self) -> None:
         """Do the extractions and rewritings that the store does not hold yet.
 
-        The first interrupt lets running work finish; the second stops it.
+        The first interrupt lets open requests end; the second stops them.
 
         Raises:
             StoreError: Another process is writing to the experiment.

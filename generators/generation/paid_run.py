@@ -20,7 +20,10 @@ CallerOf = Callable[[Stream, str, str], ModelCaller | None]
 
 
 class PaidSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """In which experiment the calls of a run are recorded, who makes them, and what limits them."""
+    """In which experiment the calls of a run are recorded, who makes them, and what limits them.
+
+    ``say`` prints a line for the user.
+    """
 
     experiment_id: str
     caller_of: CallerOf
@@ -28,6 +31,7 @@ class PaidSettings(msgspec.Struct, frozen=True, kw_only=True):
     redactor: Redactor
     concurrency: int = 4
     max_cost_usd: float | None = None
+    say: Callable[[str], None] = lambda _: None
 
 
 class Callers:
@@ -78,7 +82,12 @@ class PaidRun:
     def __init__(self, store: Store, settings: PaidSettings, on_change: Callable[[PaidWork], None]) -> None:
         self._store = store
         self._paid = settings
-        self.work = PaidWork(concurrency=settings.concurrency, max_cost_usd=settings.max_cost_usd, on_change=on_change)
+        self.work = PaidWork(
+            concurrency=settings.concurrency,
+            max_cost_usd=settings.max_cost_usd,
+            on_change=on_change,
+            say=settings.say,
+        )
 
     def job(self, stream: Stream, about: str, do: Callable[[Callers], Awaitable[None]]) -> Job:
         """Return a job. It returns its cost in USD, or None if the cost is unknown, and notes its failure."""

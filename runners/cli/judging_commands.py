@@ -204,6 +204,7 @@ def _judge_settings(
         redactor=Redactor(redacted_keys(options)),
         experiment_id=options.experiment,
         agents=agents,
+        say=say,
         **request_limits(options),
         **limits,
     )

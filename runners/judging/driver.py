@@ -27,7 +27,7 @@ Thing = TypeVar("Thing")
 class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Which trials are judged, by which model, and within which limits. ``max_cost_usd`` limits one invocation.
 
-    ``retry`` and ``request_timeout_s`` are the limits of one request.
+    ``retry`` and ``request_timeout_s`` are the limits of one request. ``say`` prints a line for the user.
     """
 
     model: Model
@@ -41,6 +41,7 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     concurrency: int = 4
     max_cost_usd: float | None = None
+    say: Callable[[str], None] = lambda _: None
 
     def caller(self, stream: Stream, about: str) -> ModelCaller:
         """Return a model caller that records its calls in ``stream``. ``about`` is the stream of the judged trial."""
@@ -114,13 +115,14 @@ class Driver:
             concurrency=settings.concurrency,
             max_cost_usd=settings.max_cost_usd,
             on_change=lambda _: on_change(self),
+            say=settings.say,
         )
         self.tally = Tally(())
 
     async def run(self) -> None:
         """Judge everything that is not judged yet.
 
-        The first interrupt lets running judgements finish, and the second one stops them.
+        The first interrupt lets open requests end, and the second one stops them.
 
         Raises:
             ExperimentError: A named experiment or agent is unknown.
@@ -142,7 +144,7 @@ class Driver:
         async def judge() -> float | None:
             question = await anyio.to_thread.run_sync(self._judging.question, subject, stored, reader)
             caller = self._settings.caller(stream, subject.last.stream_id)
-            is_judged = False
+            has_failed = False
             try:
                 await ask(
                     caller,
@@ -155,11 +157,11 @@ class Driver:
                 )
                 is_judged = True
             except ModelBoundaryError as error:
-                self.work.note_failure(error)
+                is_judged, has_failed = False, self.work.note_failure(error)
             cost_usd = caller.total_usage.cost_usd
             counts.done += is_judged
-            counts.failed += not is_judged
-            self.tally.add(subject, cost_usd, is_judged=is_judged)
+            counts.failed += has_failed
+            self.tally.add(subject, cost_usd, is_judged=is_judged, has_failed=has_failed)
             return cost_usd
 
         return judge

@@ -43,11 +43,11 @@ class Tally:
             group.found += 1
             group.judged_before += subject.is_judged
 
-    def add(self, subject: Subject, cost_usd: float | None, *, is_judged: bool) -> None:
-        """Count one judgement, or a failed one. An unknown price makes the group's cost unknown."""
+    def add(self, subject: Subject, cost_usd: float | None, *, is_judged: bool, has_failed: bool) -> None:
+        """Count one judgement, failed or interrupted ones too. An unknown price makes the group's cost unknown."""
         group = self._group(subject)
         group.judged += is_judged
-        group.failed += not is_judged
+        group.failed += has_failed
         group.cost_usd = None if group.cost_usd is None or cost_usd is None else group.cost_usd + cost_usd
 
     @property

@@ -11,6 +11,7 @@ import anyio
 
 from runners.errors import BoundaryError, EndpointDown, ungrouped
 from runners.host.interrupts import interruptibly
+from runners.models.endpoints.door import INTERRUPTED, closable_doors
 
 Job = Callable[[], Awaitable[float | None]]
 
@@ -27,6 +28,7 @@ class PaidWork:
         concurrency: How many jobs may run at a time.
         max_cost_usd: The cost limit for all jobs together, in USD. None for no limit.
         on_change: Called with this pool after every job.
+        say: Called with a line for the user when the pool is interrupted.
     """
 
     def __init__(
@@ -35,10 +37,13 @@ class PaidWork:
         concurrency: int,
         max_cost_usd: float | None = None,
         on_change: Callable[["PaidWork"], None] = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._concurrency = concurrency
         self._max_cost_usd = max_cost_usd
         self._on_change = on_change
+        self._say = say
+        self._is_interrupted = False
         self._largest_cost_usd: dict[str, float] = {}
         self.running = 0
         self.done = 0
@@ -49,27 +54,32 @@ class PaidWork:
         """Why no more jobs begin: ``interrupted``, ``cost_limit``, ``cost_unknown``, ``failed`` or another reason."""
         self.failures: list[str] = []
 
-    def stop(self, reason: str = "interrupted") -> bool:
-        """Begin no more jobs, and return whether this is the first stop. Running jobs continue to their end."""
-        is_new = self.stop_reason is None
+    def stop(self, reason: str) -> None:
+        """Begin no more jobs. Running jobs continue to their end."""
         self.stop_reason = self.stop_reason or reason
-        return is_new
 
-    def note_failure(self, error: Exception, about: str = "") -> None:
+    def note_failure(self, error: Exception, about: str = "") -> bool:
         """Keep a job's failure for the final report. Stop if every other job would fail in the same way.
 
         Args:
             error: The failure. The job still returns its cost.
             about: The subject of the job, put before the message.
+
+        Returns:
+            Whether the job failed. One that an interrupt kept from asking has not: it is left for later.
         """
+        if isinstance(error, BoundaryError) and error.kind == INTERRUPTED:
+            return False
         self.failures.append(f"{about}: {error}" if about else str(error))
         if isinstance(error, BoundaryError) and error.kind in ("authentication", EndpointDown.KIND):
             self.stop("failed")
+        return True
 
     async def run(self, jobs: Iterable[Job], kind: str = "") -> int:
         """Run jobs in their order, and return how many did not begin because the pool was stopped.
 
-        The first interrupt lets running jobs end. The second one cancels them.
+        After the first interrupt no model is asked any more, but what was asked is waited for, because it is paid: a
+        job that has to ask again ends with a failure of the kind ``interrupted``. The second interrupt cancels all.
 
         Args:
             jobs: The jobs to run.
@@ -80,7 +90,17 @@ class PaidWork:
                 :meth:`note_failure`.
         """
         pending = deque(jobs)
-        await interruptibly(lambda: self._run(pending, kind), self.stop)
+        with closable_doors() as close:
+
+            def interrupted() -> bool:
+                is_first, self._is_interrupted = not self._is_interrupted, True
+                self.stop(INTERRUPTED)
+                close()
+                if is_first:
+                    self._say(f"stopping: {self.running} jobs wait for their open requests; Ctrl-C again ends them now")
+                return is_first
+
+            await interruptibly(lambda: self._run(pending, kind), interrupted)
         return len(pending)
 
     async def _run(self, pending: deque[Job], kind: str) -> None:

@@ -140,6 +140,7 @@ class JudgedRegrading:
             concurrency=settings.concurrency,
             max_cost_usd=settings.max_cost_usd,
             on_change=lambda work: on_change(work.done, self._total),
+            say=settings.say,
         )
 
     def look(self) -> None:
@@ -155,7 +156,7 @@ class JudgedRegrading:
     async def run(self) -> None:
         """Judge every claim that has no score yet.
 
-        The first interrupt lets running calls finish, and the second one stops them.
+        The first interrupt lets open requests end, and the second one stops them.
 
         Raises:
             ExperimentError: A named experiment is unknown.
@@ -209,7 +210,7 @@ class JudgedRegrading:
     ) -> list[CheckpointScored]:
         """Score claims and return the new events.
 
-        Stops when no claim is left, the model cannot be reached, or the work is stopped.
+        Stops when no claim is left, or the model cannot be reached any more.
         """
         answer = trial.finished.final_answer or ""
         if (scores := scores_unasked([checkpoint.label for checkpoint in wanted], answer)) is not None:
@@ -218,8 +219,6 @@ class JudgedRegrading:
             return events
         recorded: list[CheckpointScored] = []
         for checkpoint in wanted:
-            if self.work.stop_reason == "interrupted":
-                break
             try:
                 score = await ask(
                     caller,

@@ -7,10 +7,11 @@ error say how long a request was held (``held_s``).
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from math import inf
+from typing import ClassVar
 
 import anyio
 import msgspec
@@ -21,6 +22,9 @@ from runners.models.endpoints.hints import allowances, tokens_used
 from runners.models.endpoints.pace import Pace
 from runners.models.protocol import ModelError, ModelReply
 from runners.trial_clock import held
+
+INTERRUPTED = "interrupted"
+"""The kind of failure of a request that was not sent because the work was interrupted."""
 
 _WINDOW_S = 60.0
 
@@ -72,6 +76,9 @@ class Door:
         clock: Returns monotonic seconds.
     """
 
+    are_closed: ClassVar[bool] = False
+    """Whether no request may go out through any door of this process."""
+
     def __init__(
         self,
         name: str,
@@ -98,7 +105,8 @@ class Door:
             request: Returns what identifies the request. It is called only if the request fails.
 
         Raises:
-            ModelError: The endpoint is down, or the block raised it. Its ``outlook`` says what the door knows.
+            ModelError: The endpoint is down, the doors are closed, or the block raised it. Its ``outlook`` says what
+                the door knows.
         """
         passage = Passage(self, request)
         await self._admit(passage)
@@ -158,6 +166,8 @@ class Door:
         passage.held_s = passage.sent_s - came_s
 
     def _delay_s(self) -> float:
+        if Door.are_closed:
+            raise ModelError("interrupted before it was sent", kind=INTERRUPTED, is_retryable=False)
         now_s = self._clock()
         breaker_s = self._breaker.delay_s(now_s)
         if breaker_s > 0 and self._breaker.is_down and not self._breaker.is_probed:
@@ -221,6 +231,24 @@ def try_doors_now() -> None:
     """Let one request try every endpoint that is down."""
     for door in _DOORS:
         door.try_now()
+
+
+@contextmanager
+def closable_doors() -> Iterator[Callable[[], None]]:
+    """Give the block what closes all doors until its end.
+
+    Requests that wait then fail as ``interrupted``, and so do new ones. Those under way go on, because they are paid.
+    """
+
+    def close() -> None:
+        Door.are_closed = True
+        for door in _DOORS:
+            door._wake()
+
+    try:
+        yield close
+    finally:
+        Door.are_closed = False
 
 
 def door_states() -> list[DoorState]:

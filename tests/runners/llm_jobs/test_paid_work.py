@@ -11,6 +11,9 @@ from recorder.errors import RecordingFailed
 from runners.errors import ModelBoundaryError
 from runners.llm_jobs.paid_work import PaidWork
 from runners.models.costs import spent_words
+from runners.models.endpoints.door import door_of
+from runners.models.protocol import ModelError
+from tests.support.canned_model import text_reply
 
 
 class Jobs:
@@ -51,10 +54,10 @@ class Watched(PaidWork):
         super().__init__(**settings)
         self.has_stopped = anyio.Event()
 
-    def stop(self, reason="interrupted"):
+    def stop(self, reason):
         """Stop, and say so."""
         self.has_stopped.set()
-        return super().stop(reason)
+        super().stop(reason)
 
 
 async def test_several_jobs_at_a_time_in_their_order():
@@ -148,6 +151,36 @@ async def test_the_first_interrupt_lets_running_jobs_end():
     assert (ended, work.stop_reason, work.spent_usd) == (["first"], "interrupted", 1.0)
     assert await again.run([interrupted_twice, interrupted]) == 1
     assert (again.done, again.running, again.stop_reason) == (0, 0, "interrupted")
+
+
+async def test_after_an_interrupt_nothing_more_is_asked():
+    """Open requests end and are paid; those that wait at the door, and any further one, are not sent, and no failures.
+
+    Afterwards the doors are open again.
+    """
+    said, door = [], door_of("m", "http://server", "of this test")
+    work = Watched(concurrency=9, say=said.append)
+    sent, left = [], []
+
+    async def asks_twice():
+        try:
+            for _ in range(2):
+                async with door.passage(lambda: "r") as passage:
+                    sent.append(passage)
+                    if len(sent) == door.state().under_way == 4:  # as many as a door lets out at first
+                        os.kill(os.getpid(), signal.SIGTERM)
+                    await work.has_stopped.wait()
+                    passage.answered(text_reply("done"))
+        except ModelError as error:
+            left.append(work.note_failure(ModelBoundaryError(str(error), kind=error.kind), "task t"))
+        return 1.0
+
+    assert await work.run([asks_twice] * 20) == 11
+    assert (len(sent), left, work.failures) == (4, [False] * 9, [])
+    assert (work.done, work.spent_usd, work.stop_reason) == (9, 9.0, "interrupted")
+    assert said == ["stopping: 9 jobs wait for their open requests; Ctrl-C again ends them now"]
+    async with door.passage(lambda: "r") as passage:
+        passage.answered(text_reply("done"))
 
 
 async def test_a_limit_stops_the_pool_at_the_first_unknown_price():
