@@ -126,3 +126,11 @@ def test_calls_in_threads_import_nothing_big():
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+@pytest.mark.thorough
+def test_duckdb_in_the_same_process_reports_no_leaks():
+    """What stays in memory for litellm's sake is let go at the end where duckdb was there: its binding looks for it."""
+    program = "import anyio, duckdb.sqltypes; from runners.models.litellm_library import *; anyio.run(load_litellm)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
