@@ -1,5 +1,8 @@
 """A judge over a store, through real HTTP: what is asked, recorded, repeated, limited and resumed."""
 
+import os
+import signal
+
 import anyio
 import pytest
 
@@ -220,6 +223,36 @@ async def test_a_run_that_was_stopped_is_closed_and_resumed(tmp_path):
         again = await judged(store, server.url)
     assert again.tally.rows()[0]["judged_before"] == first
     assert len(events_of(store, QuestionJudged)) == 3
+
+
+class Interrupted(Judge):
+    """A judge during whose reply the command is interrupted."""
+
+    def __init__(self, *replies):
+        super().__init__(*replies)
+        self.has_arrived = anyio.Event()
+
+    async def respond(self, request):
+        """Reply once the interrupt has arrived."""
+        os.kill(os.getpid(), signal.SIGTERM)
+        await self.has_arrived.wait()
+        return await super().respond(request)
+
+
+@pytest.mark.thorough
+async def test_after_an_interrupt_a_judgement_that_must_ask_again_is_left(tmp_path):
+    """The open request is recorded and not paid for again; nothing was sent after it, and nothing failed."""
+    store = await on_disk(tmp_path / "store", asking(1))
+    judge = Interrupted("Hm.")
+    async with ChatServer(judge) as server:
+        driver = await judged(store, server.url, say=lambda _: judge.has_arrived.set())
+    assert (len(server.requests), driver.work.failures, driver.work.stop_reason) == (1, [], "interrupted")
+    assert (driver.tally.tried, driver.tally.left, driver.work.spent_usd) == (0, 1, pytest.approx(0.0012))
+    assert len(events_of(store, ModelResponded)) - before(store) == 1
+    assert [(event.error_kind, event.is_retried) for event in events_of(store, ModelFailed)] == [("interrupted", False)]
+    assert events_of(store, RunFinished)[-1].message == "0 done, 0 failed, 1 left"
+    async with chat_server(Judge(FLAGS)) as url:
+        assert (await judged(store, url)).tally.left == 0
 
 
 async def test_the_lock_of_the_experiment_is_held(tmp_path):
