@@ -53,6 +53,11 @@ _COUNTED = {
         ("variant", "variants"),
         "They are missing from all tables by class.",
     ),
+    "several_classifiers": (
+        "Classifier not chosen",
+        ("variant", "variants"),
+        "Several agents, or one under several settings, classified them; classifier_agent or settings chooses.",
+    ),
     "unjudged_variants": (
         "new_task without a verdict",
         ("variant", "variants"),

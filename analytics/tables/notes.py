@@ -90,6 +90,10 @@ _NO_SEGMENTS = {
     "variants_without_segments": "variants of {benchmark} whose removed segments are unknown: {n}; they have no "
     "dimension and no number of segments",
 }
+_NOT_CHOSEN = {
+    "several_classifiers": "without a class in {benchmark}, because several agents, or one under several settings, "
+    "classified them: {n} variants; classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST, chooses",
+}
 _OF_TABLE = {
     "by_class": {
         "unclassified_variants": "left out of {benchmark}, because they have no class (see ambiguity_classes): {n} "
@@ -106,6 +110,11 @@ _OF_TABLE = {
 for _name in ("wasted", "kendall", "optimal_window", "commitment", "timing_hypotheses"):
     _OF_TABLE[_name] = _OF_TABLE["voi"]
 _OF_TABLE["point_of_no_return"] = {**_OF_TABLE["voi"], **_OF_TABLE["by_class"]}
+for _name in (
+    *("by_class", "point_of_no_return", "fidelity", "by_severity", "by_strategy", "by_persona", "gain_tests"),
+    *("failure_modes_by_class", "variant_breakdown"),
+):
+    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_NOT_CHOSEN}
 for _name in (
     "by_dimension_pass",
     "by_dimension_progress",

@@ -19,7 +19,8 @@
 -- source: docs/metrics.md 2, which class the tables use and oracle_decision; parameters
 --     `classifier_agent` and `classifier_experiment`
 -- notes: without `classifier_agent` the only classifying agent is used; if there are
---     several, the class is null (reason several_classifiers). A label has no verdict.
+--     several, or one under several settings, the class is null (several_classifiers)
+--     until `classifier_agent` or `settings` chooses. A label has no verdict.
 --     Of the selections that chose a variant the last recorded one counts (ties by
 --     stream and sequence), with `classifier_agent` only its own. A class from a
 --     selection is shown with the trials and the verdict of the agent that gave it, if

@@ -89,6 +89,10 @@ classes as (
                     'n': count(*) filter (where classes.ambiguity_class is null)
                 },
                 {
+                    'kind': 'several_classifiers',
+                    'n': count(*) filter (where classes.reason = 'several_classifiers')
+                },
+                {
                     'kind': 'variants_without_segments',
                     'n': count(*) filter (where len(variants.segments) = 0)
                 },

@@ -17,7 +17,8 @@
 --     wins. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0: outcome-critical;
 --     |S| = 1 and c = n: benign; otherwise divergent
 -- source: docs/metrics.md 2, ambiguity class: it depends on the classifying agent;
---     parameters `class_rule`, `classifier_experiment`, `exclude_endings`, `judge`
+--     parameters `class_rule`, `classifier_experiment`, `exclude_endings`, `judge`,
+--     `settings`
 -- notes: the class according to each agent's own trials; the tables never use an
 --     evaluated agent's own class, see ambiguity_classes. `underspecified` trials only,
 --     evaluated and classifying ones separately.
@@ -31,10 +32,12 @@
 --     counts (ties by stream and sequence), only those of the chosen judge if one is
 --     chosen.
 with arms as (
-    select distinct
+    select
         stream_id,
-        trial_agent
+        trial_agent,
+        bool_or(is_chosen) as is_chosen
     from int_attempt_arms
+    group by stream_id, trial_agent
 ),
 
 trials as (
@@ -56,6 +59,11 @@ trials as (
             attempts.role <> 'classifier'
             or getvariable('classifier_experiment') is null
             or attempts.experiment_id = getvariable('classifier_experiment')
+        )
+        and (
+            attempts.role <> 'classifier'
+            or getvariable('settings') is null
+            or arms.is_chosen
         )
 ),
 

@@ -435,6 +435,7 @@ def exclusions_of(envelopes, trials, variants, classes, planned, k):
     kinds["new_task_variants"] = sum(found[0] == "new_task" for found in of_met)
     kinds["unjudged_variants"] = sum(found[3] == "unjudged" for found in of_met)
     kinds["unclassified_variants"] = sum(found[0] is None for found in of_met)
+    kinds["several_classifiers"] = sum(found[4] == "several_classifiers" for found in of_met)
     kinds["classifiers"] = len({found[2] for found in of_met} - {None})
     bare = {each.variant_digest for each in variants.values() if not each.segments}
     kinds["variants_without_segments"] = len(met & bare)

@@ -343,6 +343,40 @@ def test_settings_are_arms_that_notes_name_and_a_parameter_chooses():
     assert list(shown(user_simulator="dump")[0].values()) == [3]
 
 
+def test_a_classifier_that_ran_again_under_other_limits_is_chosen_by_its_settings():
+    """Its two arms contradict each other, so the variant has no class, as the note says, until one is chosen."""
+    store = Store(trials=2)
+    store.task("t")
+    store.variant("t", "v")
+    for limits, score in (('{"max_turns":60}', 1.0), ('{"max_turns":12}', 0.0)):
+        for index in range(2):
+            fields = {"limits_json": limits, "scores": (score,)}
+            store.trial("v", "underspecified", index, agent="ref", role="classifier", **fields)
+            store.trial("v", "underspecified", index, agent="a", **fields)
+
+    def shown(**parameters):
+        opened = connect(store.snapshot(), parameters={"k": 1, **parameters}, only={"by_class", "exclusions"})
+        try:
+            one = table(opened, "by_class")
+        finally:
+            opened.close()
+        found = {(row["agent"], row["ambiguity_class"], row["value"]) for row in one.rows}
+        return found, [note for note in one.notes if note.startswith("without a class")]
+
+    rows, notes = shown()
+    assert rows == set()
+    assert len(notes) == 1
+    assert notes[0].endswith(": 1 variants; classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST, chooses")
+    opened = connect(store.snapshot(), only={"arms"})
+    try:
+        names = opened.execute("select agent from arms where agent like 'a#%' order by limits_json").fetchall()
+    finally:
+        opened.close()
+    (few,), (many,) = names
+    assert shown(settings=few.partition("#")[2]) == ({(few, "outcome-critical", 0.0)}, [])
+    assert shown(settings=many.partition("#")[2]) == ({(many, "benign", 1.0)}, [])
+
+
 def test_a_reading_sets_its_parameters_and_every_format_names_it():
     """The papers' reading is one word; what is set beside it wins, and CSV, JSON and text say both."""
     store = Store(trials=1)
@@ -404,7 +438,7 @@ def test_settings_are_read_in_their_type():
 
 
 def test_what_a_reader_can_meet_is_described(connection):
-    """Tables, reasons and readings in docs/metrics.md; parameters in the list; columns and measures here or in sql/."""
+    """Tables and readings in docs/metrics.md; parameters in the list; reasons, columns and measures here or in sql/."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     words = set(re.findall(r"\w+", page))
     shared = words.union(
@@ -420,7 +454,7 @@ def test_what_a_reader_can_meet_is_described(connection):
         described = shared.union(re.findall(r"\w+", " ".join(re.findall(r"^--.*", header, re.MULTILINE))))
         assert set(one.columns) <= described
         assert {row["measure"] for row in one.rows if row.get("measure")} <= described
-        assert {row["reason"] for row in one.rows if row.get("reason")} <= words
+        assert {row["reason"] for row in one.rows if row.get("reason")} <= words | described
 
 
 def _rows(store, names, **parameters):
