@@ -28,10 +28,6 @@ VIEWS = {"int_arm_values", "int_variant_dimensions", "exclusions"}
 """The views that a connection passed to :func:`compare` must have."""
 
 _FULL_PROMPT = {"full", "full_ask_user"}
-_ALIKE = (
-    "the test takes tasks to differ alike in both groups: at 0.05 it was false in up to 0.17 of simulated studies of 5 "
-    "to 13 tasks that differ much beside 30 to 100 that are alike"
-)
 
 _QUERY = """
 with values_of_both as (
@@ -191,8 +187,8 @@ def compare(
     where one of the agents ran no variants. If the groups have tasks in common and no unit, tasks are paired, each with
     the mean of its units in either group; such rows have ``is_by_task``. p-value and interval come from the sign flips
     of whole clusters (tasks). If no cluster has units of both groups, the difference is that of their means, and
-    p-value and interval come from the permutation of whole clusters between the groups, and of levels from the
-    intervals of the two levels too.
+    p-value and interval come from the permutation of whole clusters between the groups, and from the two groups' own
+    intervals too.
 
     Args:
         connection: A connection from :func:`analytics.views.store.connect` with at least ``VIEWS``.
@@ -212,8 +208,8 @@ def compare(
     values: dict[str, Any] = {}
     for side, group in (("a", a), ("b", b)):
         values |= {f"{side}_{name}": value for name, value in group._asdict().items() if value is not None}
-    kind = "percent" if measure.endswith("_pct") else "ratio" if measure == "questions_per_trial" else "level"
-    values |= {"kind": kind, "gain_kind": {"percent": "percent_gain", "ratio": "free_gain"}.get(kind, "gain")}
+    kind = "percent" if measure.endswith("_pct") else "amount" if measure == "questions_per_trial" else "level"
+    values |= {"kind": kind, "gain_kind": {"percent": "percent_gain", "amount": "free_gain"}.get(kind, "gain")}
     values |= {"measure": measure, "by_variant": _by_variant(connection, a, b, values)}
     parts = "" if by is None else _DIMENSION_PART if by == "dimension" else _PART.format(column=SPLITS[by])
     keys = ", ".join(["benchmark", "pair_id", *left_open])
@@ -280,8 +276,6 @@ def print_comparison(
         over = "paired tasks: the groups have no variant in common, so the variants may differ in more than the group"
     elif any(row["method"] == "permutation" for row in found):
         over = "all units: the groups have no task in common"
-        if measure == "questions_per_trial":
-            notes = (*notes, _ALIKE)
     said = [f"a: {a}", f"b: {b}", f"difference: mean of {measure} of a minus b over {over}", *notes]
     say("\n".join(f"  {line}" for line in said))
 

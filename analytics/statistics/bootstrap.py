@@ -20,21 +20,20 @@ _LEAST_VARIANCE = 1e-12
 """As a share of the squared estimate: less than this may be rounding, of which the three sums leave about 1e-16."""
 
 
-def studentised(
-    above: "Floats", below: "Floats", confidence: float, draws: int, seed: int
-) -> tuple[float, float] | None:
-    """Compute the bootstrap-t interval of sum(above) / sum(below), with the linearised variance of a ratio.
-
-    Return None if the clusters do not vary. Draws without variance are left out.
+def studentised(above: "Floats", below: "Floats", draws: int, seed: int) -> tuple[float, "Floats"] | None:
+    """Draw sum(above) / sum(below), each draw less the estimate over its own linearised standard error.
 
     Source: B. Efron and R. J. Tibshirani, An introduction to the bootstrap (1993), 12.5.
 
     Args:
         above: One sum per cluster.
         below: One sum per cluster, not negative.
-        confidence: The level of the interval, for example 0.95.
         draws: The number of draws.
         seed: The seed of the weights.
+
+    Returns:
+        The standard error of the estimate and the draws. None if the clusters do not vary. Draws without variance are
+        left out.
     """
     import numpy as np
 
@@ -57,11 +56,7 @@ def studentised(
     is_usable = np.isfinite(drawn) & (variances > least)
     if not is_usable.any():
         return None
-    t = (drawn[is_usable] - ratio) / np.sqrt(variances[is_usable])
-    tail = (1 - confidence) / 2
-    below_t, above_t = np.quantile(t, [tail, 1 - tail])
-    error = variance**0.5
-    return round(ratio - float(above_t) * error, _DIGITS), round(ratio - float(below_t) * error, _DIGITS)
+    return variance**0.5, (drawn[is_usable] - ratio) / np.sqrt(variances[is_usable])
 
 
 def expanded_percentile(

@@ -141,18 +141,28 @@ def _contrast(design: Design, rng: "Generator", mended: float, *, is_uneven: boo
     return found.p_value is not None and found.p_value < 0.05
 
 
-def _amount_contrast(design: Design, rng: "Generator") -> bool | None:
-    """Questions per trial, mean p and twice that, in two arms of different tasks, each with a number of its own."""
+def _amount_contrast(design: Design, rng: "Generator", *, is_uneven: bool = False) -> bool | None:
+    """Questions per trial in two arms of different tasks, each task with a number of its own, mean p.
+
+    The first arm has two fifths of the tasks and twice as many questions. If the arms are uneven, the first has a
+    seventh of the tasks, only there do tasks differ, and both means are p.
+    """
     import numpy as np
 
     arms = []
-    first = max(2, 2 * design.tasks // 5)
-    for tasks, mean in ((first, 2 * design.mean), (design.tasks - first, design.mean)):
-        members, spread = _sizes(design, rng, tasks), design.correlation
+    first = design.tasks // 7 if is_uneven else 2 * design.tasks // 5
+    for tasks, times, spread in (
+        (first, 1 if is_uneven else 2, design.correlation),
+        (design.tasks - first, 1, 0.0 if is_uneven else design.correlation),
+    ):
+        members, mean = _sizes(design, rng, tasks), times * design.mean
         often = mean * rng.gamma(1 / spread, spread, tasks) if spread else np.full(tasks, mean)
         values = rng.poisson(_TRIALS * often[members]) / _TRIALS
         arms.append(Units(values, np.ones(len(values)), members))
-    return _holds(contrast("ratio", arms[0], arms[1], SETTINGS), design.mean)
+    found = contrast("amount", arms[0], arms[1], SETTINGS)
+    if is_uneven:
+        return None if found.p_value is None else found.p_value < 0.05
+    return _holds(found, design.mean)
 
 
 def _ratio(design: Design, rng: "Generator") -> bool | None:
@@ -432,7 +442,7 @@ KINDS: dict[str, Kind] = {
         title="Contrasts of amounts: questions per trial, twice as many in one arm",
         method="permutation",
         judge=_amount_contrast,
-        tasks=_TESTED[2:],
+        tasks=(20, 30, 100),
         means=(0.2, 0.5),
         variants=(1, 0),
     ),
@@ -572,6 +582,15 @@ KINDS: dict[str, Kind] = {
         judge=partial(_contrast, mended=0.0, is_uneven=True),
         tasks=(35, 100),
         means=(0.05, 0.1, 0.5),
+        variants=(7, 1),
+        is_test=True,
+    ),
+    "uneven_amounts": Kind(
+        title="Contrasts of nothing in amounts: a seventh of the tasks, which differ, beside tasks that are alike",
+        method="permutation",
+        judge=partial(_amount_contrast, is_uneven=True),
+        tasks=(50, 100),
+        means=(0.2, 0.5),
         variants=(7, 1),
         is_test=True,
     ),

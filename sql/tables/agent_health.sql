@@ -13,8 +13,8 @@
 --     meets one outside of the agent's part is missing data. Its units are the trials
 --     with an action in which it would have been noticed, else null
 --     (limit_not_watched): programs, imports, machines without control groups. Counts
---     have no interval (reason count), and shares without a call are null. n_missing
---     counts trials that were started.
+--     have no interval (reason count), and shares without a call are null (no_calls).
+--     n_missing counts trials that were started.
 with trials as (
     select
         measured.benchmark,

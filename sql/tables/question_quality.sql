@@ -10,7 +10,8 @@
 --     = mean over variants of the mean over trials; recall_of_all = recall_micro over
 --     all trials, also those without a question
 -- source: docs/metrics.md 3 and 6, question quality (ours)
--- notes: measured trials of ask_user; units are variants. Only trials with questions
+-- notes: a question targets a removed segment if its answer revealed it on request.
+--     Measured trials of ask_user; units are variants. Only trials with questions
 --     count, except for recall_of_all. Under the simulator dump every value is null
 --     (simulator_answers_everything). A variant is dropped if in one of its trials it
 --     is unknown what was revealed, asked or removed (unknown_revealed,

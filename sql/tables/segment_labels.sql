@@ -18,7 +18,8 @@
 -- source: docs/metrics.md 2, measured scores (ours)
 -- notes: the segments of segment_outcomes. If asserted scores are right, measured_pct
 --     rises with asserted. Fewer than three segments give no label_tau (too_few_cells),
---     and neither do equal scores (no_order). Clusters are tasks.
+--     and neither do equal scores (no_order). Clusters are tasks. A segment is dropped
+--     without an asserted score (no_asserted_score) or a measured one (no_trials).
 with labelled as (
     select
         outcomes.benchmark,

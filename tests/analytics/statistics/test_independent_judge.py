@@ -10,7 +10,8 @@ from scipy.special import expit, logit
 
 from analytics.statistics.agreement import rank_correlation, tau_by_chance, weighted_kappa
 from analytics.statistics.effects import Trial, effect_rows
-from analytics.statistics.inference import Settings, Units, contrast, estimate
+from analytics.statistics.inference import Settings, Units, estimate
+from analytics.statistics.randomization import Draws, permuted
 
 pytestmark = pytest.mark.thorough
 SETTINGS = Settings(draws=1_000, permutations=1_000)
@@ -108,7 +109,7 @@ def test_p_values_are_those_of_scipy():
         return abs(stats.ttest_ind(left, right, equal_var=False).statistic)
 
     left, right = rng.random(6), rng.random(5) / 2
-    apart = contrast("ratio", plain(left, np.arange(6)), plain(right, np.arange(5)), Settings())
+    apart = permuted((left, np.ones(6)), (right, np.ones(5)), 0.95, Draws(10_000, 1))
     theirs = stats.permutation_test((left, right), studentised, n_resamples=np.inf, alternative="greater")
     assert apart.p_value == pytest.approx(theirs.pvalue, abs=1e-8)
 

@@ -114,16 +114,13 @@ def test_p_values_of_gains_are_those_of_scipy(alternative):
 
 @pytest.mark.parametrize("sizes", [(5, 6), (7, 5), (3, 4)])
 def test_p_values_of_contrasts_are_those_of_scipy(sizes):
-    """All exchanges of clusters by Welch's t; units of a cluster move together. Below five clusters no interval."""
+    """All exchanges of clusters by Welch's t; units of a cluster move together."""
     rng = np.random.default_rng(5)
     one, other = rng.random(sizes[0]), 0.6 * rng.random(sizes[1])
     kind = {"n_resamples": np.inf, "alternative": "greater"}
     theirs = permutation_test((one, other), lambda x, y: abs(ttest_ind(x, y, equal_var=False).statistic), **kind)
-    arms = [[(value, place) for place, value in enumerate(arm) for _ in range(2)] for arm in (one, other)]
-    found = contrast("ratio", *map(units, arms), Settings())
+    found = permuted(*((2 * arm, np.full(len(arm), 2.0)) for arm in (one, other)), 0.95, Draws(10_000, 1))
     assert found.p_value == pytest.approx(theirs.pvalue)
-    assert found.n_clusters == sum(sizes)
-    assert (found.low is None) == (min(sizes) < 5)
 
 
 @pytest.mark.sampled(3)
@@ -167,7 +164,9 @@ def test_a_contrast_of_levels_is_not_surer_than_the_levels_are(shares):
     """
     rows = [[(shares[0], task) for task in range(5)], [(shares[1] + task % 3 / 50, task) for task in range(30)]]
     found = contrast("level", *map(units, rows), Settings())
-    assert contrast("ratio", *map(units, rows), Settings()).p_value < 0.001 < found.p_value
+    sums = [np.array([value for value, _ in arm]) for arm in rows]
+    alone = permuted(*((each, np.ones(len(each))) for each in sums), 0.95, Draws(10_000, 1))
+    assert alone.p_value < 0.001 < found.p_value
     one, other = (estimate("level", units(arm), Settings(confidence=1 - found.p_value)) for arm in rows)
     lower, higher = sorted((one, other), key=lambda level: level.value)
     reach = math.hypot(lower.high - lower.value, higher.value - higher.low)
@@ -184,6 +183,32 @@ def test_few_tasks_that_differ_beside_many_that_are_alike_give_no_false_effect(t
         arms = [[(rng.binomial(3, rate) / 3, task) for task, rate in enumerate(arm) for _ in range(4)] for arm in rates]
         rejected += contrast("level", *map(units, arms), settings).p_value < 0.05
     assert rejected <= 0.06 * 400
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("tasks", [(7, 30), (8, 30), (13, 100)])
+def test_few_tasks_that_are_asked_about_unlike_beside_many_give_no_false_effect(tasks):
+    """Questions per trial of one mean, drawn here: of 400 contrasts at most 6 % reject, and 93 % hold the truth.
+
+    The permutation alone rejected 13 to 18 %.
+    """
+    rng, settings, rejected = np.random.default_rng(7), Settings(draws=500, permutations=500), 0
+    for _ in range(400):
+        rates = rng.gamma(1 / 1.5, 1.5, tasks[0]), np.ones(tasks[1])
+        arms = [[(rng.poisson(3 * rate) / 3, task) for task, rate in enumerate(arm) for _ in range(4)] for arm in rates]
+        found = contrast("amount", *map(units, arms), settings)
+        rejected += found.p_value < 0.05
+        assert (found.p_value < 0.05) == (not found.low <= 0 <= found.high)
+    assert rejected <= 0.06 * 400
+
+
+@pytest.mark.parametrize(("one", "reason"), [([0.5] * 6, "too_few_clusters"), ([0.0] * 9, "no_variation")])
+def test_a_contrast_of_amounts_is_refused_where_an_arm_has_no_interval(one, reason):
+    """Six tasks, or nine that nobody asked about, do not say what other tasks would be like."""
+    other = [(place % 3 + 0.5, place) for place in range(20)]
+    found = contrast("amount", units([(value, place) for place, value in enumerate(one)]), units(other), Settings())
+    assert (found.low, found.p_value, found.p_greater, found.reason) == (None, None, None, reason)
+    assert found.value == round(one[0] - np.mean([value for value, _ in other]), 6)
 
 
 def test_every_sign_choice_is_looked_at_once():
