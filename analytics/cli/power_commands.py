@@ -22,7 +22,8 @@ _COLUMNS = ("tasks", "variants", "trials", "total_trials", "cost_usd", "power", 
 
 _PILOT = """
 select
-    concat_ws('|', benchmark, agent, task_id) as task,
+    agent,
+    concat_ws('|', benchmark, task_id) as task,
     any_value(n_success) filter (where condition = 'underspecified') as base_successes,
     any_value(n_trials) filter (where condition = 'underspecified') as base_trials,
     any_value(n_success) filter (where condition = 'ask_user') as asked_successes,
@@ -56,7 +57,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     from analytics.errors import BadParameter
     from analytics.statistics.power import Design, Rates, power, rates_of
 
-    cost, rates, source = options.cost_per_trial, Rates(0.3, 0.1), "assumed"
+    cost, rates, source, agents = options.cost_per_trial, Rates(0.3, 0.1), "assumed", list[str]()
     sizes = {"tasks": [6, 10, 20, 40, 80], "variants": [1, 3], "trials": [1, 3, 5]}
     if options.store is not None and Path(options.store).suffix == ".toml":
         study = planned_by(Path(options.store))
@@ -67,6 +68,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
         if not units:
             raise BadParameter("no variant has trials under both underspecified and ask_user; leave the store out")
         rates, source = rates_of(units), f"{len({unit.task for unit in units})} tasks of the pilot"
+        agents = sorted({unit.agent for unit in units})
         cost = known_cost if cost is None else cost
     given = {name: getattr(options, name) for name in Rates._fields if getattr(options, name) is not None}
     rates = rates._replace(**given)
@@ -85,8 +87,12 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
 
     rows = [simulated(Design(*each)) for each in product(sized["tasks"], sized["variants"], sized["trials"])]
     print_rows(rows, _COLUMNS, options.format)
-    shown = ", ".join(f"{name} = {value:.3g}" for name, value in rates._asdict().items())
+    shown = ", ".join(f"{name} = {round(value, 4):.3g}" for name, value in rates._asdict().items())
     say(f"  rates ({source}): {shown}")
+    if len(agents) > 1:
+        say(f"  agents of the pilot, averaged: {', '.join(agents)} (--agent NAME for one)")
+    if agents and options.gain is None:
+        say("  the gain of a pilot is uncertain, and so is this power: --gain sets the smallest gain worth seeing")
     say("\n".join(f"  {line}" for line in _advice(rows, simulated, options.wanted)))
     if options.figure is not None:
         _draw(options.figure, rows, options.wanted, f"{source}: {shown}")
@@ -184,10 +190,10 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
             help="plan the tasks, variants and trials that would show a gain from asking, and their cost",
             description="Simulate whole studies of underspecified against ask_user, test each with the test of the "
             "tables (sign flips of whole tasks), and print how often it sees the gain. With a store, success and its "
-            "spread between tasks are estimated from its trials. With an experiment file (.toml), before its first "
-            "trial, or with neither, they are assumed; the file says which design is meant and what its trials may "
-            "cost. Options replace all of that. The cheapest design is named, and what as many trials of fewer tasks "
-            "would see. Exit code 1: no design has the wanted power.",
+            "spread between the tasks of an agent are estimated from its trials. With an experiment file (.toml), "
+            "before its first trial, or with neither, they are assumed; the file says which design is meant and what "
+            "its trials may cost. Options replace all of that. The cheapest design is named, and what as many trials "
+            "of fewer tasks would see. Exit code 1: no design has the wanted power.",
             example="power stores/demo --gain 0.1 --tasks 10 20 40 --trials 1 3",
             arguments=(
                 argument(

@@ -47,8 +47,9 @@ class Design(NamedTuple):
 
 
 class PilotUnit(NamedTuple):
-    """A variant of a pilot: its task, and successes and trials without asking and with it."""
+    """A variant that an agent of a pilot met: its task, and successes and trials without asking and with it."""
 
+    agent: str
     task: str
     base_successes: int
     base_trials: int
@@ -57,17 +58,34 @@ class PilotUnit(NamedTuple):
 
 
 def rates_of(units: Sequence[PilotUnit]) -> Rates:
-    """Estimate the rates from a pilot. Tasks weigh the same.
+    """Estimate the rates of an agent from a pilot. Its agents weigh the same, and so do the tasks of each.
 
-    The spreads are those whose variance between tasks, beyond the noise of the trials, is the observed one.
+    The spreads are those whose variance between the tasks of an agent, beyond the noise of the trials, is the observed
+    one. How agents differ is no part of it: a study tests one agent, or its agents within tasks.
+    """
+    agents: dict[str, dict[str, list[PilotUnit]]] = {}
+    for unit in units:
+        agents.setdefault(unit.agent, {}).setdefault(unit.task, []).append(unit)
+    found = [_moments(list(tasks.values())) for tasks in agents.values()]
+    base, gain = (sum(each[place] for each in found) / len(found) for place in (0, 1))
+    varied = [each for each in found if not math.isnan(each[2])]
+    if not varied:
+        return Rates(base, gain)
+    wanted = [sum(each[place] for each in varied) / len(varied) for place in (2, 3)]
+    rates = Rates(base, gain, 0.0, 0.0)
+    rates = rates._replace(spread=_found(lambda one: _variances(rates._replace(spread=one))[0], wanted[0]))
+    return rates._replace(gain_spread=_found(lambda one: _variances(rates._replace(gain_spread=one))[1], wanted[1]))
+
+
+def _moments(tasks: Sequence[Sequence[PilotUnit]]) -> tuple[float, float, float, float]:
+    """Return an agent's success without asking, its gain, and the variance of both between its tasks; NaN of one task.
+
+    The noise of the trials is taken from the variances.
     """
     import numpy as np
 
-    tasks: dict[str, list[PilotUnit]] = {}
-    for unit in units:
-        tasks.setdefault(unit.task, []).append(unit)
     base, gain, base_noise, gain_noise = (np.empty(len(tasks)) for _ in range(4))
-    for place, members in enumerate(tasks.values()):
+    for place, members in enumerate(tasks):
         below, above = (
             _share(sum(successes for successes, _ in arm), sum(trials for _, trials in arm))
             for arm in (
@@ -77,13 +95,10 @@ def rates_of(units: Sequence[PilotUnit]) -> Rates:
         )
         base[place], gain[place] = below[0], above[0] - below[0]
         base_noise[place], gain_noise[place] = below[1], below[1] + above[1]
-    rates = Rates(float(base.mean()), float(gain.mean()), 0.0, 0.0)
     if len(tasks) < 2:
-        return Rates(rates.base, rates.gain)
-    spread = _found(lambda one: _variances(rates._replace(spread=one))[0], float(base.var(ddof=1) - base_noise.mean()))
-    rates = rates._replace(spread=spread)
-    wanted = float(gain.var(ddof=1) - gain_noise.mean())
-    return rates._replace(gain_spread=_found(lambda one: _variances(rates._replace(gain_spread=one))[1], wanted))
+        return float(base.mean()), float(gain.mean()), math.nan, math.nan
+    varied = float(base.var(ddof=1) - base_noise.mean()), float(gain.var(ddof=1) - gain_noise.mean())
+    return float(base.mean()), float(gain.mean()), *varied
 
 
 def power(rates: Rates, design: Design, *, level: float, studies: int, seed: int = _SEED) -> float:

@@ -59,11 +59,25 @@ def test_a_pilot_gives_its_rates_back():
     for task in range(400):
         odds = rng.normal(-1.0, 1.2)
         unasked, asked = (1 / (1 + np.exp(-(odds + add))) for add in (0.0, rng.normal(1.0, 0.8)))
-        units.append(PilotUnit(str(task), rng.binomial(4, unasked), 4, rng.binomial(4, asked), 4))
+        units.append(PilotUnit("a", str(task), rng.binomial(4, unasked), 4, rng.binomial(4, asked), 4))
     found = rates_of(units)
     assert found.spread == pytest.approx(1.2, abs=0.3)
     assert found.gain_spread == pytest.approx(0.8, abs=0.5)
     assert found.gain == pytest.approx(0.18, abs=0.05)
+
+
+def test_agents_that_differ_are_no_spread_of_tasks():
+    """Two agents, one at 0.2 and one at 0.8 in every one of 60 tasks: tasks do not differ, though cells do."""
+    rng = np.random.default_rng(6)
+    units = [
+        PilotUnit(agent, str(task), rng.binomial(40, share), 40, rng.binomial(40, share + 0.1), 40)
+        for agent, share in (("weak", 0.2), ("strong", 0.8))
+        for task in range(60)
+    ]
+    found = rates_of(units)
+    assert (found.base, found.gain) == (pytest.approx(0.5, abs=0.02), pytest.approx(0.1, abs=0.02))
+    assert found.spread < 0.3
+    assert rates_of(units[:60]).base == pytest.approx(0.2, abs=0.02)
 
 
 def test_the_command_before_the_first_trial(capsys):
