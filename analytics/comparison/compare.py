@@ -116,7 +116,8 @@ tested as (
         ) as unpaired,
         list_distinct(flatten(list(trials) filter (where is_used))) as trials,
         list_distinct(flatten(list(missing))) as missing,
-        bool_or(is_common) as has_common
+        bool_or(is_common) as has_common,
+        bool_or(is_unpaired) as is_unpaired
     from weighted
     group by part
 ),
@@ -153,7 +154,8 @@ select
     coalesce(list_sum(list_transform(missing, lambda cell: cell.n)), 0)::bigint as n_missing,
     estimate.method,
     estimate.reason,
-    has_common
+    has_common,
+    is_unpaired
 from estimated
 order by part <> 'all', part
 """
@@ -186,9 +188,9 @@ def compare(
     variants. They are tasks if both groups use the full prompt, which all variants of a task share, and in benchmarks
     where one of the agents ran no variants. If the groups have tasks in common and no unit, tasks are paired, each with
     the mean of its units in either group; such rows have ``is_by_task``. p-value and interval come from the sign flips
-    of whole clusters (tasks). If no cluster has units of both groups, the difference is that of their means, and
-    p-value and interval come from the permutation of whole clusters between the groups, and from the two groups' own
-    intervals too.
+    of whole clusters (tasks). If no cluster has units of both groups (``is_unpaired``), the difference is that of their
+    means, and p-value and interval come from the permutation of whole clusters between the groups, and from the two
+    groups' own intervals too.
 
     Args:
         connection: A connection from :func:`analytics.views.store.connect` with at least ``VIEWS``.
@@ -274,7 +276,7 @@ def print_comparison(
     over = "paired units"
     if any(row["is_by_task"] for row in found):
         over = "paired tasks: the groups have no variant in common, so the variants may differ in more than the group"
-    elif any(row["method"] == "permutation" for row in found):
+    elif any(row["is_unpaired"] for row in found):
         over = "all units: the groups have no task in common"
     said = [f"a: {a}", f"b: {b}", f"difference: mean of {measure} of a minus b over {over}", *notes]
     say("\n".join(f"  {line}" for line in said))

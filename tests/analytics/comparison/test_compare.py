@@ -1,5 +1,6 @@
 """Two arms side by side: what an arm is, what pairs up, and the numbers worked by hand."""
 
+import anyio
 import numpy as np
 import pytest
 from scipy.stats import permutation_test, ttest_ind
@@ -8,7 +9,8 @@ from analytics.comparison.compare import VIEWS, compare
 from analytics.comparison.groups import Group, check_groups, parse_group
 from analytics.errors import BadParameter, UnknownName
 from analytics.views.store import connect
-from tests.analytics.make_store import Store
+from lhaw_record import main
+from tests.analytics.make_store import Store, write_events
 
 KNOWN = [("a", "ask_user"), ("a", "underspecified"), ("b", "ask_user")]
 
@@ -268,6 +270,21 @@ def test_arms_of_different_tasks_are_compared_by_their_means():
     assert row["method"] == "permutation"
     assert row["low"] < row["difference"] < row["high"]
     assert (row["low"] > 0) == (row["p_value"] < 0.05)
+
+
+def test_a_comparison_without_a_test_still_says_that_nothing_was_paired(tmp_path, capsys):
+    """Three tasks of one agent, three others of the other: too few for an interval, and no pair was made."""
+    store = Store(trials=1)
+    for agent in "ab":
+        for place in range(3):
+            store.task(f"{agent}{place}")
+            store.variant(f"{agent}{place}", f"v{agent}{place}")
+            store.trial(f"v{agent}{place}", "ask_user", 0, agent=agent, scores=(float(place > 1),))
+    anyio.run(write_events, tmp_path / "store", store.envelopes)
+    assert main(["compare", str(tmp_path / "store"), "a", "b", "--measure", "questions_per_trial"]) == 0
+    printed = capsys.readouterr()
+    assert "too_few_clusters" in printed.out
+    assert "over all units: the groups have no task in common" in printed.err
 
 
 def test_agents_without_variants_are_compared_task_by_task():
