@@ -1,8 +1,8 @@
 """Say what a store shows, in sentences. Every number in a sentence is a cell of a table, rounded; shares in per cent.
 
-A sentence claims a difference only if the interval of its row excludes 0, and a gain only if its p-value, corrected by
-Holm's method, is below the level of the intervals. Everything else is said to be not shown, or not known with the
-reason. Levels and amounts are measured: their sentence is their value.
+A sentence claims a difference only if the interval of its row excludes 0, and a gain or a loss only if its p-value,
+corrected by Holm's method, is below the level of the intervals. Everything else is said to be not shown, or not known
+with the reason. Levels and amounts are measured: their sentence is their value.
 """
 
 import math
@@ -146,7 +146,8 @@ _COST_OF_MISSING = _Difference(
     where={"condition": "underspecified"},
     above="Missing information costs {agent} {estimate} of {measure}",
     below="Missing information helps {agent}: the loss of {measure} is {estimate}",
-    open="It is unclear whether missing information harms {agent}: the loss of {measure} is {estimate}",
+    open="It is unclear whether missing information harms {agent}: "
+    "the loss of {measure} is {estimate}, Holm-corrected p = {p_holm}",
     subject="The cost of missing information to {agent}",
 )
 _GAIN_OF_ASKING = _Difference(
@@ -164,7 +165,8 @@ _LEFT_AFTER_ASKING = _Difference(
     where={"condition": "ask_user"},
     above="Asking does not recover everything for {agent}: {estimate} of {measure} remains lost",
     below="Having to ask helps {agent} more than the full prompt: the loss of {measure} is {estimate}",
-    open="It is unclear whether asking recovers everything for {agent}: the remaining loss of {measure} is {estimate}",
+    open="It is unclear whether asking recovers everything for {agent}: "
+    "the remaining loss of {measure} is {estimate}, Holm-corrected p = {p_holm}",
     subject="The loss that remains when {agent} can ask",
 )
 _COST_OF_LATE = _Difference(
@@ -174,7 +176,7 @@ _COST_OF_LATE = _Difference(
     above="Information {when} is too late for {agent}: {estimate} of {measure} remains lost",
     below="Information {when} helps {agent} more than the full prompt: the loss of {measure} is {estimate}",
     open="It is unclear whether information {when} is too late for {agent}: "
-    "the remaining loss of {measure} is {estimate}",
+    "the remaining loss of {measure} is {estimate}, Holm-corrected p = {p_holm}",
     subject="The loss that remains for {agent} after information {when}",
 )
 _COST_OF_CHANNEL = _Difference(

@@ -54,7 +54,8 @@ SPECS: tuple[TableSpec, ...] = (
         keys=("benchmark", "agent", "condition", "measure"),
         needs="tasks with trials under full and another condition",
         conditions=("underspecified", "ask_user"),
-        parameters=("k",),
+        parameters=("k", "permutations"),
+        shown=("p_value", "p_holm"),
     ),
     TableSpec(
         name="by_class",

@@ -6,13 +6,16 @@
 --   condition varchar: underspecified, or what is left under ask_user and inject_p
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing
 --   method, reason
+--   p_value double: of no mean loss, two-sided
+--   p_holm double: the same, corrected within the condition and measure
 -- equation: loss = value(full) - value(condition) of the same variant, mean over
 --     variants; the full prompt is that of the variant's task
--- source: docs/metrics.md 3 and 6, losses (ours)
+-- source: docs/metrics.md 3, 5 and 6, losses (ours); parameter `permutations`
 -- notes: what missing information costs. A variant without a value in one arm is
 --     dropped (one_arm_only, or the reason of that arm). An agent without full has no
 --     loss. n_trials counts the trials of both arms; those of a full prompt that
---     several variants share count once.
+--     several variants share count once. A Holm family consists of all benchmarks and
+--     agents of one condition and measure.
 with pairs as (
     select
         short.benchmark,
@@ -59,16 +62,10 @@ estimated as (
         agent,
         condition,
         measure,
-        table_estimate(
-            measure,
-            numerator,
-            1.0::double,
-            reason,
-            cluster_id,
-            cell_id,
-            n_trials,
-            n_missing
-        ) as estimate,
+        gain_estimate(numerator, reason, cluster_id) as estimate,
+        sum_once(cell_id, case when numerator is not null then n_trials end)
+            as n_own_trials,
+        sum_once(cell_id, n_missing) as n_own_missing,
         sum_once(
             complete_cell_id, case when numerator is not null then n_complete_trials end
         ) as n_complete_trials,
@@ -88,8 +85,15 @@ select
     estimate.n_units,
     estimate.n_dropped,
     estimate.n_clusters,
-    estimate.n_trials + n_complete_trials as n_trials,
-    estimate.n_missing + n_complete_missing as n_missing,
+    n_own_trials + n_complete_trials as n_trials,
+    n_own_missing + n_complete_missing as n_missing,
     estimate.method,
-    estimate.reason
+    estimate.reason,
+    significant(estimate.p_value) as p_value,
+    significant(
+        holm(
+            estimate.p_value,
+            list(estimate.p_value) over (partition by condition, measure)
+        )
+    ) as p_holm
 from estimated

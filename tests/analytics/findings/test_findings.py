@@ -124,6 +124,18 @@ def test_agents_with_equal_numbers_share_a_sentence():
     assert (both.size, both.answers[0].sentence[-32:]) == ("", " (8 tasks, 48 trials per agent).")
 
 
+def test_a_loss_of_many_agents_is_claimed_by_its_corrected_p_value():
+    """All of seven tasks are lost: p = 2 / 128 is below 0.05 for three agents, times four agents it is not."""
+    outcomes = {"full": lambda _: 3, "underspecified": lambda _: 0}
+    store, verdicts = store_of(7, outcomes), []
+    for agent in "bcd":
+        store = with_trials(store, 7, outcomes, agent=agent)
+        verdicts.append({each.verdict for each in found_in(store)[1] if each.table == "losses" and each.agent == "a"})
+    assert verdicts == [{"shown"}, {"shown"}, {"not shown"}]
+    (cost, *_) = by_question(found_in(store)[1])
+    assert "percentage points, Holm-corrected p = 0.062" in cost.answers[0].sentence
+
+
 def test_chance_alone_is_never_called_a_finding():
     """Differences that go both ways, or in too few tasks, are not shown or not known, whatever their mean."""
     both_ways = {
