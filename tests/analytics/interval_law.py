@@ -11,6 +11,7 @@ P_COLUMNS = {"p_value", "p_greater", "p_claimed", "p_holm", "p_asymptotic", "p_r
 
 _CORRECTED = {
     "gain_tests": "p_value",
+    "losses": "p_value",
     "kendall": "p_value",
     "effects": "p_value",
     "point_of_no_return": "p_greater",
