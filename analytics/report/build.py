@@ -16,7 +16,7 @@ from analytics.report.cautions import cautions
 from analytics.report.facts import facts, missing
 from analytics.report.graphics import graphics
 from analytics.report.packing import columnar, packed
-from analytics.report.timelines import CHUNK_TRIALS, prompts, timelines
+from analytics.report.timelines import CHUNK_TRIALS, prompts, request_texts, timelines
 from analytics.report.trials import choose_length, choose_trials, trial_list
 from analytics.tables.catalogue import GROUPS
 from analytics.tables.labels import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MAIN_TABLES = ("overall", "by_class", "voi")
 SCRIPTS = (
     *("unpack.js", "elements.js", "state.js", "cells.js", "tables.js", "search.js", "trials.js"),
-    *("difference.js", "timeline.js", "start.js"),
+    *("difference.js", "requests.js", "timeline.js", "start.js"),
 )
 _PROMPT_CHARACTERS = 20_000
 
@@ -92,6 +92,7 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         ),
         "data-trials": packed({"count": listed, "chunk": CHUNK_TRIALS, "columns": trial_list(connection)}),
         "data-prompts": packed(prompts(connection, _PROMPT_CHARACTERS)),
+        "data-requests": packed(request_texts(connection, cut.length)),
         **{f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length))},
     }
     style = _read("style.css")

@@ -34,11 +34,23 @@ _PARTS = {
         order by shown.place, started.action_index
     """,
     "calls": """
-        select shown.place, replies.call_id, replies.role, {reply}, replies.input_tokens, replies.output_tokens,
-            round(replies.cost_usd, 6), round(replies.latency_ms, 1), {reasoning}, replies.reasoning_tokens
+        select shown.place, called.call_id, called.role, {reply}, coalesce(replies.input_tokens, failed.input_tokens),
+            coalesce(replies.output_tokens, failed.output_tokens),
+            round(coalesce(replies.cost_usd, failed.cost_usd, if(failed.used_nothing, 0, null)), 6),
+            round(coalesce(replies.latency_ms, failed.latency_ms), 1), {reasoning}, replies.reasoning_tokens,
+            called.thread_id, called.call_kind, called.thread_change, called.parent_call_id, called.shared_count,
+            coalesce(replies.served_model, called.model), replies.finish_reason, failed.error_kind, {failure},
+            tools.number as tools, parameters.number as parameters,
+            list_transform(replies.tool_calls, lambda each: [each.call_id, each.name, {call}])
         from shown_trials as shown
-        inner join stg_models_responded as replies on shown.stream_id = replies.stream_id
-        order by shown.place, replies.sequence
+        inner join stg_models_called as called on shown.stream_id = called.stream_id
+        left join stg_models_responded as replies
+            on called.stream_id = replies.stream_id and called.call_id = replies.call_id
+        left join stg_models_failed as failed
+            on called.stream_id = failed.stream_id and called.call_id = failed.call_id
+        left join request_texts as tools on called.tools_json = tools.text
+        left join request_texts as parameters on called.parameters_json = parameters.text
+        order by shown.place, called.sequence
     """,
     "questions": """
         select shown.place, asked.action_index, {question}, {context}, {answer}, answered.simulator,
@@ -69,6 +81,13 @@ _PARTS = {
         where finished.final_answer <> ''
         order by shown.place
     """,
+    "messages": """
+        select told.place, told.call_id, told.role, shared.number, if(shared.number is null, {content}, null),
+            told.result_of_action, told.tool_calls
+        from request_messages as told
+        left join request_texts as shared on told.content = shared.text
+        order by told.place, told.sequence, told.position
+    """,
 }
 _TEXTS = {
     "message": "failed.message",
@@ -76,6 +95,9 @@ _TEXTS = {
     "result": "finished.result",
     "reply": "replies.reply_text",
     "reasoning": "replies.reasoning_text",
+    "failure": "failed.message",
+    "call": "each.arguments_json",
+    "content": "told.content",
     "question": "asked.question",
     "context": "asked.context",
     "answer": "answered.answer",
@@ -90,7 +112,7 @@ def timelines(connection: "duckdb.DuckDBPyConnection", length: int) -> Iterator[
     """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list. Empty parts are left out.
 
     Args:
-        connection: A connection with the temporary table ``shown_trials``.
+        connection: A connection with the temporary tables of :func:`analytics.report.trials.choose_trials`.
         length: The number of characters after which texts are cut.
     """
     texts = {name: cut_sql(column, length) for name, column in _TEXTS.items()}
@@ -115,6 +137,12 @@ def _entries(connection: "duckdb.DuckDBPyConnection", query: str) -> Iterator[tu
     """
     rows = connection.sql(query).to_arrow_table()
     return (tuple(row.values()) for batch in rows.to_batches(max_chunksize=4096) for row in batch.to_pylist())
+
+
+def request_texts(connection: "duckdb.DuckDBPyConnection", length: int) -> list[str]:
+    """Return the texts that several requests have, by the numbers under which timelines name them; cut like theirs."""
+    query = f"select {cut_sql('text', length)} from request_texts order by number"  # noqa: S608 - numbers of ours
+    return [text for (text,) in connection.execute(query).fetchall()]
 
 
 def prompts(connection: "duckdb.DuckDBPyConnection", length: int) -> dict[str, Any]:

@@ -81,6 +81,50 @@ from chosen as trials
 inner join int_trials as kept on trials.trial_id = kept.trial_id
 """
 
+# What is new in each request of a shown attempt.
+_REQUEST_MESSAGES = """
+create or replace temporary table request_messages as
+with sent as (
+    select
+        shown.place,
+        called.call_id,
+        called.sequence,
+        from_json(
+            called.new_messages_json,
+            '[{"role": "VARCHAR", "content": "VARCHAR", "result_of_action": "BIGINT", "tool_calls": "VARCHAR"}]'
+        ) as messages
+    from shown_trials as shown
+    inner join stg_models_called as called on shown.stream_id = called.stream_id
+)
+
+select
+    sent.place,
+    sent.call_id,
+    sent.sequence,
+    told.position,
+    told.message.role,
+    told.message.content,
+    told.message.result_of_action,
+    told.message.tool_calls
+from sent, unnest(sent.messages) with ordinality as told(message, position)
+"""
+
+# Tools, parameters and what several requests contain: system prompts and the like, which the page has once.
+_REQUEST_TEXTS = """
+create or replace temporary table request_texts as
+with used as (
+    select content as text, false as is_shared from request_messages where content is not null
+    union all
+    select unnest([tools_json, parameters_json]), true from stg_models_called semi join shown_trials using (stream_id)
+)
+
+select text, row_number() over (order by text) - 1 as number
+from used
+where text is not null
+group by text
+having count(*) > 1 or bool_or(is_shared)
+"""
+
 # What a trial used is that of the attempt that counts, or of all its failed ones; it is not shown while a trial runs.
 _LIST = """
 with used as (
@@ -136,11 +180,13 @@ order by shown.place
 
 
 def choose_trials(connection: "duckdb.DuckDBPyConnection", most: int = MOST_TRIALS) -> tuple[int, int]:
-    """Create the temporary table ``shown_trials`` with at most ``most`` trials.
+    """Create the temporary table ``shown_trials`` with at most ``most`` trials, and two tables of their requests.
 
     Return the number of trials in the store (or in the chosen experiment) and the number in the table.
     """
     connection.execute(_SHOWN, {"conditions": list(CONDITIONS), "most": most}).fetchall()
+    connection.execute(_REQUEST_MESSAGES).fetchall()
+    connection.execute(_REQUEST_TEXTS).fetchall()
     (row,) = connection.execute(
         """
         select count(*), (select count(*) from shown_trials) from trials
@@ -192,6 +238,8 @@ def choose_length(connection: "duckdb.DuckDBPyConnection", budget: int = BUDGET_
             union all
             select length(reasoning_text) from stg_models_responded semi join shown_trials using (stream_id)
             where reasoning_text is not null
+            union all
+            select length(content) from (select distinct content from request_messages where content is not null)
         )
         select sum(n), {sums} from lengths
     """  # noqa: S608 - numbers of ours

@@ -12,6 +12,10 @@
 --   model
 --   parent_call_id varchar: call that this one continues
 --   message_count bigint: messages sent
+--   shared_count bigint: first messages that are those of parent_call_id and its reply
+--   new_messages_json varchar: the rest; a result of an action only has its number
+--   tools_json varchar: tools, if they are the thread's first or others than before
+--   parameters_json varchar: parameters; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_called
 -- notes: one row is one request to a model.
@@ -28,6 +32,10 @@ select
     model_called.details.thread_change,
     model_called.model,
     model_called.parent_call_id,
-    model_called.message_count
+    model_called.message_count,
+    model_called.shared_count,
+    model_called.new_messages_json,
+    model_called.tools_json,
+    model_called.parameters_json
 from events
 where type = 'model_called'

@@ -6,6 +6,7 @@
 --   call_id varchar: id of the call in its stream
 --   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
 --   reply_text varchar: text of the reply
+--   tool_calls struct[]: call_id, name and arguments_json of each
 --   finish_reason varchar: why the reply ended; null if unknown
 --   latency_ms double: milliseconds; null if unknown
 --   input_tokens bigint: tokens sent; null if unknown
@@ -35,6 +36,7 @@ select
     model_responded.call_id,
     model_responded.role,
     model_responded.text as reply_text,
+    model_responded.tool_calls,
     model_responded.finish_reason,
     model_responded.latency_ms,
     model_responded.input_tokens,

@@ -199,6 +199,7 @@ class Store:
         broken_usd: float | str | None = "",
         has_details: bool = False,
         is_told: bool = False,
+        beside: Sequence[Event] = (),
         **fields: Any,
     ) -> str:
         """Record one attempt of one trial and return its trial id.
@@ -225,6 +226,7 @@ class Store:
                 request that got HTTP 429. Empty if none failed.
             has_details: Each reply says what a cache had and took, what was reasoning, and what its provider charged.
             is_told: The conversation is recorded too: a prompt, and each reply with the results of its calls.
+            beside: What else happened after the first reply and its actions.
             fields: Other fields of ``trial_started``.
         """
         variant = self.variants.get(unit)
@@ -281,6 +283,8 @@ class Store:
                 **(_DETAILS if has_details else {}),
             }
             self._reply(stream, trial_id, attempt, batch.split(" + "), count, said, is_told=is_told)
+            for event in beside if count == 0 else ():
+                self.add(stream, event, trial_id, attempt)
             count += len(batch.split(" + "))
         if broken_usd != "":
             spent = {"partial": (40, None)}.get(broken_usd, (40, 8))

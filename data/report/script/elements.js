@@ -8,7 +8,7 @@ function element(name, attributes, ...children) {
     if (value === null || value === undefined || value === false) continue;
     made.setAttribute(key, value === true ? "" : value);
   }
-  const shown = children.flat().filter((child) => child !== null && child !== undefined);
+  const shown = children.flat(Infinity).filter((child) => child !== null && child !== undefined);
   made.append(...shown.map((child) => child instanceof Node ? child : String(child).replace(TURNING, "\ufffd")));
   return made;
 }

@@ -52,7 +52,7 @@ async function start() {
   await unpack("data-tables");
   await Promise.all(places.filter((place) => place.closest("details").open).map(fillTable));
   addEventListener("beforeprint", () => {
-    document.querySelectorAll("details").forEach((part) => { part.open = true; });
+    document.querySelectorAll("details:not(.request)").forEach((part) => { part.open = true; });
     places.forEach(fillTable); // synchronous, because the data is unpacked already
   });
   if (!state.get("trial")) follow(); // tables above the target have their height only now

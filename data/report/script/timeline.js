@@ -39,10 +39,10 @@ class Timeline {
       return;
     }
     this.list.reveal(first);
-    const [prompts, ...chunks] = await Promise.all([unpack("data-prompts"), ...wanted.map((trial) => unpack(`data-chunk-${Math.floor(trial / this.trials.chunk)}`))]);
+    const [prompts, texts, ...chunks] = await Promise.all([unpack("data-prompts"), unpack("data-requests"), ...wanted.map((trial) => unpack(`data-chunk-${Math.floor(trial / this.trials.chunk)}`))]);
     if (wanted !== this.shown) return; // other trials were chosen meanwhile
-    const columns = wanted.map((trial, number) => this.trial(trial, chunks[number][trial % this.trials.chunk], prompts, number));
-    this.box.replaceChildren(this.siblings(first, others), wanted.length > 1 ? element("div", { class: "columns" }, columns) : columns[0]);
+    const columns = wanted.map((trial, number) => this.trial(trial, chunks[number][trial % this.trials.chunk], prompts, texts, number));
+    this.box.replaceChildren(...[this.siblings(first, others), wanted.length > 1 ? element("div", { class: "columns" }, columns) : columns[0]].filter(Boolean));
     this.box.setAttribute("aria-labelledby", "timeline-title");
     showHits(this.box, this.list.terms);
     const heading = document.getElementById("timeline-title");
@@ -87,14 +87,14 @@ class Timeline {
     return element("p", { class: "siblings" }, others.length ? back : null, element("span", { class: "aside" }, "Beside it:"), buttons);
   }
 
-  trial(trial, parts, prompts, number) {
+  trial(trial, parts, prompts, texts, number) {
     const at = (name) => this.list.at(name, trial);
     const condition = labelOf("condition", at("condition"));
     const title = `${at("variant_id") || at("task_id")}, ${condition}, ${at("agent")} #${at("trial_index")}`;
     const isOne = this.shown.length === 1;
     const name = isOne ? title : [condition, element("span", { class: "aside" }, `${at("variant_id") || at("task_id")}, ${at("agent")} #${at("trial_index")}`)];
     const sections = [[this.facts(at, parts, isOne)], this.attempts(parts), [this.strip(parts)], this.prompts(at, prompts), [this.checkpoints(parts)],
-      [element("h4", {}, "What happened"), element("ol", { class: "events" }, this.events(parts))]];
+      [element("h4", {}, "What happened"), element("ol", { class: "events" }, this.events(parts, new Requests(parts, texts)))]];
     return element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { title: at("condition"), tabindex: -1, id: number === 0 ? "timeline-title" : null }, name),
       sections.map((section) => element("div", {}, section)));
   }
@@ -186,56 +186,77 @@ class Timeline {
       element("table", {}, element("thead", {}, element("tr", {}, head)), element("tbody", {}, rows)));
   }
 
-  events(parts) {
+  events(parts, requests) {
     const after = this.injectedAfter(parts);
     const told = (parts.injections || []).map((injection) => this.injection(injection));
-    const calls = new Map((parts.calls || []).map((call) => [call[0], call]));
     const questions = grouped(parts.questions || []);
+    const acting = grouped((parts.actions || []).map((action) => [action[7], action]));
+    const waiting = [...requests.calls];
     const events = after === 0 ? [...told] : [];
     let usd = 0;
+    // What was said up to a call, without the actions that it asked for; up to the end without a call.
+    const say = (last) => {
+      while (waiting.length) {
+        const call = waiting.shift();
+        usd = call.usd === null || usd === null ? null : usd + call.usd;
+        if (requests.isOwn(call)) events.push(...this.said(call, (acting.get(call.id) || []).map(([, action]) => action), requests));
+        else events.push(requests.begunBy(call));
+        if (call.id === last) return;
+      }
+    };
     for (const action of parts.actions || []) {
-      const call = calls.get(action[7]);
-      if (call) { // the reply comes before the first action that it asked for
-        usd = call[5] === null || usd === null ? null : usd + call[5];
-        if (call[7] !== null || call[8]) events.push(this.reasoning(call));
-        if (call[2] && action[1] !== "text") events.push(this.reply(call));
-        calls.delete(action[7]);
-      } else if (action[7] === null) usd = null; // no model call is known
-      events.push(this.action(action, questions.get(action[0]) || [], call, usd));
+      const call = requests.byId.get(action[7]);
+      const isFirst = call !== undefined && waiting.includes(call);
+      if (isFirst) say(call.id);
+      else if (action[7] === null) usd = null; // no model call is known
+      events.push(this.action(action, questions.get(action[0]) || [], call, isFirst ? requests.fold(call) : null, usd));
       if (action[0] === after) events.push(...told);
     }
+    say(null);
     if (after === null) events.push(...told);
     for (const [text] of parts.answers || []) events.push(element("li", { class: "event" }, element("p", {}, element("span", { class: "flag" }, "final answer")), element("pre", { tabindex: 0 }, text)));
-    return events;
+    return events.filter(Boolean);
   }
 
-  reasoning([, role, , , , , , text, tokens]) {
-    const size = tokens === null ? "" : `, ${counted(tokens, "token")}`;
-    const shown = text === null ? element("p", { class: "aside" }, `${role} reasons${size}, hidden by the provider`) : folded(`${role} reasons${size}`, text);
+  // The reasoning and the text of a reply of the agent's own thread; of one without actions also that it was.
+  said(call, actions, requests) {
+    const shown = [];
+    if (call.reasoning !== null || call.reasoningTokens) shown.push(this.reasoning(call));
+    const isText = actions.some(([, kind]) => kind === "text");
+    if (actions.length && call.text && !isText) shown.push(this.reply(call));
+    if (actions.length) return shown;
+    const line = [element("span", { class: "flag" }, call.text === null ? "model call" : `${call.role} says`), call.text === null && call.error === null ? element("span", { class: "flag error" }, "no reply") : null,
+      requests.failed(call), element("span", { class: "aside" }, requests.costs(call))];
+    return [...shown, element("li", { class: "event" }, element("p", {}, line), call.text ? element("pre", { tabindex: 0 }, call.text) : null, requests.fold(call))];
+  }
+
+  reasoning({ role, reasoning, reasoningTokens }) {
+    const size = reasoningTokens === null ? "" : `, ${counted(reasoningTokens, "token")}`;
+    const shown = reasoning === null ? element("p", { class: "aside" }, `${role} reasons${size}, hidden by the provider`) : folded(`${role} reasons${size}`, reasoning);
     return element("li", { class: "event" }, shown);
   }
 
-  reply([, role, text]) {
+  reply({ role, text }) {
     return element("li", { class: "event" }, element("p", {}, element("span", { class: "flag" }, `${role} says`)), element("pre", { tabindex: 0 }, text));
   }
 
-  action([number, kind, name, args, isError, result, ms, , isWasted, isOpen], questions, call, usd) {
+  action([number, kind, name, args, isError, result, ms, , isWasted, isOpen], questions, call, request, usd) {
     const line = [element("span", { class: "flag" }, `${number} ${kind === "text" ? "turn of text" : name}`)];
     if (questions.length) line.push(element("span", { class: "flag ask" }, "question"));
     if (kind === "malformed") line.push(element("span", { class: "flag error" }, "malformed call"));
     if (isError) line.push(element("span", { class: "flag error" }, "error"));
     if (isWasted) line.push(element("span", { class: "flag wasted" }, "wasted"));
     if (isOpen) line.push(element("span", { class: "flag error" }, "never finished"));
-    const tokens = call && call[3] !== null && call[4] !== null ? `${call[3]} + ${call[4]} tokens` : null;
+    const tokens = call && call.input !== null && call.output !== null ? `${call.input} + ${call.output} tokens` : null;
     const costs = [ms === null ? null : `${ms} ms`, tokens, usd === null ? null : `${Number(usd.toFixed(6))} USD so far`];
     line.push(element("span", { class: "aside" }, costs.filter(Boolean).join(" · ")));
     const body = questions.length ? questions.flatMap((question) => this.question(question)) : [
-      kind === "text" && call ? element("pre", { tabindex: 0 }, call[2]) : null,
+      kind === "text" && call ? element("pre", { tabindex: 0 }, call.text) : null,
       args && args !== "{}" ? element("pre", { tabindex: 0 }, argumentLines(args)) : null,
       result ? folded(`result, ${counted(result.length, "character")}`, result) : null,
     ];
     if (questions.some(hasRevealed)) line.push(element("span", { class: "flag told" }, "the information arrives"));
-    return element("li", { class: `event${questions.length ? " question" : ""}${questions.some(hasRevealed) ? " arrival" : ""}${isWasted ? " wasted" : ""}` }, element("p", {}, line), body);
+    return element("li", { class: `event${questions.length ? " question" : ""}${questions.some(hasRevealed) ? " arrival" : ""}${isWasted ? " wasted" : ""}` }, element("p", {}, line), body, request);
   }
 
   question([, question, context, answer, simulator, revealed]) {

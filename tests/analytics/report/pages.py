@@ -1,11 +1,16 @@
 """Stores and pages for the tests of the report."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from analytics.report import Page, page_of
 from analytics.views.store import connect
+from recorder.events import Event, ModelFailed, ModelResponded, RepliedToolCall
 from recorder.reading.reader import Snapshot
-from tests.analytics.make_store import Store
+from tests.analytics.make_store import Store, called
 from tests.analytics.views.test_views import busy_store
 
 ATTACK = "</script><img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
@@ -70,6 +75,48 @@ def mixed_store() -> Store:
     return store
 
 
+def threaded_store() -> Store:
+    """A store with one trial, in which a sub-agent works and forks, a title is asked for, and a request fails."""
+    store = Store(trials=1)
+    store.task("t")
+    beside = [
+        *_call("s1", "worker", "sub_agent", {"system": "You count.", "user": "count the rows"}, ""),
+        *_call("s2", "worker", "sub_agent", {"tool": "41 rows"}, "There are 41.", parent="s1", shared=3),
+        *_call("f1", "worker-2", "sub_agent", {"user": "look again"}, "42, in truth.", parent="s2", shared=5),
+        *_call("t1", "title", "side", {"user": "name it"}, "Counting"),
+    ]
+    request, _ = _call("m9", "main", "main", {"tool": "ok"}, "", parent="m0", shared=2)
+    failed = ModelFailed(
+        call_id="m9", role="agent", error_kind="rate_limit", message="slow down", is_retried=True, latency_ms=3.0
+    )
+    store.trial("t", "full", 0, actions=["task count", "submit"], is_told=True, beside=(*beside, request, failed))
+    return store
+
+
+def _call(
+    name: str, thread: str, kind: str, new: dict[str, str], said: str, *, parent: str = "", shared: int = 0
+) -> Iterator[Event]:
+    """A request with its new messages by their roles, and the reply; one that says nothing calls grep."""
+    yield msgspec.structs.replace(
+        called(name),
+        thread_id=thread,
+        call_kind=kind,
+        parent_call_id=parent or None,
+        shared_count=shared,
+        message_count=shared + len(new),
+        new_messages_json=json.dumps([{"role": role, "content": text} for role, text in new.items()]),
+    )
+    yield ModelResponded(
+        call_id=name,
+        role="agent",
+        text=said,
+        finish_reason="stop",
+        latency_ms=5.0,
+        tool_calls=() if said else (RepliedToolCall(call_id="g1", name="grep", arguments_json='{"pattern":"x"}'),),
+        cost_usd=0.001,
+    )
+
+
 def written(page: Page, folder: Path) -> str:
     """The address of a page that was written into a folder."""
     path = folder / "report.html"
@@ -77,4 +124,4 @@ def written(page: Page, folder: Path) -> str:
     return path.as_uri()
 
 
-__all__ = ["ATTACK", "MARKER", "busy_store", "hostile_store", "mixed_store", "page_about", "written"]
+__all__ = ["ATTACK", "MARKER", "busy_store", "hostile_store", "mixed_store", "page_about", "threaded_store", "written"]

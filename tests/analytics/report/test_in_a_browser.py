@@ -11,7 +11,7 @@ from analytics.tables.tables import TABLES, tables
 from recorder.labels import CONDITION_LABELS
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store
-from tests.analytics.report.pages import ATTACK, page_about, written
+from tests.analytics.report.pages import ATTACK, page_about, threaded_store, written
 
 OPEN_TABLES = """
 (async () => {
@@ -56,6 +56,29 @@ CONTRASTS = """
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const name = `${part.tagName}.${part.getAttribute("class") || ""}`;
     found[name] = Math.min(found[name] ?? 99, ratio);
+  }
+  return found;
+})()
+"""
+TREE = """
+(() => {
+  const of = (list) => [...list.children].map((item) => {
+    const inner = item.querySelector(":scope > details > .events");
+    const isThread = item.classList.contains("thread");
+    return [item.querySelector(isThread ? "summary" : ".flag").textContent, inner ? of(inner) : []];
+  });
+  return of(document.querySelector("#timeline .events"));
+})()
+"""
+OPENED = """
+(async () => {
+  const found = {};
+  for (const fold of document.querySelectorAll("#timeline .request")) {
+    fold.open = true;
+    await new Promise((done) => fold.addEventListener("toggle", done, { once: true }));
+    const id = fold.querySelector(".aside").textContent.match(/call (\\S+) of/)[1];
+    const texts = (each) => [...each.querySelectorAll("pre")].map((text) => text.textContent).join("\\n");
+    found[id] = [...fold.querySelectorAll("div")].map((each) => [each.querySelector(".flag").textContent, texts(each)]);
   }
   return found;
 })()
@@ -411,6 +434,31 @@ def test_a_timeline_says_what_is_unknown(view, tmp_path):
     assert "failed at an unknown boundary (timeout): late" in _open_first(view, "full")
 
 
+def test_requests_are_shown_whole_and_threads_as_a_tree(view, tmp_path):
+    """A request opens with all its messages; a sub-agent stands where it worked, with its fork inside of it."""
+    view.open(written(page_about(threaded_store().snapshot()), tmp_path))
+    view.value("document.getElementById('list').focus()")
+    view.press("Enter")
+    view.wait("document.querySelector('#timeline .events')")
+    shown = view.value(TREE)
+    worker, title = "sub-agentworker · 2 model calls · 0.002 USD", "side calltitle · 1 model call · 0.001 USD"
+    fork = "sub-agentworker-2 · 1 model call · 0.001 USD"
+    assert [each[0] for each in shown] == ["1 task", worker, title, "model call", "2 submit"]
+    assert [each[0] for each in shown[1][1]] == ["s1", "s2", fork]
+    assert [each[0] for each in shown[1][1][2][1]] == ["f1"]
+    text = view.value("document.getElementById('timeline').innerText")
+    assert "failed: rate limit" in text
+    assert "slow down" in text
+    assert "0.024 USD so far" in text
+    opened = view.value(OPENED)
+    assert opened["f1"] == [
+        *(["system", "You count."], ["user", "count the rows"], ["assistant", "grep (g1)\npattern: x"]),
+        *(["tool", "41 rows"], ["assistant", "There are 41."], ["user", "look again"], ["reply", "42, in truth."]),
+    ]
+    assert opened["m1"] == [["user", "do it"], ["assistant", "task (t1)\n"], ["tool", "ok"], ["reply", "submit (t2)\n"]]
+    assert view.complaints() == []
+
+
 def test_a_missing_trial_says_why(view, busy_address):
     """A trial that failed shows its boundary instead of a result."""
     view.open(busy_address)
@@ -492,7 +540,7 @@ def test_what_is_printed_is_complete(view, busy_address):
     (async () => {
       dispatchEvent(new Event("beforeprint"));
       for (let step = 0; step < 20; step++) await null; // what a browser still does before it looks at the page
-      const isOpen = [...document.querySelectorAll("details")].every((part) => part.open);
+      const isOpen = [...document.querySelectorAll("details:not(.request)")].every((part) => part.open);
       return isOpen && [...document.querySelectorAll("[data-table]")].every((place) => place.firstChild);
     })()
     """)
