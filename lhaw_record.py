@@ -8,6 +8,7 @@ In Python, :func:`open` gives a store's views, tables and figures, and :func:`ru
 import argparse
 import gc
 import importlib.metadata
+import json
 import os
 import re
 import shlex
@@ -69,6 +70,8 @@ _SECTIONS = {
 }
 """The commands as the help lists them: sections, and the commands in each, both with the most used first."""
 _PROGRESS_LINE = re.compile(r" *\d+ s  ")
+_UVX_FOLDER = "archive-v0"
+"""In whose cache uvx makes its environments."""
 _ROOT = str(Path(__file__).resolve().parent)
 _SUCCESSES = (
     "select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions "
@@ -201,7 +204,8 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         Command(
             name="completion",
             help="print the shell code that completes commands, options and names",
-            description="Print what makes a shell complete commands, options and names of tables with the tab key. "
+            description="Print what makes a shell complete commands, options, and names of tables, agents and conditions with "
+            "the tab key. "
             'bash and zsh: eval "$(lhaw-record completion bash)" in ~/.bashrc or ~/.zshrc; fish: lhaw-record '
             "completion fish > ~/.config/fish/completions/lhaw-record.fish.",
             example="completion bash",
@@ -244,8 +248,12 @@ def _program() -> list[str]:
     """Return the words that start this program in a shell.
 
     They are ``lhaw-record`` if the shell finds this program under that name, otherwise the path of the script. If the
-    program was not started as ``lhaw-record``, they are ``python -m lhaw_record``.
+    program was not started as ``lhaw-record``, they are ``python -m lhaw_record``. Under uvx they are that of uvx: only
+    this process has its environment on the PATH.
     """
+    if "UV" in os.environ and _UVX_FOLDER in Path(sys.prefix).parts:
+        origin = importlib.metadata.distribution("lhaw-record").read_text("direct_url.json")
+        return ["uvx", *(["--from", json.loads(origin)["url"]] if origin else []), "lhaw-record"]
     started = Path(sys.argv[0])
     if started.name != "lhaw-record":
         return [Path(sys.executable).name, "-m", "lhaw_record"]

@@ -1,9 +1,12 @@
 """Command-line arguments that several analytics commands share."""
 
 import argparse
+from collections.abc import Callable
+from pathlib import Path
 
 from analytics.tables.filters import FILTER_KEYS
 from recorder.cli.command import Argument, ArgumentGroup, repeatable
+from recorder.errors import RecorderError
 
 
 def settings_option(help_text: str = "set an analysis parameter; see 'tables STORE list'") -> Argument:
@@ -15,10 +18,46 @@ def filters(keys: tuple[str, ...] = FILTER_KEYS) -> ArgumentGroup:
     """Declare the options that filter rows by these keys."""
     return ArgumentGroup(
         "what is shown (no number changes; each may be given several times)",
-        tuple(repeatable(f"--{key}", "NAME", f"only this {key}") for key in keys),
+        tuple(
+            repeatable(f"--{key}", "NAME", f"only this {key}", completer=_known_measures)
+            if key == "measure"
+            else repeatable(f"--{key}", "NAME", f"only this {key}", completer=names_in_store(key))
+            for key in keys
+        ),
     )
 
 
 def wanted(options: argparse.Namespace, keys: tuple[str, ...] = FILTER_KEYS) -> dict[str, list[str]]:
     """Return the values of the options of :func:`filters` by key."""
     return {key: getattr(options, key) for key in keys if getattr(options, key)}
+
+
+def names_in_store(column: str, view: str = "int_trials_evaluated") -> Callable[..., list[str]]:
+    """Return a function that completes an option with the names in a column of a view of the given store.
+
+    Shared stores are not fetched for it.
+    """
+
+    def names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
+        from analytics.views.store import open as open_store
+
+        store = getattr(parsed_args, "store", None)
+        if not isinstance(store, Path):
+            return []
+        try:
+            connection = open_store(store, only={view})
+        except RecorderError:  # there is no store yet
+            return []
+        try:
+            query = f"select distinct {column}::varchar from {view} where {column} is not null order by all"  # noqa: S608
+            return [name for (name,) in connection.execute(query).fetchall()]
+        finally:
+            connection.close()
+
+    return names
+
+
+def _known_measures(**_: object) -> list[str]:
+    from analytics.tables.labels import measure_meanings
+
+    return list(measure_meanings())

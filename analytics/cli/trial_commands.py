@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from analytics.cli.arguments import names_in_store
 from recorder.cli.arguments import FORMAT, STORE, positive
 from recorder.cli.command import Command, argument, repeatable
 from recorder.cli.output import print_rows, say
@@ -94,7 +95,15 @@ COMMANDS = (
         example="trials stores/demo --condition ask_user --outcome failure",
         arguments=(
             STORE,
-            *(repeatable(f"--{name}", "NAME", f"only this {name}; may be given several times") for name in _FILTERS),
+            *(
+                repeatable(
+                    f"--{name}",
+                    "NAME",
+                    f"only this {name}; may be given several times",
+                    completer=names_in_store(column, "trials"),
+                )
+                for name, column in _FILTERS.items()
+            ),
             argument("--outcome", choices=tuple(_OUTCOMES), help="only trials with this outcome"),
             argument("--limit", type=positive, metavar="N", help="print so many at most"),
             FORMAT,

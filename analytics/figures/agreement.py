@@ -49,7 +49,7 @@ def _map(axes: "Axes", cell: list[Row], agents: list[str]) -> None:
             colour = SERIES[0] if tau >= 0 else SERIES[1]
             axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=colour, alpha=abs(tau) * _STRONGEST, linewidth=0))
             text = f"{tau:.2f}\n{_chance(row['p_value'])}" if has_value(row) else str(row["reason"]).replace("_", "\n")
-            axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=INK)
+            axes.text(x, y, text, ha="center", va="center", color=INK)
     names = [named(agent, 14) for agent in agents]
     axes.set_xticks(range(len(agents)), names, rotation=30, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(agents)), names)

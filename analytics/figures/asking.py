@@ -78,7 +78,7 @@ def task_ask_rates(spec: FigureSpec, rows: Rows) -> "Figure":
         )
     several = len({benchmark for benchmark, _ in tasks}) > 1
     names = [f"{named(task, 34)} ({named(benchmark, 14)})" if several else named(task, 40) for benchmark, task in shown]
-    axes.set_yticks(range(len(shown)), names, fontsize=7.5)
+    axes.set_yticks(range(len(shown)), names)
     axes.set_ylim(-0.7, len(shown) - 0.3)
     axes.set_xlim(-3, 103)
     axes.grid(axis="y", visible=False)

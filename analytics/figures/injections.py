@@ -100,7 +100,7 @@ def _points(axes: "Axes", points: list[Row], dimensions: list[str], classes: lis
                     axes.barh(group + offset, row["value"], height=_BAR * 0.9, color=look(place)["color"])
                 else:
                     reason = str(row["reason"]).replace("_", " ")
-                    axes.text(1, group + offset, reason, fontsize=6.5, color=QUIET, va="center")
+                    axes.text(1, group + offset, reason, color=QUIET, va="center")
     axes.set_yticks(range(len(dimensions)), list(reversed(dimensions)))
     axes.set_ylim(-0.6, len(dimensions) - 0.4)
     axes.set_xlim(0, 100)

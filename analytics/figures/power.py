@@ -58,7 +58,6 @@ def power_curve(rows: Sequence[Mapping[str, Any]], *, wanted: float, assumed: st
             (0, 2),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
-            fontsize=7.5,
             color=QUIET,
         )
         left.set_title("by tasks: what the test sees", pad=15)

@@ -72,7 +72,7 @@ def _flag_bars(
     for line, flag in enumerate(flags):
         own_rows = [row for row in cell if (row["category"], row["measure"]) == flag]
         if own_rows and not any(map(has_value, own_rows)):
-            axes.text(0.01, line, str(own_rows[0]["reason"]), fontsize=6.5, color=QUIET, va="center")
+            axes.text(0.01, line, str(own_rows[0]["reason"]), color=QUIET, va="center")
     for line in range(1, len(flags)):
         if flags[line][0] != flags[line - 1][0]:
             axes.axhline(line - 0.5, color=QUIET, linewidth=0.5)

@@ -18,6 +18,9 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#b0578d", "#8a6d00", "#3d8fc4", "#5b
 """The palette of Okabe and Ito, with darker shades of the colours that are too pale for lines on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
+_TEXT_POINTS = 8.5
+"""The size of all text but the title of a figure."""
+
 _SETTINGS: Any = {
     "axes.edgecolor": QUIET,
     "axes.facecolor": "none",
@@ -25,19 +28,19 @@ _SETTINGS: Any = {
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
     "axes.labelcolor": INK,
-    "axes.labelsize": 9,
+    "axes.labelsize": _TEXT_POINTS,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 9,
+    "axes.titlesize": _TEXT_POINTS,
     "figure.facecolor": PAPER,
     "figure.titlesize": 10.5,
     "figure.titleweight": "bold",
     "font.family": ["DejaVu Sans"],  # comes with matplotlib, so every machine measures texts alike
-    "font.size": 9,
+    "font.size": _TEXT_POINTS,
     "grid.color": LINE,
     "grid.linewidth": 0.6,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": _TEXT_POINTS,
     "legend.frameon": False,
     "legend.handlelength": 2.8,
     "lines.linewidth": 1.6,
@@ -50,10 +53,10 @@ _SETTINGS: Any = {
     "text.parse_math": False,  # a name with two dollars is a name
     "xtick.color": QUIET,
     "xtick.labelcolor": INK,
-    "xtick.labelsize": 8.5,
+    "xtick.labelsize": _TEXT_POINTS,
     "ytick.color": QUIET,
     "ytick.labelcolor": INK,
-    "ytick.labelsize": 8.5,
+    "ytick.labelsize": _TEXT_POINTS,
 }
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]+")
 _LONGEST_NAME = 28
@@ -125,7 +128,6 @@ def note(axes: "Axes", text: str) -> None:
         (0, 3),
         xycoords="axes fraction",
         textcoords="offset points",
-        fontsize=7.5,
         color=QUIET,
         va="bottom",
     )

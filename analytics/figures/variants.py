@@ -78,10 +78,9 @@ def _bars(
                     (0, 2),
                     textcoords="offset points",
                     ha="center",
-                    fontsize=6.5 if len(benchmarks) > 2 else 7.5,
                     color=INK,
                 )
-    axes.set_xticks(range(len(groups)), [named(group, 16) for group in groups], fontsize=7.5)
+    axes.set_xticks(range(len(groups)), [named(group, 16) for group in groups])
     axes.margins(y=0.12)
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.locator_params(axis="y", integer=True)

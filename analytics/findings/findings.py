@@ -16,8 +16,8 @@ import msgspec
 from analytics.findings import MEASURES
 from analytics.statistics.inference import FEWEST_CLUSTERS
 from analytics.tables.catalogue import spec_of
-from analytics.tables.labels import measure_of, printed
-from analytics.tables.render import number
+from analytics.tables.labels import measure_of
+from analytics.tables.render import number_in_unit
 from analytics.tables.tables import Row, Table
 
 Verdict = Literal["shown", "not shown", "not known", "measured"]
@@ -540,19 +540,14 @@ def _estimate(row: Row, *, is_bare: bool = False) -> str:
     """Return a value with its interval, or with the remark that it has none, and its unit unless it is bare."""
     if row["value"] is None or row["low"] is None:
         return _bare(row, is_bare=is_bare) + " (no interval)" * (row["value"] is not None)
-    value, low, high = (_number(row["measure"], row[name]) for name in ("value", "low", "high"))
+    value, low, high = (number_in_unit(row["measure"], row[name]) for name in ("value", "low", "high"))
     return f"{value} [{low}, {high}]{'' if is_bare else _unit(row)}"
 
 
 def _bare(row: Row, *, is_bare: bool = False) -> str:
     if row["value"] is None:
         return "unknown"
-    return _number(row["measure"], row["value"]) + ("" if is_bare else _unit(row))
-
-
-def _number(measure: str, value: float) -> str:
-    """Format a number: shares and their differences in per cent with one decimal place, others as the tables do."""
-    return printed(measure, value) if measure_of(measure).unit in ("%", "pp") else number(measure, value)
+    return number_in_unit(row["measure"], row["value"]) + ("" if is_bare else _unit(row))
 
 
 def _unit(row: Row) -> str:

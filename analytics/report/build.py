@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from markupsafe import Markup
@@ -23,10 +23,11 @@ from analytics.tables.labels import (
     BENCHMARKS,
     column_label,
     column_meanings,
+    label_with_unit,
     measure_meanings,
     measure_of,
-    stored_label,
 )
+from analytics.tables.render import number_in_unit
 from analytics.tables.tables import TABLES, Table, tables
 from analytics.views.claims import checks
 from analytics.views.parameters import current, parse_settings
@@ -45,6 +46,7 @@ SCRIPTS = (
     *("difference.js", "requests.js", "timeline.js", "start.js"),
 )
 _PROMPT_CHARACTERS = 20_000
+_ESTIMATE = ("value", "low", "high")
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +151,9 @@ def _measures(computed: Mapping[str, Table], k: object) -> dict[str, tuple[str, 
     """Return the label, the meaning and, for shares, the whole (1 or 100) of every measure of the tables."""
     names = {str(row["measure"]) for each in computed.values() for row in each.rows if "measure" in row}
     shares = {name: 100 // each.scale for name in names if (each := measure_of(name)).unit == "%"}
-    return {name: (stored_label(name, k), measure_meanings().get(name, ""), shares.get(name)) for name in sorted(names)}
+    return {
+        name: (label_with_unit(name, k), measure_meanings().get(name, ""), shares.get(name)) for name in sorted(names)
+    }
 
 
 def _encoded(each: Table) -> dict[str, object]:
@@ -164,7 +168,14 @@ def _encoded(each: Table) -> dict[str, object]:
         "shown": each.shown,
         "count": len(each.rows),
         "rows": columnar(each.columns, msgspec.to_builtins(list(rows))),
+        "texts": columnar(_ESTIMATE, (_texts(row) for row in each.rows)) if "measure" in each.columns else {},
     }
+
+
+def _texts(row: Mapping[str, Any]) -> list[str | None]:
+    """Return an estimate and its ends as a reader reads them, in the unit of the measure."""
+    values = (row.get(name) for name in _ESTIMATE)
+    return [None if value is None else number_in_unit(str(row["measure"]), value) for value in values]
 
 
 def policy(*, style: str, script: str) -> str:

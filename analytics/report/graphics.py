@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 _DROPPED = (f"{_SVG}metadata", f"{_SVG}style")
-_WIDEST_POINTS = 640
-"""A wider picture gets a line of its own; others stand in columns."""
 _COLOURS = {
     INK: "var(--ink)",
     QUIET: "var(--quiet)",
@@ -30,7 +28,7 @@ _COLOURS = {
 class Graphic(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of the report. ``reads`` names the views that it is drawn from; ``picture`` is inline SVG.
 
-    Without a picture, ``reason`` says why there is nothing to draw. ``is_wide`` says that it needs a line of its own.
+    Without a picture, ``reason`` says why there is nothing to draw.
     """
 
     name: str
@@ -39,7 +37,6 @@ class Graphic(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...]
     picture: Markup | None
     reason: str = ""
-    is_wide: bool = False
 
 
 def graphics(connection: "duckdb.DuckDBPyConnection") -> list[Graphic]:
@@ -54,15 +51,13 @@ def _graphic(connection: "duckdb.DuckDBPyConnection", name: str) -> Graphic:
         drawn = paint(connection, name)
     except NothingToDraw as reason:
         return msgspec.structs.replace(graphic, reason=str(reason))
-    picture, points = inline(to_bytes(drawn, "svg"), name, spec.title)
-    return msgspec.structs.replace(graphic, picture=picture, is_wide=points > _WIDEST_POINTS)
+    return msgspec.structs.replace(graphic, picture=inline(to_bytes(drawn, "svg"), name, spec.title))
 
 
-def inline(svg: bytes, name: str, title: str) -> tuple[Markup, float]:
+def inline(svg: bytes, name: str, title: str) -> Markup:
     """Adapt an SVG picture to the page: add a label for screen readers, use the page's colours, and make ids unique.
 
-    Returns:
-        The picture, and its width before it is scaled, in points. The style sheet limits the scale by ``--width``.
+    ``--width`` is its width in points. The style sheet scales all pictures by one factor, so that text has one size.
     """
     ET.register_namespace("", _SVG.strip("{}"))
     root = ET.fromstring(svg)  # noqa: S314 - written by ourselves a moment ago
@@ -74,7 +69,7 @@ def inline(svg: bytes, name: str, title: str) -> tuple[Markup, float]:
     width = float(root.attrib["width"].removesuffix("pt"))
     root.attrib |= {"role": "img", "aria-label": title, "stroke-linejoin": "round"}
     root.attrib["style"] = f"--width: {width:.0f}pt"
-    return Markup(ET.tostring(root, encoding="unicode")), width  # noqa: S704 - serialised XML
+    return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - serialised XML
 
 
 def _adapt(part: ET.Element, name: str, used: set[bytes]) -> None:

@@ -69,6 +69,10 @@ _MEASURES: Mapping[str, Measure] = {
     "first_asks_25_to_50_pct": Measure("first question at 25 to 50 %", "%"),
     "success_pct": Measure("success", "%", better=1),
     "injection_gain": Measure("gain of the message", "pp", 100, 1),
+    "early_minus_late_decay": Measure("early minus late decay", "pp", 100),
+    "decay_10_to_90": Measure("decay from 10 to 90 %", "pp", 100),
+    "gain_at_90": Measure("gain at 90 %", "pp", 100, 1),
+    "window_threshold": Measure("threshold of the window", "%", 100),
     "voi": Measure("value of information", "pp", 100),
     "voi_bound": Measure("value that is left by commitment", "pp", 100),
     "commitment": Measure("commitment", "%", 100),
@@ -111,12 +115,17 @@ _SUFFIXES: Mapping[str, Unit] = {"_pct": "%", "_pp": "pp", "_usd": "USD", "_toke
 
 
 def measure_of(name: str) -> Measure:
-    """Return what a measure is called. One without a name of its own keeps its words, and the unit that they end in."""
+    """Return what a measure is called. One without a name of its own keeps its words, and the unit that they end in.
+
+    Without a unit it is in per cent if its meaning is a share.
+    """
     if name in _MEASURES:
         return _MEASURES[name]
     for suffix, unit in _SUFFIXES.items():
         if name.endswith(suffix):
             return Measure(name.removesuffix(suffix).replace("_", " "), unit)
+    if measure_meanings().get(name, "").startswith("share of"):
+        return Measure(name.replace("_", " "), "%", 100)
     return Measure(name.replace("_", " "))
 
 
@@ -155,11 +164,11 @@ def column_label(name: str) -> str:
     return key_label(name.removeprefix("n_"))
 
 
-def stored_label(measure: str, k: object = "k") -> str:
-    """Return what a measure is called where its values stand as they are stored, without :func:`printed`."""
+def label_with_unit(measure: str, k: object = "k") -> str:
+    """Return what a measure is called where its values stand without their unit: ``pass@1, %``."""
     known = measure_of(measure)
-    has_unit = known.scale == 1 and known.unit in ("%", "pp", "USD")
-    return known.label.format(k=k) + (f", {known.unit}" if has_unit and known.unit not in known.label else "")
+    has_unit = known.unit in ("%", "pp", "USD") and known.unit not in known.label
+    return known.label.format(k=k) + (f", {known.unit}" if has_unit else "")
 
 
 @cache

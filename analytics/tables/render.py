@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from analytics.tables.labels import measure_of, printed
 from analytics.tables.tables import Row, Table
 from recorder.cli.csv_cells import write_csv
 from recorder.cli.terminal import BOLD, QUIET, fitting_widths, shortened
@@ -159,11 +160,16 @@ def number(measure: str, value: float) -> str:
     return text if value == 0 or float(text) != 0 else f"{Decimal(f'{value:.1g}'):f}"
 
 
+def number_in_unit(measure: str, value: float) -> str:
+    """Format a number for a reader: shares and differences of shares in per cent, others as :func:`number` does."""
+    return printed(measure, value) if measure_of(measure).unit in ("%", "pp") else number(measure, value)
+
+
 def _format(measure: str) -> Callable[[float], str]:
     if measure.endswith("_tokens"):
         return lambda value: f"{value:.0f}"
     if measure.endswith("_usd"):
-        return lambda value: f"{value:.2g}"
+        return lambda value: f"{Decimal(f'{value:.2g}'):f}"
     if measure.endswith(("_pct", "_actions")):
         return lambda value: f"{value:.1f}".removesuffix(".0")
     return lambda value: f"{value:.2f}"

@@ -2,18 +2,16 @@
 
 const COUNTS = ["n_units", "n_clusters", "n_trials", "n_missing"];
 const MOST_SIDE_BY_SIDE = 7;
-const WHOLE = /^(questions|most_questions_per_trial|n_.*|.*_tokens)$/;
 
-function formatted(measure, value) {
-  if (typeof value !== "number") return String(value);
-  const text = rounded(measure, value);
+function formatted(name, value) {
+  const text = rounded(name, value);
   return value !== 0 && Number(text) === 0 ? String(Number(value.toPrecision(1))) : text; // never a 0 that is not 0
 }
 
-function rounded(measure, value) {
-  if (WHOLE.test(measure)) return Math.round(value).toLocaleString("en");
-  if (/_usd$/.test(measure)) return String(Number(value.toPrecision(2)));
-  if (/(_pct|_actions)$/.test(measure)) return value.toFixed(1).replace(/\.0$/, "");
+function rounded(name, value) {
+  if (/_tokens$/.test(name)) return Math.round(value).toLocaleString("en");
+  if (/_usd$/.test(name)) return String(Number(value.toPrecision(2)));
+  if (/(_pct|_actions)$/.test(name)) return value.toFixed(1).replace(/\.0$/, "");
   return value.toFixed(2);
 }
 
@@ -21,9 +19,9 @@ function rounded(measure, value) {
 function estimate(row) {
   if (row.value === null) return ["-", words(row.reason)];
   const isCount = row.reason === "count" && Number.isInteger(row.value);
-  const value = isCount ? row.value.toLocaleString("en") : formatted(row.measure, row.value);
+  const value = isCount ? row.value.toLocaleString("en") : row.texts.value;
   if (row.low === null) return [value, row.reason === "count" ? "" : words(row.reason)];
-  return [value, `[${formatted(row.measure, row.low)}, ${formatted(row.measure, row.high)}]`];
+  return [value, `[${row.texts.low}, ${row.texts.high}]`];
 }
 
 function words(reason) {
@@ -31,8 +29,8 @@ function words(reason) {
 }
 
 function tableRows(table) {
-  return Array.from({ length: table.count }, (_, place) =>
-    Object.fromEntries(table.columns.map((name) => [name, valueAt(table.rows[name], place)])));
+  const at = (columns, place) => Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, valueAt(column, place)]));
+  return Array.from({ length: table.count }, (_, place) => ({ ...at(table.rows, place), texts: at(table.texts, place) }));
 }
 
 // A view is { head, lines }. A head is { text, hint, name }, a cell { text, beside, sort, hint, row, bar }: the shown text, what

@@ -140,16 +140,20 @@ def test_every_shell_has_its_lines(shell, capsys):
         ("lhaw-record pap", "paper"),
         ("lhaw-record tables s over_", "over_asking"),
         ("lhaw-record tables s --agen", "--agent"),
+        ("lhaw-record tables STORE --condition ask", "ask_user"),
+        ("lhaw-record trials STORE --task ", "t u"),
+        ("lhaw-record trials nowhere --task ", ""),
     ],
 )
-def test_the_tab_key_completes(tmp_path, line, completed):
-    """Asked as a shell asks, the program answers with the commands, tables and options that begin like the word."""
+def test_the_tab_key_completes(stored, tmp_path, line, completed):
+    """Asked as a shell asks, the program answers with what begins like the word, also with the names in a store."""
+    line = line.replace("STORE", str(stored))
     answers = tmp_path / "answers"
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(answers), "_ARGCOMPLETE_SHELL": "bash"}
     asked |= {"COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9", "IFS": "\v"}
     command = [sys.executable, "-m", "lhaw_record"]
     subprocess.run(command, cwd=ROOT, env={**os.environ, **asked}, capture_output=True, check=True)
-    assert answers.read_text().split() == [completed]
+    assert answers.read_text().split() == completed.split()
 
 
 def on_a_terminal(columns, *arguments, typed=""):

@@ -17,7 +17,7 @@ from analytics.comparison.groups import parse_group
 from analytics.errors import BadParameter, UnknownName
 from analytics.resources import sql_root
 from analytics.tables.catalogue import GROUPS
-from analytics.tables.labels import measure_meanings, stored_label
+from analytics.tables.labels import label_with_unit, measure_meanings
 from analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
 from analytics.views.build_order import READ_BY_NOTES
@@ -579,5 +579,5 @@ def test_every_measure_has_a_label_and_a_meaning(connection):
     for name in TABLES:
         found = {row["measure"] for row in table(connection, name).rows if "measure" in row}
         assert found <= set(measure_meanings()), name
-        labels = [stored_label(each) for each in found]
+        labels = [label_with_unit(each) for each in found]
         assert len(labels) == len(set(labels)), name
