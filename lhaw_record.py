@@ -204,8 +204,8 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         Command(
             name="completion",
             help="print the shell code that completes commands, options and names",
-            description="Print what makes a shell complete commands, options, and names of tables, agents and conditions with "
-            "the tab key. "
+            description="Print what makes a shell complete commands, options, and names of tables, agents and "
+            "conditions with the tab key. "
             'bash and zsh: eval "$(lhaw-record completion bash)" in ~/.bashrc or ~/.zshrc; fish: lhaw-record '
             "completion fish > ~/.config/fish/completions/lhaw-record.fish.",
             example="completion bash",

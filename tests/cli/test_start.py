@@ -4,10 +4,11 @@ import argparse
 import re
 import subprocess
 import sys
+from importlib.metadata import PathDistribution as Distribution
 
 import pytest
 
-from lhaw_record import build_parser
+from lhaw_record import _program, build_parser
 from tests.cli.program import called
 
 HEAVY = ("litellm", "mcp", "duckdb", "pyarrow", "openpyxl", "numpy", "rich")
@@ -66,3 +67,15 @@ def test_wrong_usage_exits_2(arguments):
     done = called(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "usage: lhaw-record" in done.stderr
+
+
+def test_under_uvx_the_next_commands_are_those_of_uvx(tmp_path, monkeypatch):
+    """uvx puts its environment on the PATH of its own process only, so the reader's shell has no lhaw-record."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0" / "x"))
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    monkeypatch.setattr(Distribution, "read_text", lambda *_: None)
+    assert _program() == ["uvx", "lhaw-record"]
+    monkeypatch.setattr(Distribution, "read_text", lambda *_: '{"url": "file:///a.whl"}')
+    assert _program() == ["uvx", "--from", "file:///a.whl", "lhaw-record"]
+    monkeypatch.delenv("UV")
+    assert _program()[0] != "uvx"
