@@ -70,7 +70,7 @@ def test_wrong_usage_exits_2(arguments):
 
 
 def test_under_uvx_the_next_commands_are_those_of_uvx(tmp_path, monkeypatch):
-    """uvx puts its environment on the PATH of its own process only, so the reader's shell has no lhaw-record."""
+    """Only the process that uvx started has its environment on the PATH, so the reader's shell has no lhaw-record."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0" / "x"))
     monkeypatch.setenv("UV", "/usr/bin/uv")
     monkeypatch.setattr(Distribution, "read_text", lambda *_: None)
