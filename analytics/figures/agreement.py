@@ -21,6 +21,8 @@ def kendall(spec: FigureSpec, rows: Rows) -> "Figure":
     found = rows["kendall"]
     if not found:
         raise NothingToDraw("no two agents with injected trials in this store")
+    if not any(map(has_value, found)):
+        raise NothingToDraw("no pair of agents has a value: " + ", ".join(sorted({row["reason"] for row in found})))
     benchmarks = values_of(found, "benchmark") + (["all"] if pick(found, benchmark="all") else [])
     most = max(len(_agents(pick(found, benchmark=benchmark))) for benchmark in benchmarks)
     side = 1.1 + 0.85 * most

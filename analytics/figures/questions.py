@@ -1,5 +1,6 @@
 """Figures about questions: their failure modes, the influence of personas, and the gain per question."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from analytics.figures.drawing import (
@@ -27,14 +28,17 @@ _FLAG_BAR = 0.26
 def failure_modes(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw one panel per benchmark and agent, with a bar per flag and ambiguity class.
 
-    A flag marks one failure mode. If a flag has no value, the reason takes the place of its bars.
+    A flag marks one failure mode. Flags without any value are left out, and counted below the panels' titles. Where
+    one has a value only for others, the reason takes the place of its bars.
     """
     found = [row for row in rows["failure_modes_by_class"] if row["measure"] != "any_flag" and row["agent"] != "all"]
     if not any(row["n_units"] or row["n_dropped"] for row in found):
         raise NothingToDraw("no trials with questions about classified variants in this store")
     if not any(map(has_value, found)):
         raise NothingToDraw("no flag has a value: " + ", ".join(sorted({row["reason"] for row in found})))
-    flags = sorted({(row["category"], row["measure"]) for row in found}, reverse=True)
+    flags = sorted({(row["category"], row["measure"]) for row in found if has_value(row)}, reverse=True)
+    shown = {measure for _, measure in flags}
+    left_out = Counter({row["measure"]: row["reason"] for row in found if row["measure"] not in shown}.values())
     panels = sorted({(row["benchmark"], row["agent"]) for row in found})
     figure, (axes_line,) = canvas(
         1, len(panels), title=spec.title, size=(3.1 + 2.3 * len(panels), 1.5 + 0.34 * len(flags))
@@ -45,7 +49,9 @@ def failure_modes(spec: FigureSpec, rows: Rows) -> "Figure":
         _flag_bars(axes, cell, flags, values_of(found, "ambiguity_class", CLASSES), handles)
         several = len({each for each, _ in panels}) > 1
         axes.set_title(f"{named(agent, 16)}, {named(benchmark, 14)}" if several else named(agent), pad=15)
-        note(axes, f"n = {span(row['n_units'] + row['n_dropped'] for row in cell)} trials per class")
+        words = [f"{count} modes {reason}" for reason, count in sorted(left_out.items())]
+        size = f"n = {span(row['n_units'] + row['n_dropped'] for row in cell)} trials per class"
+        note(axes, "; ".join([size, *words]))
         axes.set_yticks(
             range(len(flags)), [measure.replace("_", " ") for _, measure in flags] if axes is axes_line[0] else []
         )

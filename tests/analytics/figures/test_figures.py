@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from contextlib import closing
 from itertools import combinations
 from xml.etree import ElementTree as ET
 
@@ -88,6 +89,31 @@ def test_any_name_is_drawn_as_text(hostile, name):
     root = ET.fromstring(svg)
     assert {each.tag.rpartition("}")[2] for each in root.iter()}.isdisjoint({"script", "img", "image", "b"})
     assert to_bytes(figure, "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", FIGURES)
+def test_text_has_one_size(hostile, name):
+    """All texts of all figures are equally large, but for the title."""
+    from matplotlib.text import Text
+
+    figure = draw(hostile, name)
+    assert {each.get_size() for each in figure.findobj(Text) if each.get_text()} <= {8.5, 10.5}
+
+
+def test_a_pair_without_an_order_is_not_drawn():
+    """Two agents that succeed always have no rank correlation, so there is no picture of it."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v", ambiguity_class="benign", classified_by="authors")
+    for agent in ("a", "b"):
+        store.budget("t", (4,), 4, agent=agent)
+        for percent in (10, 50, 90):
+            keys = {"budget": 4, "injected_after": max(1, 4 * percent // 100)}
+            store.trial("v", f"inject_{percent}", 0, agent=agent, actions=["read a"] * 4, **keys)
+    with closing(connect(store.snapshot())) as opened:
+        reason, _ = texts_of(to_bytes(draw(opened, "kendall"), "svg"))
+    assert reason.startswith("no pair of agents has a value")
 
 
 @pytest.mark.sampled(12)
