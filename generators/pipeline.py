@@ -16,6 +16,7 @@ from generators.selection import Selection, SelectionRequest, competent_tasks, s
 from recorder.events.values import CONTROL_CONDITIONS
 from runners.errors import ExperimentError
 from runners.experiment.tables import Experiment, StoreSpec
+from runners.judging.driver import Driver
 from runners.run.executors.local import LocalExecutor
 from runners.run.preparation import prepare_experiment, stored_index
 from runners.run.reporter import Reporter
@@ -48,6 +49,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
         request: What to select.
         reporter: Shows the progress of trials.
         say: Receives a message about each phase.
+        judge: Has a model judge which variants of the classifiers are new tasks; None leaves them unjudged.
         has_controls: Whether generation makes control variants; if so, the pipeline runs them too.
     """
 
@@ -59,6 +61,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     request: SelectionRequest
     reporter: Reporter
     say: Callable[[str], None]
+    judge: Callable[[], Awaitable[Driver]] | None = None
     has_controls: bool = False
 
     async def run(self) -> Selection:
@@ -74,6 +77,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
         tasks = self._within_reach()
         await self._generation(tasks)
         await self._validation(tasks)
+        await self._new_tasks()
         selection = await self._selection()
         await self._evaluation()
         if self.has_controls:
@@ -124,6 +128,16 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
         made = StoreSpec(store=str(self.root.resolve()), experiment=self.design.name)
         task_ids = [source.task.task_id for source in tasks]
         await self._trials("validation", ("classifier",), ("underspecified",), task_ids, made)
+
+    async def _new_tasks(self) -> None:
+        """Judge the variants with which the classifiers always fail alike: some may have become another task."""
+        if self.judge is None:
+            return
+        self.say("judging: which variants are new tasks")
+        driver = await self.judge()
+        if driver.tally.left:
+            problem = driver.work.failures[0] if driver.work.failures else f"{driver.tally.left} verdicts"
+            raise PhaseStopped("judging", driver.work.stop_reason or "failed", problem)
 
     async def _selection(self) -> Selection:
         selection = await select_benchmark(self.root, self.request, experiment_id=self.design.name)

@@ -145,6 +145,8 @@ for _name in (
     *("generality", "over_asking", "voi", "commitment", "kendall"),
 ):
     _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_FULL}
+_NOT_LEFT_OUT = {"segment_labels": {"classifying_trial"}}
+"""By table, what it counts although other tables leave it out."""
 _UNJUDGED = "unjudged_variants"
 _ALWAYS_SHOWN = (
     "experiment",
@@ -160,7 +162,7 @@ MEANINGS = {
     "one_arm_only": "no unit has trials in both arms, so there are no pairs",
     "incomplete_unit": "only units with a value under full and all five injections count; "
     "--set voi_cases=available takes every unit that a condition has",
-    "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7: fewer tell too little",
+    "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15: fewer tell too little",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
     "one_of_five": "a choice among five percentages has no interval; the gains that it was chosen by have theirs",
 }
@@ -214,7 +216,7 @@ def notes_for(
         notes.append("parameters: " + ", ".join(shown))
     templates = {**_EVERYWHERE, **_OF_TABLE.get(table, {})}
     for (kind, benchmark), n in counted.items():
-        if kind in templates:
+        if kind in templates and kind not in _NOT_LEFT_OUT.get(table, ()):
             cost = found.cost_usd[kind, benchmark]
             spent = "an unknown sum" if cost is None else f"{cost:.4g} USD"
             common = counted.get((kind.replace("not_common", "common"), benchmark), 0)

@@ -68,7 +68,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         name="classifier_agent",
         default=None,
         sql_type="varchar",
-        meaning="agent whose trials and selections give the class of unlabelled variants; unset: the only classifier",
+        meaning="agent whose trials and selections give the class of unlabelled variants; unset: the only classifier; "
+        "vote: what most classifiers say",
         source="docs/metrics.md 2",
     ),
     Parameter(

@@ -16,12 +16,14 @@ from recorder.cli.output import say
 from recorder.resources import data_path
 from recorder.sharing.address import place_of
 from recorder.storage.store import Store
+from runners.cli.model_options import model_parameters
 
 if TYPE_CHECKING:
     from generators.generation.generate import Generation
     from generators.protocol import SourceTask
     from generators.selection import Selection
     from runners.experiment.tables import Experiment
+    from runners.judging.driver import Driver
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown")
 CONTROLS = "controls"
@@ -81,11 +83,19 @@ def _design_path(options: argparse.Namespace, benchmark: str) -> Path:
 
 async def _run(options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]") -> "Selection":
     from generators.pipeline import Pipeline
-    from generators.selection import SelectionRequest
+    from generators.selection import VOTE, SelectionRequest
     from runners.run.live_progress import Progress
 
+    made: list[Generation] = []
+
     async def generation(chosen: "Sequence[SourceTask]") -> "Generation":
-        return await generate(options, design.name, chosen)
+        made.append(await generate(options, design.name, chosen))
+        return made[0]
+
+    async def judging() -> "Driver":
+        spent_usd = made[0].work.spent_usd
+        left_usd = None if options.max_cost_usd is None else max(0.0, options.max_cost_usd - spent_usd)
+        return await _judged(options, design.name, left_usd)
 
     with Progress(sys.stderr) as progress:
         pipeline = Pipeline(
@@ -101,12 +111,26 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
                 max_variants=options.max,
                 seed=options.seed,
                 experiment=design.name,
+                classifier=VOTE if sum(each.role == "classifier" for each in design.agents) > 1 else None,
             ),
+            judge=judging if options.judge else None,
             has_controls=options.controls,
             reporter=progress.reporter(),
             say=say,
         )
         return await pipeline.run()
+
+
+async def _judged(options: argparse.Namespace, experiment: str, left_usd: float | None) -> "Driver":
+    """Have the judge look for new tasks among what the classifiers failed at, as the command ``judge`` does."""
+    from recorder.storage.blobs import load_blob
+    from runners.cli.judging_commands import run_judge
+    from runners.judging.new_tasks import NewTasks
+
+    parameters, store = model_parameters(options), Store(options.store)
+    judging = NewTasks(options.judge, parameters, lambda sha256: load_blob(store, sha256), roles=("classifier",))
+    own = {"model": options.judge, "experiment": experiment, "agent": [], "max_cost_usd": left_usd}
+    return await run_judge(argparse.Namespace(**{**vars(options), **own}), judging, parameters)
 
 
 def _write(selection: "Selection", options: argparse.Namespace, name: str) -> None:

@@ -171,7 +171,7 @@ class Workbench:
         """Show an edited prompt and what the gate finds against it. Return whether the reviewer keeps it."""
         self._console.clear()
         shown = comparison(item.task.prompt, prompt, self._console.width)
-        self._console.print(*shown, *findings(item.findings(prompt)), sep="\n")
+        self._console.print(*shown, *findings(*item.findings(prompt)), sep="\n")
         self._console.print("y keep this prompt   any other key: discard it", style="reverse")
         return await self._keys.read() == "y"
 
@@ -195,13 +195,14 @@ class Workbench:
         )
         note = f"   decided: {self._decided[self._at]}" if self._at in self._decided else ""
         note += f"   note: {self._note}" if self._note else ""
-        note += f"   {self._message}" if self._message else ""
         self._console.clear()
         self._console.print(head + note, style="bold", no_wrap=True, overflow="ellipsis")
         for line in lines:
             self._console.file.write(line + "\n")
-        more = f"   {below} lines below" if below > 0 else ""
-        self._console.print(f" {_KEYS}{more}", style="reverse", end="", no_wrap=True, overflow="ellipsis")
+        first = self._message or (f"{below} more below" if below > 0 else "")
+        self._console.print(
+            " " + "   ".join(filter(None, (first, _KEYS))), style="reverse", end="", no_wrap=True, overflow="ellipsis"
+        )
 
 
 def panels(item: "Reviewable", outcomes: "Sequence[Outcome]", width: int) -> "Iterator[RenderableType]":
@@ -218,17 +219,19 @@ def panels(item: "Reviewable", outcomes: "Sequence[Outcome]", width: int) -> "It
     for group in item.variant.expected_questions:
         for question in group.questions:
             yield Text(f" asks: {question}")
-    yield from findings(item.findings())
+    yield from findings(*item.findings())
     for row in outcomes:
         succeeded = f"{row.successes} of {row.trials} trials succeed"
         yield Text(f" {row.agent} under {row.condition}: {succeeded}", style="dim")
 
 
-def findings(found: "Sequence[FailedCheck]") -> "Iterator[RenderableType]":
-    """Yield a line for each finding of the gate, or one that says that there are none."""
+def findings(found: "Sequence[FailedCheck]", unjudged: str) -> "Iterator[RenderableType]":
+    """Yield a line for each finding of the gate, or one that says that there are none, or why it cannot judge."""
     from rich.text import Text
 
-    if not found:
+    if unjudged:
+        yield Text(f" the gate's rules cannot judge it: {unjudged}", style="dim")
+    elif not found:
         yield Text(" the gate's rules find nothing; they do not judge how it reads", style="dim")
     for each in found:
         yield Text(f" gate, {each.check}: {each.message}", style="yellow")

@@ -119,7 +119,7 @@ COMMANDS = (
             argument("--benchmark", required=True, metavar="NAME", help="the benchmark of the variants"),
             argument("--name", metavar="NAME", help="the name of the selection (default: BENCHMARK-selection)"),
             *QUOTA_ARGUMENTS,
-            argument("--classifier", metavar="AGENT", help="the classifying agent (default: the only one)"),
+            argument("--classifier", metavar="AGENT", help="the classifying agent, or vote (default: the only one)"),
             argument("--classifier-experiment", metavar="NAME", help="count only its trials in this experiment"),
             argument("--from", dest="source", metavar="EXPERIMENT", help="only variants registered in this experiment"),
             argument(

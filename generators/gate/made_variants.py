@@ -1,12 +1,20 @@
 """The gate on variants that exist, whatever made them, with what a store tells about them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from generators.gate.decision import Scene, problems_of
 from generators.gate.wrong_values import fault_findings
 from generators.protocol import Removal, Rewriting
 from recorder.events import FailedCheck
 from recorder.events.values import Variant
+
+
+def why_unjudged(found: Sequence[FailedCheck], *, is_written: bool) -> str:
+    """Return why findings against a variant say nothing about it; an empty text if they do.
+
+    What a person wrote with the task was judged together with the passages that belong to its segments.
+    """
+    return "the store does not have the passages that belong to the segments" if found and is_written else ""
 
 
 def findings_against(variant: Variant, original: str, others: Iterable[Variant]) -> tuple[FailedCheck, ...]:

@@ -69,7 +69,11 @@ class Own(Message, frozen=True):
 
 
 class Comparison(Message, frozen=True):
-    """What a reviewer sees of a variant. ``pieces`` are both prompts in one; ``own`` is the reviewer's own decision."""
+    """What a reviewer sees of a variant.
+
+    ``pieces`` are both prompts in one, ``unjudged`` says why the gate's rules cannot judge the variant, and ``own`` is
+    the reviewer's own decision.
+    """
 
     variant_digest: str
     task_id: str
@@ -80,6 +84,7 @@ class Comparison(Message, frozen=True):
     segments: tuple[RemovedSegment, ...]
     questions: tuple[str, ...]
     findings: tuple[FailedCheck, ...]
+    unjudged: str
     outcomes: tuple[Outcome, ...]
     own: Own | None
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from generators.errors import GeneratorError
-from generators.gate.made_variants import findings_against
+from generators.gate.made_variants import findings_against, why_unjudged
+from generators.rewriting.written import NAME as WRITTEN
 from recorder.events import FailedCheck, VariantReviewed
 from recorder.events.canonical_json import short_digest
 from recorder.events.values import Task, Variant
@@ -44,22 +45,27 @@ class Reviewable(msgspec.Struct, frozen=True, kw_only=True):
         variant_digest: Its digest.
         task: The version of the task that it was made from.
         others: The other variants of the store.
+        is_written: Whether a person wrote it with the task.
     """
 
     variant: Variant
     variant_digest: str
     task: Task
     others: tuple[Variant, ...] = ()
+    is_written: bool = False
 
-    def findings(self, prompt: str | None = None) -> tuple[FailedCheck, ...]:
+    def findings(self, prompt: str | None = None) -> tuple[tuple[FailedCheck, ...], str]:
         """Return what the gate's rules find against the variant, or against another prompt in its place.
 
-        A variant that changes the environment instead of the prompt has no findings.
+        Where they cannot judge it, there is a reason and no finding. A variant that changes the environment instead of
+        the prompt has no findings.
         """
         if self.variant.environment_change is not None or not self.variant.segments:
-            return ()
+            return (), ""
         variant = self.variant if prompt is None else msgspec.structs.replace(self.variant, prompt=prompt)
-        return findings_against(variant, self.task.prompt, self.others)
+        found = findings_against(variant, self.task.prompt, self.others)
+        reason = why_unjudged(found, is_written=self.is_written)
+        return () if reason else found, reason
 
     def check_edit(self, prompt: str) -> None:
         """Check that a prompt is another one than the variant's, and not the full one.
@@ -107,7 +113,17 @@ def reviewable(snapshot: Snapshot, benchmark: str | None = None, experiment_id: 
         variant, task = event.variant, registrations.task_of(event.variant_digest, experiment_id)
         if task is None or variant.is_control or variant.fault or benchmark not in (None, variant.benchmark):
             continue
-        found.append(Reviewable(variant=variant, variant_digest=event.variant_digest, task=task, others=variants))
+        found.append(
+            Reviewable(
+                variant=variant,
+                variant_digest=event.variant_digest,
+                task=task,
+                others=variants,
+                is_written=any(
+                    each.event.rewriter == WRITTEN for each in registrations.of_variant(event.variant_digest)
+                ),
+            )
+        )
     return sorted(found, key=lambda each: short_digest(each.variant_digest))
 
 

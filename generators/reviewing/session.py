@@ -10,6 +10,7 @@ import anyio.to_thread
 from generators.errors import GeneratorError
 from generators.reviewing.messages import Decision
 from generators.reviewing.reviews import REASONS, Reviewable, edited
+from recorder.errors import StoreError
 from recorder.events import VariantGenerated, VariantReviewed
 from recorder.reading.reader import Snapshot
 from recorder.storage.creation import create_store
@@ -86,6 +87,22 @@ def _check(item: Reviewable, decision: Decision) -> None:
         item.check_edit(decision.prompt)
 
 
+def experiment_of(reviewer: str) -> str:
+    """Return the experiment in which a reviewer's decisions are recorded.
+
+    Raises:
+        GeneratorError: The name cannot be part of an experiment's name.
+    """
+    try:
+        if reviewer:
+            return check_experiment_id(f"review-{reviewer}")
+    except StoreError:
+        pass
+    raise GeneratorError(
+        f"{reviewer!r} is not usable as a reviewer's name: take lower-case letters, digits, '.', '_' and '-'"
+    )
+
+
 @asynccontextmanager
 async def review_session(store: Path, reviewer: str) -> AsyncIterator[ReviewSession]:
     """Open a sitting of a reviewer, in an experiment of its own: ``review-`` and the name.
@@ -93,11 +110,11 @@ async def review_session(store: Path, reviewer: str) -> AsyncIterator[ReviewSess
     So several reviewers can work in one store at the same time.
 
     Raises:
-        StoreError: The store does not exist, the name cannot be part of an experiment's name, or the reviewer has a
-            sitting open elsewhere.
+        GeneratorError: The name cannot be part of an experiment's name.
+        StoreError: The store does not exist, or the reviewer has a sitting open elsewhere.
         RecordingFailed: A decision could not be made durable.
     """
-    experiment_id = check_experiment_id(f"review-{reviewer}")
+    experiment_id = experiment_of(reviewer)
     with ExitStack() as stack:
 
         def hold() -> tuple[Store, Snapshot]:

@@ -168,7 +168,8 @@ class Sittings:
         """Yield the sitting of a reviewer for one request. It is opened if it is not open.
 
         Raises:
-            StoreError: The name cannot be part of an experiment's name, or the reviewer has a sitting open elsewhere.
+            GeneratorError: The name cannot be part of an experiment's name.
+            StoreError: The reviewer has a sitting open elsewhere.
             RecordingFailed: The sitting's beginning could not be made durable.
         """
         async with self._opening[reviewer]:

@@ -24,16 +24,16 @@ from generators.reviewing.messages import (
 )
 from generators.reviewing.outcomes import Outcome
 from generators.reviewing.reviews import REASONS, Reviewable, choices
+from generators.reviewing.session import experiment_of
 from generators.reviewing.sittings import Sitting, Sittings
 from generators.rewriting.diff import marked
 from generators.rewriting.occurrences import Prompt
-from recorder.errors import RecordingFailed, StoreError, StoreInUse
+from recorder.errors import RecordingFailed, StoreInUse
 from recorder.events import VariantReviewed
 from recorder.events.values import Segment
 from recorder.html_templates import render
 from recorder.reading.reader import read_snapshot
 from recorder.resources import data_path
-from recorder.storage.store import check_experiment_id
 from runners.daemon.daemon import Daemon
 from runners.daemon.endpoints import Endpoint, Extension
 from runners.daemon.errors import DaemonRefusal
@@ -59,13 +59,9 @@ async def _sitting(sittings: Sittings, reviewer: str) -> AsyncIterator[Sitting]:
         DaemonRefusal: The name is not usable, the reviewer sits elsewhere, or a decision could not be recorded.
     """
     try:
-        check_experiment_id(f"review-{reviewer}")
-    except StoreError as error:
-        raise DaemonRefusal(
-            f"{reviewer!r} is not usable as a reviewer's name: take lower-case letters, digits, '.', '_' and '-'",
-            kind="bad_name",
-            status=422,
-        ) from error
+        experiment_of(reviewer)
+    except GeneratorError as error:
+        raise DaemonRefusal(str(error), kind="bad_name", status=422) from error
     try:
         async with sittings.of(reviewer) as sitting:
             yield sitting
@@ -125,6 +121,7 @@ def comparison(
         outcomes: What its trials showed.
     """
     variant = item.variant
+    findings, unjudged = item.findings(prompt)
     return Comparison(
         variant_digest=item.variant_digest,
         task_id=variant.task_id,
@@ -137,7 +134,8 @@ def comparison(
             for each in variant.segments
         ),
         questions=tuple(question for group in variant.expected_questions for question in group.questions),
-        findings=item.findings(prompt),
+        findings=findings,
+        unjudged=unjudged,
         outcomes=tuple(outcomes),
         own=None if own is None else _own(own),
     )

@@ -1,7 +1,7 @@
 """Selection: chooses tasks within reach of agents and the variants of a benchmark, and writes its dataset and card."""
 
 from generators.selection.competence import AgentValue, TaskCompetence, competent_tasks, judge_task
-from generators.selection.eligibility import REASONS, EligibleVariants, eligible_variants
+from generators.selection.eligibility import REASONS, VOTE, EligibleVariants, eligible_variants
 from generators.selection.quotas import Candidate, choose, quotas
 from generators.selection.selection import (
     Selection,
@@ -13,6 +13,7 @@ from generators.selection.selection import (
 
 __all__ = [
     "REASONS",
+    "VOTE",
     "AgentValue",
     "Candidate",
     "EligibleVariants",

@@ -16,6 +16,9 @@ from analytics.views.store import open as open_store
 from generators.errors import GeneratorError
 from generators.selection.quotas import CLASSES, Candidate
 
+VOTE = "vote"
+"""Names, in place of a classifying agent, what most of them say."""
+
 REASONS = {
     "control": "a control, made for calibration",
     "fault": "a request with a fault, which has a table of its own",
@@ -24,6 +27,7 @@ REASONS = {
     "no_task": "its task is not registered",
     "no_class": "no label and no trials of the classifier",
     "trials_incomplete": "fewer valid trials of the classifier than planned",
+    "classifiers_tie": "as many classifiers say one class as another",
     "new_task": "it became another task, by its label or a judge's verdict",
     "failed_checks": "given up, because every rewriting failed the checks",
     "withdrawn": "refused by a model that judged it after it was made",
@@ -97,7 +101,7 @@ _VARIANTS = """
 _CLASSES = """
     select variant_digest, agent, agent_name, ambiguity_class, new_task_verdict, reason, n_planned
     from observed_classes
-    where role = 'classifier' and benchmark = $benchmark
+    where role in ('classifier', 'vote') and benchmark = $benchmark
     order by variant_digest, agent
 """
 _REVIEWS = """
@@ -160,7 +164,7 @@ def eligible_variants(
     Args:
         store: The directory of the store.
         benchmark: The benchmark of the variants.
-        classifier: The classifying agent; None if there is only one.
+        classifier: The classifying agent, or VOTE; None if there is only one.
         classifier_experiment: Count only the classifier's trials in this experiment; None for all its trials.
         experiment: Consider only variants registered in this experiment; None for all variants.
         reviewers: How many reviewers must have accepted a variant, with none against it; 0 if nobody need have read it.
@@ -218,8 +222,10 @@ def _observed(classes: Sequence[Mapping[str, Any]], classifier: str | None) -> d
     Raises:
         GeneratorError: Several agents classified variants and none is named, or the named agent classified none.
     """
-    agents = sorted({row["agent"] for row in classes})
-    if classifier is not None:
+    agents = sorted({row["agent"] for row in classes} - {VOTE})
+    if classifier is None:
+        classes = [row for row in classes if row["agent"] != VOTE]
+    else:
         classes = [row for row in classes if classifier in (row["agent"], row["agent_name"])]
         if not classes:
             there = f"there are: {', '.join(agents)}" if agents else "no agent has any"
@@ -229,7 +235,9 @@ def _observed(classes: Sequence[Mapping[str, Any]], classifier: str | None) -> d
             )
     named = sorted({row["agent"] for row in classes})
     if len(named) > 1:
-        raise GeneratorError(f"agents {', '.join(named)} classified variants; name one of them with --classifier")
+        raise GeneratorError(
+            f"agents {', '.join(named)} classified variants; name one of them with --classifier, or {VOTE}"
+        )
     return {row["variant_digest"]: row for row in classes}
 
 
@@ -244,7 +252,8 @@ def _reason(row: Mapping[str, Any], seen: Mapping[str, Any]) -> str | None:
         "no_task": not row["has_task"],
         "withdrawn": row["is_withdrawn"],
         "no_class": not row["label"] and not seen,
-        "trials_incomplete": not row["label"] and bool(seen.get("reason")),
+        "trials_incomplete": not row["label"] and seen.get("reason") == "trials_incomplete",
+        "classifiers_tie": not row["label"] and seen.get("reason") == "classifiers_tie",
         "new_task": found not in CLASSES,
     }
     return next((name for name, applies in checks.items() if applies), None)

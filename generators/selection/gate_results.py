@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from generators.gate import unjudged_by
-from generators.gate.made_variants import findings_against
-from generators.rewriting.written import NAME as WRITTEN
-from generators.selection.provenance import ChosenVariant
+from generators.gate.made_variants import findings_against, why_unjudged
+from generators.selection.provenance import BY_HAND, ChosenVariant
 
 
 class GateResults(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +40,7 @@ def gate_results(chosen: Sequence[ChosenVariant]) -> GateResults:
         reason = _why_unjudged(each)
         problems = () if reason else findings_against(each.variant, each.original or "", variants)
         found = {problem.check for problem in problems}
-        if not reason and found and each.maker.startswith(f"{WRITTEN} "):
-            reason = "written by hand, and the store does not have the passages that belong to the segments"
+        reason = reason or why_unjudged(problems, is_written=each.maker == BY_HAND)
         if reason:
             unjudged[reason] += 1
         elif found:

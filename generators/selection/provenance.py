@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import msgspec
 from analytics.views.rows import rows_of
 from analytics.views.store import open as open_store
 from generators.errors import GeneratorError
+from generators.rewriting.written import NAME as WRITTEN
 from generators.selection.selection import SelectionRequest
 from recorder.events import BenchmarkSelected, GateJudgement, VariantGenerated
 from recorder.events.values import Task, Variant
@@ -23,7 +26,7 @@ _CLASSIFIERS = """
         role = 'classifier'
         and trial_state = 'valid'
         and condition = 'underspecified'
-        and agent = $classifier
+        and $classifier in (agent, 'vote')
         and list_contains($digests, variant_digest)
     group by all
     order by all
@@ -34,7 +37,7 @@ _JUDGES = """
     where
         judge is not null
         and role = 'classifier'
-        and agent = $classifier
+        and $classifier in (agent, 'vote')
         and list_contains($digests, variant_digest)
     group by judge
     order by judge
@@ -78,10 +81,17 @@ _LABELS = """
     order by label, asserted, measure
 """
 _OUTCOMES = """
-    select count(*) filter (where new_task_verdict = 'unjudged')::bigint as unjudged, max(n_planned) as planned
+    select
+        count(*) filter (where new_task_verdict = 'unjudged')::bigint as unjudged,
+        max(n_planned) as planned,
+        count(*) filter (where contains(class_counts, ','))::bigint as disputed
     from observed_classes
-    where role = 'classifier' and agent = $classifier and list_contains($digests, variant_digest)
+    where role in ('classifier', 'vote') and agent = $classifier and list_contains($digests, variant_digest)
 """
+
+
+BY_HAND = "written by hand"
+"""The maker of what a person wrote with the task."""
 
 
 class ChosenVariant(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +131,7 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
         reasons: How often a variant was rejected or edited for each reason, most frequent first.
         chosen_read: How many of the selected variants somebody read, or wrote.
         chosen_accepted: How many of these nobody rejected or edited.
-        agreements: A row of ``review_agreement`` for each pair of reviewers and measure.
+        agreements: For each pair of reviewers their rows of ``review_agreement`` by measure.
     """
 
     read: int
@@ -129,7 +139,7 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
     reasons: Mapping[str, int]
     chosen_read: int
     chosen_accepted: int
-    agreements: tuple[Mapping[str, Any], ...]
+    agreements: Mapping[tuple[str, str], Mapping[str, Mapping[str, Any]]]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +152,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         extractors: Number of tasks by extractor (name, digest and grounding).
         makers: Number of variants by maker.
         classifiers: The classifying agents.
+        disputed: The number of variants about which these agents voted and did not all say the same.
         judges: Number of variants by judge.
         unjudged: The number of variants that may be new tasks and were not judged.
         reviews: What people decided about the benchmark's variants; None if nobody read one.
@@ -157,6 +168,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     extractors: Mapping[str, int]
     makers: Mapping[str, int]
     classifiers: tuple[Classifier, ...]
+    disputed: int
     judges: Mapping[str, int]
     unjudged: int
     reviews: Reviews | None
@@ -216,8 +228,10 @@ def _made(registrations: Sequence[Registration]) -> VariantGenerated | None:
 
 
 def _described(row: Mapping[str, Any]) -> str:
-    seen = f", looking at {', '.join(row['grounding'])}" if row["grounding"] else ", looking at the prompt only"
-    return f"{row['extractor']} (digest {row['extractor_digest'][:12]}{seen})"
+    seen = f"looking at {', '.join(row['grounding'])}" if row["grounding"] else "looking at the prompt only"
+    if row["extractor"] == WRITTEN:
+        return f"a person; scores {seen}"
+    return f"{row['extractor']} (digest {row['extractor_digest'][:12]}, {seen})"
 
 
 def _maker(made: VariantGenerated) -> str:
@@ -225,6 +239,8 @@ def _maker(made: VariantGenerated) -> str:
         return "as the task has them; the benchmark changes the workspace"
     if made.rewriter is None:
         return made.variant.origin.replace("_", " ")
+    if made.rewriter == WRITTEN:
+        return BY_HAND
     return f"{made.rewriter} (digest {(made.rewriter_digest or 'unknown')[:12]})"
 
 
@@ -245,12 +261,16 @@ def _recorded(store: Path, event: BenchmarkSelected) -> dict[str, Any]:
         extractors = rows_of(connection, _EXTRACTORS, {"digests": digests})
         agents = rows_of(connection, _CLASSIFIERS, of_classifier)
         judges = rows_of(connection, _JUDGES, of_classifier)
-        ((unjudged, planned),) = connection.execute(_OUTCOMES, of_classifier).fetchall()
+        ((unjudged, planned, disputed),) = connection.execute(_OUTCOMES, of_classifier).fetchall()
         runs = rows_of(connection, _RUN, {"benchmark": event.benchmark, "selection": event.selection})
+    of_extractors: Counter[str] = Counter()
+    for row in extractors:  # what a person wrote has a digest for each task
+        of_extractors[_described(row)] += row["n"]
     return {
-        "extractors": {_described(row): row["n"] for row in extractors},
+        "extractors": dict(of_extractors),
         "classifiers": tuple(Classifier(**row) for row in agents),
         "judges": {row["judge"]: row["n"] for row in judges},
+        "disputed": disputed,
         "unjudged": unjudged,
         "planned": planned,
         "code_version": runs[0]["code_version"] if runs else "unknown",
@@ -275,7 +295,10 @@ def _reviews(store: Path, event: BenchmarkSelected) -> Reviews | None:
         reasons=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
         chosen_read=len(chosen),
         chosen_accepted=len(chosen - refused),
-        agreements=tuple(agreements),
+        agreements={
+            pair: {row["measure"]: row for row in rows_of_pair}
+            for pair, rows_of_pair in groupby(agreements, itemgetter("reviewer", "other_reviewer"))
+        },
     )
 
 

@@ -47,12 +47,13 @@ def judge_command(options: argparse.Namespace) -> int:
         tally = Tally(of_agents(judging.subjects(stored), tuple(options.agent)))
         print_rows(tally.rows(), TALLY_COLUMNS, options.format)
         return 0
-    driver = anyio.run(_run_judge, options, judging, parameters)
+    driver = anyio.run(run_judge, options, judging, parameters)
     print_rows(driver.tally.rows(), TALLY_COLUMNS, options.format)
     return _conclude_judge(driver, options)
 
 
-async def _run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "Driver":
+async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "Driver":
+    """Judge what has no judgement yet, with the options of ``judge``, and return the driver that did it."""
     from runners.judging.driver import Driver
     from runners.models.litellm_library import close_clients
 

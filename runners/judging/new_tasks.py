@@ -46,18 +46,25 @@ class NewTasks:
         parameters: Generation parameters. Different parameters count as a different judge.
         load: Returns the bytes of an artifact by its SHA-256. Raises FileNotFoundError.
         path: A custom prompt instead of ``data/judges/new_task.md``.
+        roles: Only trials of agents of these roles.
     """
 
     kind = "new-task"
     form = NEW_TASK_FORM
 
     def __init__(
-        self, judge: str, parameters: Mapping[str, Any], load: Callable[[str], bytes], path: Path | None = None
+        self,
+        judge: str,
+        parameters: Mapping[str, Any],
+        load: Callable[[str], bytes],
+        path: Path | None = None,
+        roles: Sequence[str] = ("evaluated", "classifier"),
     ) -> None:
         self.template = PromptTemplate(("judges", "new_task.md"), path, ("sent_prompt", "answers"))
         self.prompt_digest = short_digest([self.template.source, dict(parameters), LAYOUT])
         self._judge = judge
         self._load = load
+        self._roles = roles
 
     def subjects(self, stored: StoredTrials) -> Sequence[Subject]:
         """Return the groups of ``underspecified`` trials to judge, one per variant, agent and role.
@@ -67,7 +74,8 @@ class NewTasks:
         cells: dict[tuple[str | None, ...], list[StoredTrial]] = defaultdict(list)
         for trial in stored.trials:
             started = trial.started
-            if started.condition == "underspecified" and started.variant_digest in stored.variants:
+            is_wanted = started.condition == "underspecified" and started.role in self._roles
+            if is_wanted and started.variant_digest in stored.variants:
                 key = (started.variant_digest, started.agent, started.agent_digest, started.role)
                 cells[key].append(trial)
         return [

@@ -20,7 +20,8 @@
 --     `classifier_agent` and `classifier_experiment`
 -- notes: without `classifier_agent` the only classifying agent is used; if there are
 --     several, or one under several settings, the class is null (several_classifiers)
---     until `classifier_agent` or `settings` chooses. A label has no verdict.
+--     until `classifier_agent` or `settings` chooses; the agent `vote` stands for what
+--     most of them say. A label has no verdict.
 --     Of the selections that chose a variant the last recorded one counts (ties by
 --     stream and sequence), with `classifier_agent` only its own. A class from a
 --     selection is shown with the trials and the verdict of the agent that gave it, if
@@ -64,11 +65,11 @@ classifiers as (
     left join selected
         on classified.variant_digest = selected.variant_digest
     where
-        classified.role = 'classifier'
+        classified.role in ('classifier', 'vote')
         and coalesce(
             getvariable('classifier_agent'),
             selected.classified_by,
-            classified.agent
+            case when classified.role = 'classifier' then classified.agent end
         ) in (classified.agent, classified.agent_name)
 ),
 

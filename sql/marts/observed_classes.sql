@@ -8,6 +8,7 @@
 --   n_success bigint: successes among them
 --   n_terminal_states bigint: different terminal states, |S|
 --   ambiguity_class
+--   class_counts varchar: of a vote how many agents say which class; else null
 --   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
 --   judge varchar: who judged; null if nobody did
 --   judge_reason varchar: what the judge saw
@@ -15,7 +16,8 @@
 --   reason
 -- equation: n = valid trials, c = successes, S = distinct terminal states; first match
 --     wins. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0: outcome-critical;
---     |S| = 1 and c = n: benign; otherwise divergent
+--     |S| = 1 and c = n: benign; otherwise divergent. A vote is the class that more
+--     classifying agents say than any other
 -- source: docs/metrics.md 2, ambiguity class: it depends on the classifying agent;
 --     parameters `class_rule`, `classifier_experiment`, `exclude_endings`, `judge`,
 --     `settings`
@@ -30,7 +32,9 @@
 --     exactly the valid ones of the variant, agent and role; with another trial or
 --     attempt the variant is unjudged again. Of several verdicts the last recorded one
 --     counts (ties by stream and sequence), only those of the chosen judge if one is
---     chosen.
+--     chosen. Where two or more agents classified a variant, agent and role `vote` have
+--     what they say together: a tie has no class (reason classifiers_tie), nor has a
+--     vote of which one class is missing; unjudged if a voter for it is.
 with arms as (
     select
         stream_id,
@@ -139,6 +143,104 @@ rated as (
             else 'divergent'
         end as ambiguity_class
     from judged
+),
+
+classed as (
+    select
+        variant_digest,
+        agent,
+        role,
+        benchmark,
+        variant_id,
+        agent_name,
+        n_planned,
+        n_trials,
+        n_success,
+        n_terminal_states,
+        ambiguity_class,
+        null::varchar as class_counts,
+        case when not is_incomplete then new_task_verdict end as new_task_verdict,
+        judge,
+        judge_reason,
+        case when is_incomplete then 'trials_incomplete' end as reason
+    from rated
+),
+
+votes as (
+    select
+        variant_digest,
+        benchmark,
+        variant_id,
+        ambiguity_class,
+        count(*) as n_votes,
+        sum(n_planned) as n_planned,
+        sum(n_trials) as n_trials,
+        sum(n_success) as n_success,
+        min(new_task_verdict) filter (where new_task_verdict <> 'not_applicable')
+            as asked_verdict,
+        bool_or(new_task_verdict = 'unjudged') as is_unjudged
+    from classed
+    where role = 'classifier'
+    group by variant_digest, benchmark, variant_id, ambiguity_class
+),
+
+counted as (
+    select
+        variant_digest,
+        any_value(benchmark) as benchmark,
+        any_value(variant_id) as variant_id,
+        sum(n_planned)::bigint as n_planned,
+        sum(n_trials)::bigint as n_trials,
+        sum(n_success)::bigint as n_success,
+        arg_max(
+            {
+                'ambiguity_class': ambiguity_class,
+                'verdict': case
+                    when is_unjudged then 'unjudged'
+                    else coalesce(asked_verdict, 'not_applicable')
+                end
+            },
+            n_votes
+        ) as most,
+        string_agg(
+            printf('%s %d', ambiguity_class, n_votes), ', '
+            order by n_votes desc, ambiguity_class asc
+        ) as class_counts,
+        bool_or(ambiguity_class is null) as is_incomplete,
+        max(n_votes, 2) as largest
+    from votes
+    group by variant_digest
+    having sum(n_votes) > 1
+),
+
+voted as (
+    select
+        *,
+        case
+            when is_incomplete then 'trials_incomplete'
+            when len(largest) > 1 and largest[1] = largest[2] then 'classifiers_tie'
+        end as reason
+    from counted
+),
+
+every as (
+    select * from classed
+    union all by name
+    select
+        variant_digest,
+        'vote' as agent,
+        'vote' as role,
+        benchmark,
+        variant_id,
+        'vote' as agent_name,
+        n_planned,
+        n_trials,
+        n_success,
+        case when reason is null then most.ambiguity_class end as ambiguity_class,
+        class_counts,
+        case when reason is null then most.verdict end as new_task_verdict,
+        reason
+    from voted
 )
 
 select
@@ -153,9 +255,10 @@ select
     n_success,
     n_terminal_states,
     ambiguity_class,
-    case when not is_incomplete then new_task_verdict end as new_task_verdict,
+    class_counts,
+    new_task_verdict,
     judge,
     judge_reason,
     oracle_decision(ambiguity_class) as oracle_decision,
-    case when is_incomplete then 'trials_incomplete' end as reason
-from rated
+    reason
+from every

@@ -20,6 +20,8 @@ from tests.cli.program import (
     verify,
     wait_until,
 )
+from tests.support.chat_server import server_beside
+from tests.support.generation_model import HandlerModel, assessment_reply, guess_reply, is_guess
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown", "by_class")
 SMALL = ("--task=sales-report", "--segments=1", "--severity=delete", "--per-task=1")
@@ -134,6 +136,34 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(tmp_path):
     assert done.returncode == 1
     assert f"cannot make {tmp_path}/file/made (Not a directory); name another place with --out" in done.stderr
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.thorough
+def test_the_judge_also_says_which_variants_are_new_tasks(tmp_path):
+    """After the classifier's trials and before the selection, once; the card has the verdicts."""
+
+    def judge(body):
+        if "same_answer" in body["messages"][0]["content"]:
+            return json.dumps({"same_answer": True, "completes_task": is_new, "reason": "It names no file."})
+        names = re.findall(r'"segment_id":"([^"]+)"', body["messages"][1]["content"])
+        return guess_reply(**dict.fromkeys(names, "")) if is_guess(body) else assessment_reply()
+
+    is_new = False
+    verdicts = "select new_task_verdict, role, count(*) from new_task_verdicts where judge is not null group by all"
+    with server_beside(HandlerModel(judge)) as server:
+        judged = ("--judge", "local", "--api-base", server.url, "--price", "1", "1", "--max-cost-usd", "1")
+        done = called(*_pipeline(tmp_path / "store", tmp_path / "made.json"), *judged)
+        asked = len(server.requests)
+        again = called(*_pipeline(tmp_path / "store", tmp_path / "made.json"), *judged)
+        assert (done.returncode, again.returncode, len(server.requests)) == (0, 0, asked), done.stderr + again.stderr
+        assert query(tmp_path / "store", verdicts) == [("rejected", "classifier", 1)]
+        assert "`local` judged whether variants are new tasks: 1 of these" in (tmp_path / "made.md").read_text()
+        is_new = True
+        refused = called(*_pipeline(tmp_path / "other", tmp_path / "other.json"), *judged)
+        assert "no variant that can be chosen: 1 new_task" in refused.stderr
+        broken = called(*_pipeline(tmp_path / "third", tmp_path / "third.json"), *judged[:-1], "0.000001")
+        assert broken.returncode == 1
+        assert "ended with work left (cost_limit)" in broken.stderr
 
 
 @pytest.mark.slow

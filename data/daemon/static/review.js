@@ -168,24 +168,25 @@ function marked(piece, place, line) {
   return element(piece.kind === "removed" ? "del" : "ins", {}, inner);
 }
 
-function showFacts({ segments, changes_environment, findings, questions, outcomes }) {
-  const section = (title, ...content) => element("section", {}, element("h3", {}, title), ...content);
+function showFacts({ segments, changes_environment, findings, unjudged, questions, outcomes }) {
+  const section = (title, ...content) => element("section", { "data-about": title }, element("h3", {}, title), ...content);
   const list = (items, attributes) => element("ul", attributes, items.map((each) => element("li", {}, each)));
   const removed = segments.map((each) => [
     element("mark", {}, each.value), ` ${each.dimension}/${each.subdimension}`, each.decoy && `, and in its place: ${each.decoy}`,
   ]);
-  const passing = "Nothing. The rules do not judge how it reads.";
   part("facts").replaceChildren(
     section("Removed", element("ol", {}, removed.map((each) => element("li", {}, each))), changes_environment ? element("p", {}, "The environment is changed, not the prompt.") : null),
-    section("The gate finds", findings.length ? found(findings) : element("p", {}, passing)),
+    section("The gate", findings.length ? found(findings) : element("p", {}, passing({ unjudged }))),
     section("Expected questions", questions.length ? list(questions) : element("p", {}, "None.")),
-    section("Trials", outcomes.length
+    section("Trials that succeeded", outcomes.length
       ? list(Object.entries(Object.groupBy(outcomes, (each) => each.agent)).map(succeeded))
       : element("p", {}, "None yet.")),
   );
 }
 
-const succeeded = ([agent, rows]) => `${agent} succeeds: ${rows.map((each) => `${each.condition} ${each.successes} of ${each.trials}`).join(", ")}`;
+const passing = ({ unjudged }) => unjudged ? `The gate cannot judge this: ${unjudged}.` : "The gate finds nothing. It does not judge how it reads.";
+
+const succeeded = ([agent, rows]) => `${agent}: ${rows.map((each) => `${each.condition} ${each.successes} of ${each.trials}`).join(", ")}`;
 
 const found = (findings) => element("ul", { class: "finding" }, findings.map((each) => element("li", {}, element("b", {}, each.check), ` ${each.message}`)));
 
@@ -242,6 +243,7 @@ function setEditing(isEditing) {
   part("edit").hidden = !isEditing;
   part("keys").hidden = isEditing;
   part("workbench").classList.toggle("editing", isEditing);
+  part("prompts").tHead.rows[0].cells[0].textContent = isEditing ? "Full prompt with your changes" : "Full prompt";
 }
 
 function openEditor() {
@@ -285,7 +287,7 @@ async function checkText() {
     if (number !== checkText.number) return null;
     showPrompts(checked);
     showFacts(checked);
-    part("checked").replaceChildren(...(checked.findings.length ? ["The gate finds:", found(checked.findings)] : ["The gate finds nothing."]));
+    part("checked").replaceChildren(...(checked.findings.length ? ["The gate finds:", found(checked.findings)] : [passing(checked)]));
     return checked;
   } catch (error) {
     if (number === checkText.number) part("checked").textContent = `Not read by the gate: ${error.kind ? error.message : SILENT} Your text is kept.`;

@@ -15,7 +15,9 @@ from generators.selection.eligibility import eligible_variants
 from generators.selection.publishing import write_card
 from lhaw_record import main
 from recorder.errors import StoreError
+from recorder.events import VariantGenerated
 from recorder.reading.reader import read_snapshot
+from tests.analytics.make_store import Store as Written
 from tests.generators.selection.stores import classified, to_disk
 
 VARIANTS = {f"{task}{number}": "benign delete goal" for task in "abc" for number in (1, 2)}
@@ -153,7 +155,7 @@ def test_a_selection_of_reviewed_variants(store, tmp_path):
     assert "4 variants of the benchmark, of which 2 were accepted by all who read them" in card
     assert "(`recoverable`: 1, `unnatural`: 1)" in card
     assert "Of the 2 variants here, 2 were read, and nobody objected to 2 of these." in card
-    assert "Reviewers `anna` and `ben`, `agreement_pct` over 3 variants: 33.33." in card
+    assert "Reviewers `anna` and `ben` agree about 33 % of 3 variants; kappa is" in card
     assert "--reviewed 1" in card
 
 
@@ -185,8 +187,24 @@ def test_a_sitting_is_open_once(store):
 
 def test_a_name_that_no_experiment_can_have_is_refused(store):
     """The message says what a name may be."""
-    with pytest.raises(StoreError, match="lower-case letters"):
-        review(store, "Anna B", {})
+    for name in ("Anna B", "../x", ""):
+        with pytest.raises(GeneratorError, match="as a reviewer's name: take lower-case letters"):
+            review(store, name, {})
+
+
+def test_rules_that_cannot_judge_a_variant_say_so_and_find_nothing(tmp_path):
+    """What a person wrote with the task was judged with passages that no store has; what rules wrote is judged."""
+    written = Written(trials=1)
+    written.task("a", (1,))
+    for maker in ("written", "rules"):
+        variant = written.variant("a", f"by {maker}", severity="delete")
+        event = VariantGenerated(variant=variant, variant_digest=variant.variant_digest, rewriter=maker)
+        written.add(written.run_id, event)
+    store = to_disk(tmp_path / "store", written)
+    found = {each.variant.variant_id: each.findings() for each in reviewable(read_snapshot(store))}
+    assert found["by written"] == ((), "the store does not have the passages that belong to the segments")
+    assert found["by rules"][0]
+    assert found["by rules"][1] == ""
 
 
 def test_every_reason_is_documented():

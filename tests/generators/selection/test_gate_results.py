@@ -39,8 +39,8 @@ def test_every_variant_is_judged_or_named_as_not_to_be_judged():
         [
             chosen(GOOD),
             chosen(TURNED),
-            chosen(GOOD, maker="written (digest 1)"),
-            chosen(TURNED, maker="written (digest 1)"),
+            chosen(GOOD, maker="written by hand"),
+            chosen(TURNED, maker="written by hand"),
             chosen(ORIGINAL.replace("orders", "sales"), severity="decoy", segments=(DECOY,)),
             chosen(ORIGINAL.replace("orders", "sales").replace("Ada", "Bo"), severity="decoy", segments=(DECOY,)),
             chosen(ORIGINAL, segments=()),

@@ -16,6 +16,7 @@ from generators.selection import (
     latest_selections,
     select_benchmark,
 )
+from generators.selection.provenance import provenance
 from recorder.errors import StoreError
 from recorder.events import BenchmarkSelected, Envelope, RunFinished, RunStarted, TrialStarted
 from recorder.inspection.verify import verify
@@ -190,6 +191,25 @@ def test_it_must_be_clear_whose_trials_classify(tmp_path):
     query = "select ambiguity_class, classified_by, n_success from ambiguity_classes"
     assert rows(root, query) == [("divergent", "d", 2)], "beside the class stand the trials that gave it"
     assert rows(root, query, classifier_agent="c") == [("benign", "c", 3)]
+
+
+@pytest.mark.thorough
+def test_several_classifying_agents_vote(tmp_path):
+    """What most of them say is the class, a tie is counted as such, and the card says how often they differ."""
+    written = classified(a1="benign delete goal", b1="benign delete input", c1="benign delete context")
+    for variant_id, said in {"a1": "outcome-critical benign", "b1": "divergent", "c1": "benign benign"}.items():
+        for agent, name in zip("de", said.split(), strict=False):
+            for index, scores in enumerate(STATES[name]):
+                written.trial(variant_id, "underspecified", index, scores=scores, agent=agent, role="classifier")
+    root = to_disk(tmp_path / "s", written)
+    offered = eligible_variants(root, "desk", classifier="vote")
+    assert {each.variant_id: each.ambiguity_class for each in offered.candidates} == {"a1": "benign", "c1": "benign"}
+    assert (offered.classifier, offered.excluded) == ("vote", {"classifiers_tie": 1})
+    chosen = select(root, msgspec.structs.replace(WISH, classifier="vote", percents={"benign": 100}))
+    found = provenance(root, chosen.event)
+    assert ([each.agent for each in found.classifiers], found.disputed) == (["c", "d", "e"], 1)
+    query = "select ambiguity_class, classified_by, n_trials from ambiguity_classes where class_source = 'selection'"
+    assert rows(root, query) == [("benign", "vote", 9)] * 2
 
 
 @pytest.mark.thorough
