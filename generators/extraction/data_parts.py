@@ -1,7 +1,7 @@
 """Finds the parts of a prompt that ask for nothing: headings, reports, logs, code, comments, tests to come. Pure.
 
 A report is a section such as "Actual behaviour" or "Steps to reproduce". It counts as one only if another section of
-the prompt says what is wanted; else the description is the request.
+the prompt says what is wanted; else the description is the request. Sections about prizes or licences always count.
 """
 
 import re
@@ -33,6 +33,9 @@ def _section(names: str) -> re.Pattern[str]:
 
 
 _REPORT, _DEMAND = _section(_REPORTS), _section(_DEMANDS)
+_NOTICE = _section(r"(?:prizes?|timeline|acknowledge?ments?|citations?|licen[cs]es?)")
+_ASIDE = re.compile(r"\]\([^()\s]+\)|\A\s*(?:\[[^\]\n]{1,60}\]\s*)+")
+"""Where a link leads, and what a tracker puts before a title: the price, whom it waits for."""
 _HEADING = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]*\S[^\n]*|\*\*[^*\n]{1,90}\*\*:?[ \t]*|__[^_\n]{1,90}__:?[ \t]*)$")
 _LOG_LINE = re.compile(
     r"(?m)^(?:[ \t>]*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\n]*"
@@ -67,9 +70,9 @@ def data_spans(text: str) -> Iterator[Span]:
     """Yield the spans of a prompt that ask for nothing. They may overlap.
 
     Besides sections and code these are headings, lines of logs, what only says how the result will be checked, lines of
-    keys with their values, table rows and comments.
+    keys with their values, table rows, comments, and where links lead.
     """
-    for pattern in (_HEADING, _LOG_LINE, _TESTED, _KEY_LINE, _ROW, _COMMENT):
+    for pattern in (_HEADING, _LOG_LINE, _TESTED, _KEY_LINE, _ROW, _COMMENT, _ASIDE):
         for match in pattern.finditer(text):
             yield match.span()
     yield from _reports(text)
@@ -79,10 +82,8 @@ def data_spans(text: str) -> Iterator[Span]:
 
 def _reports(text: str) -> Iterator[Span]:
     demands = [match.start() for match in _DEMAND.finditer(text)]
-    if not demands:
-        return
     borders = sorted({match.start() for match in _HEADING.finditer(text)} | set(demands))
-    for match in _REPORT.finditer(text):
+    for match in (*_NOTICE.finditer(text), *(_REPORT.finditer(text) if demands else ())):
         yield match.start(), next((border for border in borders if border > match.start()), len(text))
 
 

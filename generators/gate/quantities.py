@@ -1,16 +1,29 @@
 """Reads numbers with their units: 24 hours and one day are the same quantity, 30 days and 30 minutes are not."""
 
+import calendar
 import re
 from collections import Counter
+from datetime import date
 from fractions import Fraction
 from functools import cache
 
 from generators.gate.words import words
 
+_SIDE = re.compile(
+    r"\b(?:past|last|next|coming|upcoming|following|previous)(?= (?:hour|day|week|fortnight|month|quarter|year)\b)"
+)
+"""What stands before a unit without a number that is meant once: the past week."""
+_MONTHS = tuple(calendar.month_name)
+_NAMES = "|".join(_MONTHS[1:])
+_PERIOD = re.compile(
+    rf"(?P<month>{_NAMES}) (?P<first>\d{{1,2}})(?:st|nd|rd|th)?(?: to | through | until | ?[-\u2013] ?)"
+    rf"(?:(?P<until>{_NAMES}) )?(?P<last>\d{{1,2}})(?:st|nd|rd|th)?\b"
+)
 THINGS = "things"
 """The dimension of a number of anything that is no unit: 30 files."""
 
 _BINARY = 1024
+_DAY_S = 86_400
 # Python converts no text of thousands of digits.
 _NUMBER = r"\d{1,3}(?:,\d{3}){1,99}(?:\.\d{1,300})?|\d{1,300}(?:\.\d{1,300})?"
 
@@ -18,6 +31,21 @@ _NUMBER = r"\d{1,3}(?:,\d{3}){1,99}(?:\.\d{1,300})?|\d{1,300}(?:\.\d{1,300})?"
 def quantities(text: str) -> Counter[tuple[str, Fraction]]:
     """Return how often each quantity with a unit occurs, as its dimension and its size in the dimension's base unit."""
     return Counter((dimension, size) for _, dimension, size in _found(text))
+
+
+def durations(text: str) -> set[tuple[str, Fraction]]:
+    """Return the durations that a text tells, in base units: 7 days, the past week, from March 12th to March 14th."""
+    found = {each for each in quantities(_SIDE.sub("one", text)) if each[0] in ("time", "months")}
+    for match in _PERIOD.finditer(text):
+        month, until = match["month"], match["until"] or match["month"]
+        try:
+            first = date(2001, _MONTHS.index(month), int(match["first"]))
+            last = date(2001, _MONTHS.index(until), int(match["last"]))
+        except ValueError:
+            continue
+        length = (last - first).days
+        found |= {("time", Fraction(each * _DAY_S)) for each in (length, length + 1)}  # the last day counts, or not
+    return found
 
 
 def dimensions(text: str) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost
-from generators.gate.quantities import THINGS, dimensions, in_base_units, quantities
+from generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
 from generators.gate.words import words
 from generators.protocol import Removal
 from generators.rewriting.diff import hunks
@@ -70,13 +70,15 @@ def values_left(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tup
         for each in changes
         if each.new.strip()
     )
-    more = quantities(after.text) - quantities(before.text)
+    more, lasting = quantities(after.text) - quantities(before.text), durations(after.text)
     for segment in removal.segments:
         kept = parts_kept(segment.value, gone, new)
         if _is_kind(segment.value, kept, after.text):
             kept = ()
         kept = kept or _said_otherwise(segment.value, put_in, around, new)
-        if not kept and (quantities(segment.value).keys() & more.keys() or _is_inside(segment.value, after.text)):
+        is_duration = len(segment.value.split()) <= _LONGEST_NAME_WORDS and durations(segment.value) & lasting
+        is_told = quantities(segment.value).keys() & more.keys() or is_duration
+        if not kept and (is_told or _is_inside(segment.value, after.text)):
             kept = (segment.value,)
         if kept:
             yield (

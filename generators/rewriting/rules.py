@@ -19,7 +19,7 @@ from recorder.resources import data_path
 from runners.models.calls import ModelCaller
 from runners.simulated_user.lexicon import stem
 
-NAME = "rules/8"
+NAME = "rules/9"
 NEEDS_A_REWRITER = "needs a rewriter"
 
 _FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)|<!--.*?-->")
@@ -189,8 +189,8 @@ def _changes(text: str, start: int, end: int, segment: Segment, severity: Severi
         return
     first, last = _sentence(text, low, high, start, end)
     left, right = text[first:start], text[end:last]
-    if len(left) > _LONGEST_SENTENCE or left.count('"') % 2 or _OPEN_QUOTE.search(left):
-        return  # no sentence, or part of a text that is to be written as it stands
+    if len(left) > _LONGEST_SENTENCE or left.count('"') % 2 or _OPEN_QUOTE.search(left) or segment.value[-1] in ".!?":
+        return  # no sentence, part of a text that is to be written as it stands, or the end of the sentence
     for slot in slots():
         fits = slot.severity == severity and slot.dimension in (None, segment.dimension)
         said = slot.fields(left, text[start:end], right) if fits else None
@@ -221,7 +221,7 @@ def _is_open(slot: Slot, value: str, fields: Mapping[str, str], rest: str) -> bo
     if slot.severity == "genericize" and (f"the {fields['file']}" if slot.noun else noun) in rest:
         return True
     folder, _, name = value.strip("`\"'\u201c\u201d ").rpartition("/")
-    said = {stem(each.lower()) for each in _WORDS.findall(rest)}
+    said = {stem(each.lower()) for each in _WORDS.findall(f"{noun} {rest}")}
     own = {stem(each.lower()) for each in _WORDS.findall(re.sub(r"\.\w{1,8}$", "", name))}
     left = own - (_FIRST_GUESSES | said if not folder or folder in rest else said)
     unnamed = rf"(?i)\b(?:an?|one|another|new|each|every) (?:[\w.&-]+ ){{0,3}}{noun}s?\b(?!\S* [`\"'\u201c])"

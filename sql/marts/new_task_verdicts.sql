@@ -20,4 +20,4 @@ select
     judge,
     judge_reason as reason
 from observed_classes
-where new_task_verdict <> 'not_applicable'
+where new_task_verdict <> 'not_applicable' and role <> 'vote'

@@ -205,7 +205,7 @@ def test_methods_are_compared(task):
         called("generate", "own", "--from", task, "--store", task.parent / "store", "--segments", "1")
     rows = json.loads(called("variants", "compare", task.parent / "store", "--format", "json").stdout)
     by_method = {(row["step"], row["method"]): row for row in rows}
-    model, rules = by_method["extraction", "local-model"], by_method["extraction", "rules/7"]
+    model, rules = by_method["extraction", "local-model"], by_method["extraction", "rules/8"]
     assert [(each["n_accepted"], each["n_refused"], each["agreement"]) for each in (model, rules)] == [
         (2, 0, 0.8),
         (3, 0, 0.8),

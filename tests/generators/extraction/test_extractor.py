@@ -107,7 +107,7 @@ def test_text_that_is_no_prompt_ends_without_an_error(piece):
 
 
 def test_it_is_an_extractor_with_a_name_and_a_digest():
-    """The recorded name is rules/7, and the digest is the same for every instance."""
+    """The recorded name is rules/8, and the digest is the same for every instance."""
     extractor: Extractor = RuleExtractor()
-    assert extractor.name == "rules/7"
+    assert extractor.name == "rules/8"
     assert extractor.digest == RuleExtractor().digest

@@ -148,3 +148,24 @@ def test_a_file_is_read_or_written_by_the_words_before_it():
 def test_other_languages_give_files_and_dates(prompt, values):
     """Where the words are not English, what has a form of its own is found all the same."""
     assert values <= set(found(prompt)), found(prompt)
+
+
+def test_what_is_not_asked_for_is_no_segment():
+    """What a tracker puts before a title, where links lead, and sections about prizes and licences."""
+    prompt = """[HOLD for payment 2024-10-24] [$250] The button is blank after 20 seconds
+
+See the [guide](https://github.com/org/app/blob/main/guide.md) and keep at most 40 rows.
+
+## Prizes
+First place gets $5,000 on November 28, 2022.
+
+## Task
+Return at least 12 rows."""
+    assert set(found(prompt)) == {"20 seconds", "40 rows", "12 rows"}
+
+
+def test_no_number_is_cut_from_what_it_counts():
+    """A bare digit of a compound, or of one thing, is no value; a number with its unit is one."""
+    for prompt in ("Find at least 2-bedroom flats.", "Keep up to 1 person a room.", "Walk within two-hop paths."):
+        assert found(prompt) == {}
+    assert set(found("Use at most 2 HP for it.")) == {"2 HP"}

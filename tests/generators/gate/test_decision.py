@@ -107,6 +107,28 @@ def test_a_value_that_remains(left):
 
 
 @pytest.mark.parametrize(
+    ("value", "rest", "is_told"),
+    [
+        ("last seven days", "a one-week rundown", True),
+        ("last seven days", "what happened in the past week", True),
+        ("3 days", "from March 12th to March 14th, 2022", True),
+        ("30 days", "from April 20 to May 20", True),
+        ("12 months", "the coming year", True),
+        ("3 days", "from March 12th to March 19th, 2022", False),
+        ("last seven days", "the weekly news", False),
+        ("last five days", "next week", False),
+    ],
+)
+def test_a_duration_that_the_rest_tells(value, rest, is_told):
+    """A week is seven days, and two days of a month tell how many lie between them."""
+    original = f"Plan the trip for the {value}. It is about {rest} for us. Leave nothing out."
+    removed = segment(value, "constraint", "temporal")
+    asked = {"S1": ("How long should it take?",)}
+    found = findings(original.replace(value, "time"), removed=(removed,), questions=asked, original=original)
+    assert ("value_is_gone" in found) == is_told
+
+
+@pytest.mark.parametrize(
     "told",
     [
         "before 2019-03-14",
