@@ -24,13 +24,6 @@ CASES = [
         "What should the file be called, and in which folder should it be?",
     ),
     (
-        "Draw the map of the town and save the presentation as /srv/harbour.pptx.",
-        "/srv/harbour.pptx",
-        "delete",
-        "Draw the map of the town and save the presentation.",
-        "What should I call the presentation, and in which folder should it be?",
-    ),
-    (
         "Sum up the sales, save the result to `tide_7.csv` and tell the team.",
         "tide_7.csv",
         "genericize",
@@ -77,10 +70,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[1])
 def test_what_the_rules_make_of_a_prompt(case):
-    """One severity gives this prompt and asks this question, the gate finds nothing, and the others are refused.
-
-    Only of the presentation a second severity is sure, too: its suffix is a format.
-    """
+    """One severity gives this prompt and asks this question, the gate finds nothing, and the others are refused."""
     prompt, value, severity, text, question = case
     removed = segment(value, "input" if "rates" in value else "goal", "target")
     removal = Removal(segments=(removed,), severity=severity)
@@ -90,9 +80,8 @@ def test_what_the_rules_make_of_a_prompt(case):
     assert "{" not in rewriting.failure_mode
     assert problems_of(prompt, rewriting, removal) == ()
     for other in {"delete", "vaguify", "genericize"} - {severity}:
-        if (value, other) != ("/srv/harbour.pptx", "genericize"):
-            with pytest.raises(RewritingFailed, match="needs a rewriter"):
-                REWRITER.rewriting(prompt, Removal(segments=(removed,), severity=other))
+        with pytest.raises(RewritingFailed, match="needs a rewriter"):
+            REWRITER.rewriting(prompt, Removal(segments=(removed,), severity=other))
 
 
 @pytest.mark.parametrize(
