@@ -180,9 +180,10 @@ def test_notes_say_what_is_left_out():
     store.trial("v", "underspecified", 2, ends="failed")
     store.trial("v", "underspecified", 0, role="classifier", agent="c", scores=(0,))
     store.start_run(trials=3, planned=9, finished_before=2)
-    opened = connect(store.snapshot(), only={"by_class", "overall", "exclusions"})
+    opened = connect(store.snapshot(), only={"by_class", "overall", "segment_labels", "exclusions"})
     try:
         notes = "\n".join(table(opened, "by_class").notes + table(opened, "overall").notes)
+        assert "gave the variants their class" not in "\n".join(table(opened, "segment_labels").notes), "it counts them"
     finally:
         opened.close()
     assert "without a verdict" not in notes
