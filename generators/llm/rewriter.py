@@ -14,7 +14,7 @@ from runners.errors import ModelBoundaryError, NothingUsable
 from runners.llm_jobs.question import ask
 from runners.models.calls import ModelCaller
 
-VERSION = 3
+VERSION = 4
 """Part of the rewriter's digest. Raise it when requests, or how replies are read, change outside of the templates."""
 
 

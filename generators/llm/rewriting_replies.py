@@ -22,6 +22,8 @@ REWRITING_FORM = ReplyForm(
     "rewriting",
     object_schema(
         {
+            "plan": {"type": "string"},
+            "impossible": {"type": "string"},
             _KEY: {"type": "string"},
             "expected_questions": {
                 "type": "array",
@@ -30,11 +32,10 @@ REWRITING_FORM = ReplyForm(
                 ),
             },
             "failure_mode": {"type": "string"},
-            "impossible": {"type": "string"},
         }
     ),
 )
-"""The form of a reply, for models that take JSON schemas."""
+"""The form of a reply, for models that take JSON schemas. What a model has to think about first comes first."""
 
 _FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\s*\1\s*\Z", re.DOTALL)
 _TAGS = re.compile(r"\A\s*<(data|task|prompt)>\s*(.*?)\s*</\1>\s*\Z", re.DOTALL)
