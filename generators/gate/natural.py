@@ -38,6 +38,10 @@ _RESIDUE = {
         r"(?i)\b(?:an?|one)(?: (?:suitable|certain|appropriate|proper|specific))?"
         r" \w+(?:ers|ors|ples|tions|ments|ings|ates|imes)\b"
     ),
+    "an earlier talk with the time of something else": re.compile(
+        r"(?i)\b(?:I|we) (?:mentioned|discussed|talked about|agreed on|told you about) (?:on|by) (?:the )?"
+        r"(?:\d|\w{3,6}day\b|(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*\.? \d)"
+    ),
     "a comparison with nothing": re.compile(
         r"(?i)\b(?:an?|the) (?:number|amount|value) or (?:more|less|fewer)\b|\btimes[.,;]"
     ),

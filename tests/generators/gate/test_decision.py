@@ -3,6 +3,7 @@
 import pytest
 
 from generators.gate import Scene, problems_of
+from generators.gate.natural import faults
 from generators.protocol import Removal, Rewriting
 from recorder.events.values import ExpectedQuestions, Segment
 
@@ -98,6 +99,21 @@ def test_a_clause_may_end_with_its_preposition(end, is_fine):
     asked = {"S1": ("Which file should I write the names to?",)}
     found = findings(f"Write the names to {end}.", removed=(removed,), questions=asked, original=original)
     assert found == ([] if is_fine else ["reads_well"])
+
+
+@pytest.mark.parametrize(
+    ("booked", "is_fine"),
+    [
+        ("Book the room I mentioned on 3 May.", False),
+        ("Book the room we talked about on Friday.", False),
+        ("On 3 May, book the room I mentioned.", True),
+        ("Book the room we talked about in the annex.", True),
+    ],
+)
+def test_an_earlier_talk_takes_no_day_of_something_else(booked, is_fine):
+    """In "the room I mentioned on 3 May" the mentioning was on 3 May."""
+    found = list(faults("On 3 May, or on Friday, book the room Turing in the annex.", booked))
+    assert (found == []) == is_fine
 
 
 @pytest.mark.parametrize("left", ["members.xlsx", "MEMBERS.XLSX", "\u201cMembers.xlsx\u201d", "MX-2019"])
