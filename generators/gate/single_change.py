@@ -22,6 +22,7 @@ _FIELD = re.compile(r"[ \t]*(?:[-*][ \t]+)?[A-Z][\w /-]{0,30}")
 _SENTENCE_BORDER = re.compile(rf"[.!?](?=\s|$)|{_WRAPPED}")
 _ITEM = re.compile(r"(?m)^(?=(([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t].*(?:\n\2[ \t]+\S.*)*))")
 _ASIDE = re.compile(r"(\([^()\n]*\))")
+_LINK = re.compile(r"\[[^\[\]\n]*\](\([^()\s]*\))")
 _THAT_IS = ("e", "g")
 """What is left of "i.e." and "e.g." without function words."""
 _LISTED = re.compile(r",\s*(?:and\s|or\s)?|\s(?:and|or)\s")
@@ -67,6 +68,7 @@ def collateral(
         list(_wholes(each, before.text, after.text, value_places)) for each in (_ITEM, _ASIDE, INLINE_FIELD)
     )
     extent_places += whole_fields
+    extent_places += [link.span(1) for link in _LINK.finditer(before.text) if value_places.touches(*link.span())]
     removed_places = Spans([*places, *extent_places])
     gone = _gone(before.text, after.text, [*places, *extent_places], [*whole_items, *whole_asides], own)
     free = [*own, *_dependent(before.text, clauses, own, gone)]

@@ -185,6 +185,7 @@ FORM = (
     "Fit the model.\n- Success Criteria: Accuracy > 0.90 on the NMR set.\n"
     "- The tolerance is 0.001 (i.e., |KL - 10.0| <= 0.001).\n"
     'Check KL = 10.0 on the NMR set, and put the title April Report on the slide "/work/April Report.pptx".\n'
+    "Score it by [mean rank](https://wiki.test/Mean_rank), as [the rules](https://wiki.test/Rules) say.\n"
 )
 
 
@@ -203,14 +204,26 @@ FORM = (
             'we use on the slide "/work/slide',
             True,
         ),
+        ("mean rank", "vaguify", "[mean rank](https://wiki.test/Mean_rank)", "the score we talked about", True),
+        ("mean rank", "delete", " by [mean rank](https://wiki.test/Mean_rank)", "", True),
+        (
+            "mean rank",
+            "vaguify",
+            "[mean rank](https://wiki.test/Mean_rank), as [the rules](https://wiki.test/Rules)",
+            "the score we talked about, as the rules",
+            False,
+        ),
     ],
 )
 def test_what_goes_as_a_whole(value, severity, was, becomes, is_fine):
-    """A list item or brackets around the value may go if all else in them is said elsewhere, but not in part."""
+    """A list item or brackets around the value may go if all else in them is said elsewhere, but not in part.
+
+    The address of a link goes with the linked value.
+    """
     assert was in FORM
     asked, removed = {"S1": ("What is wanted there?",)}, (segment(value, "goal", "acceptance"),)
     found = findings(FORM.replace(was, becomes), severity=severity, removed=removed, questions=asked, original=FORM)
-    assert found == ([] if is_fine else ["nothing_else_changed"])
+    assert set(found) == (set() if is_fine else {"nothing_else_changed"})
 
 
 @pytest.mark.thorough
