@@ -106,7 +106,7 @@ def collateral(
     allowed = [*places, *extent_places, *wholes, *(clause for clause in free if clause not in known)]
     yield from _turned(before.text, after.text, allowed)
     yield from left_over(before.text, after.text, value_places, removed_places)
-    if _order(before.text, after.text) != _order(after.text, before.text):
+    if _is_reordered(before.text, after.text, places):
         yield "nothing_else_changed", "what stayed stands in another order; keep the order"
 
 
@@ -127,7 +127,7 @@ def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tu
         sentences = _sentences(before.text, [(hunk.start, hunk.end)])
         own = {each.lower() for first, last in sentences for each in _WORD.findall(before.text[first:last])}
         known = {each for each in own if now[each] <= then[each]}
-        known.add("the")  # "both current and previous keys" without the detail: "the keys"
+        known |= {"the", *words().strict_prepositions}  # "both current and previous keys" becomes "the keys"
         put_in = [each.lower() for each in _WORD.findall(hunk.new)]
         if any((len(each) >= _SHORTEST_WORD or each == "or") and each not in known for each in put_in):
             yield "severities_differ", f"{hunk.new.strip()[:80]!r} stands in the place of a deleted value; leave it out"
@@ -149,7 +149,8 @@ def _far_changes(before: str, after: str, zones: Sequence[Span]) -> Iterator[tup
     cover = Spans(zones)
     for hunk in hunks(before, after):
         old, new = before[hunk.start : hunk.end], hunk.new
-        if cover.touches(hunk.start, hunk.end + _NEAR_CHARS) or not _MARKS.sub("", old + new):
+        start = min(hunk.start, len(before) - 1)  # words after the last one belong to its sentence
+        if cover.touches(start, hunk.end + _NEAR_CHARS) or not _MARKS.sub("", old + new):
             continue
         if new.strip().isdigit() and any(start <= hunk.start and hunk.end <= end for start, end in numbering):
             continue
@@ -229,11 +230,26 @@ def _gone(before: str, after: str, *spans: Sequence[Span]) -> list[Fact]:
     return found
 
 
-def _order(one: str, other: str) -> list[str]:
-    """Return the concrete facts that two texts hold once each, in the order of the first."""
+def _is_reordered(before: str, after: str, places: Sequence[Span]) -> bool:
+    """Return whether concrete facts that both texts hold once each stand in another order.
+
+    In a sentence that held a value a fact may pass those of another kind ("On 3 May, book the room Turing").
+    """
+    then, now = _once_in_both(before, after), _once_in_both(after, before)
+    sentences = Spans(_sentences(before, places))
+    kinds = {each.key: each.kind for each in then if sentences.has(each.start)}
+    for kind in {"word", *kinds.values()}:
+        was, becomes = ([each.key for each in facts if kinds.get(each.key, kind) == kind] for facts in (then, now))
+        if was != becomes:
+            return True
+    return False
+
+
+def _once_in_both(one: str, other: str) -> list[Fact]:
+    """Return the concrete facts that two texts hold once each, as they stand in the first."""
     left, right = ([each for each in facts_of(text) if each.is_hard] for text in (one, other))
     here, there = (Counter(each.key for each in facts) for facts in (left, right))
-    return [each.key for each in left if here[each.key] == there[each.key] == 1]
+    return [each for each in left if here[each.key] == there[each.key] == 1]
 
 
 def _places(prompt: Prompt, segment: Segment) -> list[Span]:

@@ -74,6 +74,30 @@ def test_a_deletion_may_move_words_and_leave_an_article():
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("severity", "rewritten", "check"),
+    [
+        ("vaguify", "On 3 May, book the room I mentioned at Kew House for Ada and mail the plan to Bo", None),
+        ("vaguify", "Book at Kew House for Ada on 3 May and mail the plan to Bo, the room I mentioned", None),
+        ("delete", "Book for Ada on 3 May, at Kew House, and mail the plan to Bo", "nothing_else_changed"),
+        ("delete", "Book with Kew House for Ada on 3 May and mail the plan to Bo", None),
+        (
+            "vaguify",
+            "Book the room I mentioned at Kew House for Bo on 3 May and mail the plan to Ada",
+            "nothing_else_changed",
+        ),
+    ],
+)
+def test_words_move_within_the_sentence_of_a_value(severity, rewritten, check):
+    """A date may come first, words may follow the last one, a preposition mend a deletion; names keep their order."""
+    original = "Book the room Turing at Kew House for Ada on 3 May and mail the plan to Bo"
+    asked = {"S1": ("Which room should I book?",)}
+    removed = (segment("Turing", text="Book the room Turing", synonyms=("the room Turing",)),)
+    found = findings(rewritten, severity=severity, removed=removed, questions=asked, original=original)
+    assert found == ([check] if check else [])
+
+
+@pytest.mark.thorough
 def test_a_main_clause_ends_with_no_preposition():
     """Only a clause about what stands before it may: "They worked for." lost its object."""
     original, removed = "They worked for Anna Berg. Ask for the file.", segment("Anna Berg", "goal", "target")
