@@ -21,7 +21,7 @@ from runners.llm_jobs.truncation import cut, shortened
 from runners.models.calls import ModelCaller
 from runners.models.reply_forms import ReplyForm, object_schema
 
-VERSION = 6
+VERSION = 5
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""
 
 PARAPHRASE, FROM_FILES, NATURAL, READINGS, QUESTIONS = UNJUDGED = (
@@ -64,8 +64,8 @@ _RUBRIC_FORM = ReplyForm(
     "assessment",
     object_schema(
         {
-            "reasons": object_schema({name: {"type": "string"} for name in _RUBRIC}),
             **{name: {"type": "boolean"} for name in _RUBRIC},
+            "reasons": object_schema({name: {"type": "string"} for name in _RUBRIC}),
         }
     ),
 )

@@ -4,7 +4,7 @@ import argparse
 import re
 import subprocess
 import sys
-from importlib.metadata import PathDistribution as Distribution
+from unittest.mock import Mock
 
 import pytest
 
@@ -73,9 +73,9 @@ def test_under_uvx_the_next_commands_are_those_of_uvx(tmp_path, monkeypatch):
     """Only the process that uvx started has its environment on the PATH, so the reader's shell has no lhaw-record."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0" / "x"))
     monkeypatch.setenv("UV", "/usr/bin/uv")
-    monkeypatch.setattr(Distribution, "read_text", lambda *_: None)
-    assert _program() == ["uvx", "lhaw-record"]
-    monkeypatch.setattr(Distribution, "read_text", lambda *_: '{"url": "file:///a.whl"}')
-    assert _program() == ["uvx", "--from", "file:///a.whl", "lhaw-record"]
+    for origin, words in ((None, []), ('{"url": "file:///a.whl"}', ["--from", "file:///a.whl"])):
+        found = Mock(**{"read_text.return_value": origin})
+        monkeypatch.setattr("importlib.metadata.distribution", lambda _, found=found: found)
+        assert _program() == ["uvx", *words, "lhaw-record"]
     monkeypatch.delenv("UV")
     assert _program()[0] != "uvx"
