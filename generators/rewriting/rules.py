@@ -19,7 +19,7 @@ from recorder.resources import data_path
 from runners.models.calls import ModelCaller
 from runners.simulated_user.lexicon import stem
 
-NAME = "rules/9"
+NAME = "rules/10"
 NEEDS_A_REWRITER = "needs a rewriter"
 
 _FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)|<!--.*?-->")

@@ -89,7 +89,8 @@ def ending_of(facts: ProgramFacts) -> EndedBy:
         )
     if facts.reply_count == 0:
         raise SandboxBoundaryError(
-            f"program {facts.name} {_how(end)} and never got a reply from its model. {_last_words(end)}",
+            f"program {facts.name} {_how(end)} and never got a reply from its model. A program that has no model, "
+            f"only rules, serves them as one (docs/external-agents.md#a-program-of-rules). {_last_words(end)}",
             kind="program_no_call",
             is_retry_owed=end.exit_code is not None,
         )

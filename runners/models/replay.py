@@ -18,6 +18,7 @@ from recorder.events.values import CONDITIONS, Usage
 from runners.conversation.messages import Message, ToolCall, to_wire
 from runners.models.protocol import ModelReply, ModelRequest
 
+MASKED_REPLAY = "scripted/replay_masked"
 ASK_TOOL = "ask_user"
 SUBMIT_TOOL = "submit"
 CHARACTERS_PER_TOKEN = 4
@@ -158,7 +159,7 @@ class MaskedReplayModel(ReplayModel):
 
 REPLAY_MODELS: dict[str, type[ReplayModel]] = {
     "scripted/replay": ReplayModel,
-    "scripted/replay_masked": MaskedReplayModel,
+    MASKED_REPLAY: MaskedReplayModel,
 }
 
 
@@ -176,6 +177,16 @@ def hidden_parameters(reference: Reference, removed_values: Sequence[str]) -> tu
         for parameter in known or [fallback]:
             hidden[parameter.name] = parameter
     return tuple(hidden.values())
+
+
+def hides_nothing(reference: Reference, removed_values: Sequence[str]) -> bool:
+    """Return whether no call and no answer of a reference has a removed value, so that masking it changes nothing."""
+    hidden = hidden_parameters(reference, removed_values)
+    return reference.compose is None and not any(
+        depends_on(call, number, parameter)
+        for number, call in enumerate(reference.calls, start=1)
+        for parameter in hidden
+    )
 
 
 def is_told(parameter: Parameter, messages: Sequence[Message]) -> bool:

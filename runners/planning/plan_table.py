@@ -8,6 +8,7 @@ import msgspec
 from recorder.reading.trial_index import TrialIndex
 from runners.benchmarks.protocol import Benchmark
 from runners.experiment.tables import BenchmarkSpec, Experiment
+from runners.models.replay import MASKED_REPLAY, hides_nothing
 from runners.planning.designs import DesignedBenchmark
 from runners.planning.plan import Plan, PlannedTrial
 from runners.planning.spending import (
@@ -109,12 +110,31 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
         yield f"{benchmark.missing}\nThe plan uses the counts of {benchmark.source}."
     yield from _left_out(experiment.benchmark, benchmark)
     yield from benchmark.remarks()
+    yield from _not_hidden(benchmark, plan)
     yield from limit_notes(experiment)
     if any(has_guessed_cost(agent, plan, index) for agent in experiment.agents):
         yield (
             "The expected cost is a guess until trials are finished: list price times "
             f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial, "
             "without simulated users, judges and graders."
+        )
+
+
+def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
+    """Yield a note on the variants from which a replayed reference hides nothing: it solves them all the same."""
+    known: dict[str, bool] = {}
+    for trial in plan.trials:
+        variant = trial.shown_variant
+        if trial.agent.model == MASKED_REPLAY and variant is not None and variant.variant_id not in known:
+            reference = benchmark.reference(trial.task.task_id)
+            removed = [segment.value for segment in variant.segments]
+            known[variant.variant_id] = bool(removed) and reference is not None and hides_nothing(reference, removed)
+    names = [name for name, is_known in known.items() if is_known]
+    if names:
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        yield (
+            f"{MASKED_REPLAY} knows what is missing in {', '.join(names[:_MAX_NAMES])}{more}: no call of the solution "
+            "has it to the letter. In variants.toml of a Harbor task, 'written' says how the solution spells it."
         )
 
 

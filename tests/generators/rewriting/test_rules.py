@@ -31,15 +31,8 @@ CASES = [
         "What should the CSV file be called?",
     ),
     (
-        "Add up the numbers in rates.xlsx and tell me the sum.",
-        "rates.xlsx",
-        "genericize",
-        "Add up the numbers in the spreadsheet and tell me the sum.",
-        "Which spreadsheet do you mean?",
-    ),
-    (
-        "If nobody answers within 10 days, call the house.",
-        "10 days",
+        "If nobody answers within 5 days, call the house.",
+        "5 days",
         "vaguify",
         "If nobody answers within a few days, call the house.",
         'How many days do you mean by "a few days"?',
@@ -122,6 +115,8 @@ def test_what_the_rules_make_of_a_prompt(case):
         ("Bitte lies die Datei `umsatz_24.csv` und fasse sie dann zusammen.", "umsatz_24.csv"),
         ("Run this for me in the shell:\n\n```\nsort --limit 20 list.txt\n```\n", "20"),
         ("| name of it | limit of it |\n|---|---|\n| size | 20 |\n", "20"),
+        ("Add up the numbers in rates.xlsx and tell me the sum.", "rates.xlsx"),
+        ("If nobody answers within 10 days, call the house.", "10 days"),
         ("Sales have been low over the last 6 months. Say why.", "last 6 months"),
         ("Send a note to ida@fern.example asking them to reply.", "ida@fern.example"),
     ],
@@ -135,9 +130,9 @@ def test_what_is_not_certain_is_refused(prompt, value, severity):
 
 def test_two_segments_go_together():
     """Each is removed at its own place; two gaps that one question would ask for are refused."""
-    removed = (segment("crew.json"), segment("deck.pdf", "goal", "target", segment_id="S2"))
-    made = rewritten("Read the names in crew.json, and save them as deck.pdf and print it.", "genericize", *removed)
-    assert made.prompt == "Read the names in the JSON file, and save them as a PDF file and print it."
+    removed = (segment("3"), segment("her@firm.example", segment_id="S2"))
+    made = rewritten("List the top 3 posts, and send the list to her@firm.example.", "delete", *removed)
+    assert made.prompt == "List the top posts, and send the list."
     prompt = "Lower all the fees by 5 percent. Raise all the wages by 2 percent."
     removed = (segment("5 percent"), segment("2 percent", segment_id="S2"))
     with pytest.raises(RewritingFailed, match="two gaps would be one"):

@@ -91,6 +91,19 @@ def test_generation_sees_tests_solution_and_files(tmp_path):
     assert dict(source.files) == {"list/csv": "a\n"}
 
 
+def test_a_plan_says_from_which_variants_a_replay_hides_nothing(tmp_path, monkeypatch, capsys):
+    """A value that the solution spells in another way, unsaid, would show that nothing is lost without it."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-task", "sort-guests", "--without-docker"]) == 0
+    variants = tmp_path / "sort-guests" / "variants.toml"
+    planned = ["run", "sort-guests.toml", "--store", "store", "--dry-run"]
+    for text, notes in ((variants.read_text(), 0), (variants.read_text().replace('written = "--reverse"\n', ""), 1)):
+        variants.write_text(text)
+        assert main(planned) == 0
+        said = capsys.readouterr()
+        assert (said.out + said.err).count("knows what is missing in sort-guests/order: no call") == notes
+
+
 @needs_engine
 @pytest.mark.thorough
 def test_a_new_task_runs_under_every_condition(tmp_path, monkeypatch, capsys):
