@@ -39,6 +39,7 @@ def failure_modes(spec: FigureSpec, rows: Rows) -> "Figure":
     flags = sorted({(row["category"], row["measure"]) for row in found if has_value(row)}, reverse=True)
     shown = {measure for _, measure in flags}
     left_out = Counter({row["measure"]: row["reason"] for row in found if row["measure"] not in shown}.values())
+    words = [f"{count} modes {reason}" for reason, count in sorted(left_out.items())]
     panels = sorted({(row["benchmark"], row["agent"]) for row in found})
     figure, (axes_line,) = canvas(
         1, len(panels), title=spec.title, size=(3.1 + 2.3 * len(panels), 1.5 + 0.34 * len(flags))
@@ -48,10 +49,11 @@ def failure_modes(spec: FigureSpec, rows: Rows) -> "Figure":
         cell = pick(found, benchmark=benchmark, agent=agent)
         _flag_bars(axes, cell, flags, values_of(found, "ambiguity_class", CLASSES), handles)
         several = len({each for each, _ in panels}) > 1
-        axes.set_title(f"{named(agent, 16)}, {named(benchmark, 14)}" if several else named(agent), pad=15)
-        words = [f"{count} modes {reason}" for reason, count in sorted(left_out.items())]
+        axes.set_title(
+            f"{named(agent, 16)}, {named(benchmark, 14)}" if several else named(agent), pad=15 + 12 * len(words)
+        )
         size = f"n = {span(row['n_units'] + row['n_dropped'] for row in cell)} trials per class"
-        note(axes, "; ".join([size, *words]))
+        note(axes, "\n".join([size, *words]))
         axes.set_yticks(
             range(len(flags)), [measure.replace("_", " ") for _, measure in flags] if axes is axes_line[0] else []
         )
