@@ -1,7 +1,6 @@
 """Render tables as text for a terminal, CSV, JSON, Markdown or LaTeX."""
 
 import io
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -39,7 +38,7 @@ def to_csv(table: Table) -> str:
 
 def to_json(tables: Sequence[Table]) -> str:
     """Render tables as one JSON object by table name. Undefined values are null."""
-    return json.dumps({table.name: msgspec.to_builtins(table) for table in tables}, indent=1) + "\n"
+    return msgspec.json.format(msgspec.json.encode({table.name: table for table in tables}), indent=1).decode() + "\n"
 
 
 def to_text(table: Table, width: int = 132) -> str:
