@@ -42,6 +42,7 @@ from runners.cli import (
     discard_command,
     import_commands,
     judging_commands,
+    note_command,
     run_commands,
 )
 from runners.cli.daemon_commands import daemon_commands
@@ -63,7 +64,7 @@ _SECTIONS = {
     "publish them": ("paper", "figures", "export"),
     "plan a study": ("power", "coverage"),
     "make tasks and variants": ("tasks", "new-task", "generate", "variants", "select"),
-    "change what a store counts": ("import", "judge", "grade", "discard"),
+    "change what a store counts": ("import", "judge", "grade", "discard", "note"),
     "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
     "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap", "ask-user"),
     "maintenance": ("log", "completion"),
@@ -188,6 +189,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *import_commands.COMMANDS,
         *judging_commands.COMMANDS,
         *discard_command.COMMANDS,
+        *note_command.COMMANDS,
         *task_commands.COMMANDS,
         *generate_commands.COMMANDS,
         *variants_commands.COMMANDS,

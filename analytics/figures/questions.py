@@ -150,34 +150,45 @@ _PANELS = (
 
 
 def value_scatter(spec: FigureSpec, rows: Rows) -> "Figure":
-    """Draw the value under ask_user against the gain per question, with one point per agent and benchmark."""
+    """Draw the value under ask_user against the gain per question, with one point per agent and benchmark.
+
+    A measure without such a point has no panel.
+    """
     found = [row for row in pick(rows["overall"], condition="ask_user") if row["agent"] != "all"]
     if not found:
         raise NothingToDraw("no trials with ask_user in this store")
     if not any(has_value(row) for row in found if row["measure"].endswith("_pp_per_question")):
         raise NothingToDraw("nobody asked a question: there is no gain per question")
     agents, benchmarks = values_of(found, "agent"), values_of(found, "benchmark")
-    figure, (panels,) = canvas(1, 2, title=spec.title, size=(8.4, 3.9))
-    for axes, (value, gain, label) in zip(panels, _PANELS, strict=True):
-        for agent in agents:
-            for benchmark in benchmarks:
-                cell = {row["measure"]: row for row in pick(found, agent=agent, benchmark=benchmark)}
-                _point(axes, cell.get(gain), cell.get(value), _look(agents.index(agent), benchmarks.index(benchmark)))
+    drawn = [(*panel, points) for panel in _PANELS if (points := _points(found, *panel[:2]))]
+    if not drawn:
+        raise NothingToDraw("too few trials for a value under ask_user")
+    figure, (panels,) = canvas(1, len(drawn), title=spec.title, size=(4.2 * len(drawn), 3.9))
+    for axes, (_, _, label, points) in zip(panels, drawn, strict=True):
+        for value, gain in points:
+            axes.errorbar(
+                [gain["value"]],
+                [value["value"]],
+                xerr=bounds([gain]),
+                yerr=bounds([value]),
+                elinewidth=0.9,
+                alpha=0.95,
+                **_look(agents.index(value["agent"]), benchmarks.index(value["benchmark"])),
+            )
         axes.axvline(0, color=QUIET, linewidth=0.8)
         axes.grid(axis="x")
         axes.set_ylim(-0.04, 1.04)
         axes.set_xlabel("gain per question (percentage points)")
         axes.set_ylabel(label.format(pass_name(rows)))
-    legend(figure, _handles(panels[0], agents, benchmarks, found))
+    legend(figure, _handles(panels[0], agents, benchmarks, pick(found, measure=drawn[0][0])))
     return figure
 
 
-def _point(axes: "Axes", gain: Row | None, value: Row | None, look: dict[str, Any]) -> None:
-    if gain is None or value is None or not has_value(gain) or not has_value(value):
-        return
-    axes.errorbar(
-        [gain["value"]], [value["value"]], xerr=bounds([gain]), yerr=bounds([value]), elinewidth=0.9, alpha=0.95, **look
-    )
+def _points(found: list[Row], value: str, gain: str) -> list[tuple[Row, Row]]:
+    """Return the rows of two measures, for each agent and benchmark that has a value of both."""
+    gains = {(row["agent"], row["benchmark"]): row for row in pick(found, measure=gain) if has_value(row)}
+    values = [row for row in pick(found, measure=value) if has_value(row)]
+    return [(row, gains[key]) for row in values if (key := (row["agent"], row["benchmark"])) in gains]
 
 
 def _look(agent: int, benchmark: int) -> dict[str, Any]:
@@ -185,10 +196,13 @@ def _look(agent: int, benchmark: int) -> dict[str, Any]:
 
 
 def _handles(axes: "Axes", agents: list[str], benchmarks: list[str], found: list[Row]) -> list[Any]:
-    """Return the legend handles: a colour per agent with its number of units, and a shape per benchmark if several."""
+    """Return the legend handles: a colour per agent with its number of units, and a shape per benchmark if several.
+
+    ``found`` are the rows of one measure.
+    """
     handles: list[Any] = []
     for place, agent in enumerate(agents):
-        units = sum(row["n_units"] for row in pick(found, agent=agent, measure="pass_at_k"))
+        units = sum(row["n_units"] for row in pick(found, agent=agent))
         text = f"{named(agent)} (n = {units})"
         handles += axes.plot([], [], linestyle="none", label=text, **_look(place, 0))
     if len(benchmarks) > 1:

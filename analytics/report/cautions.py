@@ -83,6 +83,16 @@ _COUNTED = {
         ("trial", "trials"),
         "No conversation of the program was continued; declare its threads in its entry.",
     ),
+    "unstarted_trials": (
+        "Unfinished plan",
+        ("trial", "trials"),
+        "Planned and not started yet: the numbers are of what has ended, and cells may have unequal numbers of trials.",
+    ),
+    "running_trials": (
+        "Running now",
+        ("trial", "trials"),
+        "They are in no number yet.",
+    ),
     "excluded_ending": (
         "Excluded endings",
         ("trial", "trials"),
@@ -126,6 +136,7 @@ def cautions(
         ),
         _no_gap(tables["voi"]),
         _unpriced(tables["trial_counts_and_cost"]),
+        _noted(connection),
     )
     return tuple(sorted(found, key=lambda caution: not caution.found))
 
@@ -154,6 +165,22 @@ def _no_gap(voi: Table) -> Caution:
         title="No oracle gap",
         meaning="The full prompt does no better than the underspecified one, so injection timing is uninformative.",
         found=tuple(flat),
+    )
+
+
+def _noted(connection: "duckdb.DuckDBPyConnection") -> Caution:
+    rows = connection.execute(
+        """
+        select notes.benchmark, coalesce(notes.cause, 'remark') as cause, count(distinct notes.trial_id) as n
+        from trial_notes as notes semi join trials using (trial_id)
+        where getvariable('experiment') is null or notes.experiment_id = getvariable('experiment')
+        group by all order by all
+        """
+    ).fetchall()
+    return Caution(
+        title="Noted trials",
+        meaning="People noted something about them. They count like all others, unless 'discard' leaves them out.",
+        found=tuple(f"{name}: {cause}, {n} {('trial', 'trials')[n != 1]}" for name, cause, n in rows),
     )
 
 

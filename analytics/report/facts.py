@@ -26,7 +26,9 @@ select
     trials_finished,
     run_id
 from runs
-where getvariable('experiment') is null or experiment_id = getvariable('experiment')
+where
+    kind <> 'note'
+    and (getvariable('experiment') is null or experiment_id = getvariable('experiment'))
 order by started_at_us, stream_id
 """
 _RUN_HEAD = (
@@ -40,7 +42,9 @@ select
     config_json,
     any_value(packages) as packages
 from runs
-where getvariable('experiment') is null or experiment_id = getvariable('experiment')
+where
+    kind <> 'note'
+    and (getvariable('experiment') is null or experiment_id = getvariable('experiment'))
 group by experiment_id, config_json
 order by experiment_id, config_json
 """

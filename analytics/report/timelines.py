@@ -74,6 +74,12 @@ _PARTS = {
         inner join stg_checkpoints_scored as scored on shown.stream_id = scored.stream_id and scored.is_primary
         order by shown.place, scored.sequence
     """,
+    "notes": """
+        select shown.place, noted.attempt, noted.author, noted.cause, {note}
+        from shown_trials as shown
+        inner join trial_notes as noted on shown.trial_id = noted.trial_id
+        order by shown.place, noted.attempt, noted.author
+    """,
     "answers": """
         select shown.place, {final}
         from shown_trials as shown
@@ -105,6 +111,7 @@ _TEXTS = {
     "label": "scored.label",
     "details": "scored.details",
     "final": "finished.final_answer",
+    "note": "noted.note",
 }
 
 

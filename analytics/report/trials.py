@@ -40,9 +40,11 @@ COLUMNS = (
     "user_simulator",
     "domain",
     "experiment_id",
+    "noted",
 )
 """The columns of the list. ``arms`` are the agents of the tables under which the trial counts, one per line, where they
-have another name than ``agent``; ``is_used`` says whether means of the tables contain the trial."""
+have another name than ``agent``; ``is_used`` says whether means of the tables contain the trial; ``noted`` is what
+people blame in their notes about it."""
 
 MOST_TRIALS = 20_000
 """The largest number of trials on a page. For a larger store, each cell lists equally many of its first trials."""
@@ -131,6 +133,12 @@ with used as (
     select trial_id, string_agg(distinct agent, chr(10) order by agent) as arms, bool_or(is_measured) as is_measured
     from int_trials_evaluated
     group by trial_id
+),
+
+noted as (
+    select trial_id, string_agg(distinct coalesce(cause, 'remark'), ', ' order by coalesce(cause, 'remark')) as noted
+    from trial_notes
+    group by trial_id
 )
 
 select
@@ -171,8 +179,10 @@ select
     shown.ended_by,
     shown.user_simulator,
     shown.domain,
-    shown.experiment_id
+    shown.experiment_id,
+    coalesce(noted.noted, 'no note')
 from shown_trials as shown
+left join noted on shown.trial_id = noted.trial_id
 left join used on shown.trial_id = used.trial_id
 left join int_variants as variants on shown.variant_digest = variants.variant_digest
 order by shown.place

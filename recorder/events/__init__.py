@@ -29,7 +29,15 @@ from recorder.events.grading import ArtifactStored, CheckpointScored
 from recorder.events.identifiers import Attempt, ExperimentId, Microseconds, Name, Nanoseconds, Sequence
 from recorder.events.importing import ImportRecorded, Skipped, Understood
 from recorder.events.injection import AnchorLost, ClarificationInjected, InjectionReapplied
-from recorder.events.judging import JudgedFlag, NewTaskJudged, QuestionJudged, TrialsDiscarded, VariantReviewed
+from recorder.events.judging import (
+    JudgedFlag,
+    NewTaskJudged,
+    NoteCause,
+    QuestionJudged,
+    TrialsDiscarded,
+    TrialsNoted,
+    VariantReviewed,
+)
 from recorder.events.model import (
     CallDetails,
     ModelCalled,
@@ -82,6 +90,7 @@ AnyEvent = (
     | ExperimentRequeued
     | VariantReviewed
     | TrialsDiscarded
+    | TrialsNoted
 )
 
 EVENT_TYPES: tuple[type[Event], ...] = AnyEvent.__args__
@@ -150,6 +159,7 @@ __all__ = [
     "ModelFailed",
     "ModelResponded",
     "NewTaskJudged",
+    "NoteCause",
     "OracleBudgetSet",
     "Package",
     "QuestionAnswered",
@@ -172,6 +182,7 @@ __all__ = [
     "TrialFlagged",
     "TrialStarted",
     "TrialsDiscarded",
+    "TrialsNoted",
     "Understood",
     "UsageDetails",
     "VariantGenerated",

@@ -70,3 +70,19 @@ class TrialsDiscarded(Event, frozen=True, tag="trials_discarded"):
     reason: str
     is_owed: bool = False
     is_undone: bool = False
+
+
+NoteCause = Literal["agent", "task", "user_simulator", "grader", "infrastructure"]
+
+
+class TrialsNoted(Event, frozen=True, tag="trials_noted"):
+    """A person wrote a note about attempts of trials. No number changes. Per author and attempt the last note counts.
+
+    ``cause`` is what the person holds responsible for what went wrong. ``is_undone`` takes the author's note back.
+    """
+
+    stream_ids: tuple[str, ...]
+    author: str
+    note: str
+    cause: NoteCause | None = None
+    is_undone: bool = False

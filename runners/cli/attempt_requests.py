@@ -9,7 +9,7 @@ import msgspec
 
 from recorder.cli.output import say
 from recorder.events import AnyEvent, ModelCalled, ModelFailed, ModelResponded
-from runners.cli.attempt_text import events_of
+from runners.cli.attempt_text import events_of, stream_of
 from runners.conversation.deltas import rebuild_requests, reply_message
 from runners.conversation.messages import to_wire
 
@@ -31,7 +31,7 @@ def print_requests(root: Path, prefix: str, out: TextIO) -> int:
     Raises:
         StoreError: No stream, or more than one, matches the prefix.
     """
-    events = events_of(root, prefix)
+    events = events_of(root, stream_of(root, prefix))
     try:
         lines = list(_lines(events))
     except ValueError as error:

@@ -25,7 +25,8 @@ from recorder.events import (
     TrialStarted,
 )
 from recorder.events.values import Segment
-from recorder.reading.reader import read_envelopes, read_snapshot
+from recorder.reading.notes import read_notes
+from recorder.reading.reader import Snapshot, read_envelopes, read_snapshot
 from recorder.reading.registrations import Registrations
 from recorder.reading.streams import stream_ids
 from recorder.sharing.address import place_of
@@ -52,7 +53,7 @@ _COLOURS = (
     (re.compile(r"checkpoint \S+: (\S+) of \1 "), "32"),
     (re.compile(r"checkpoint |no success|failed at|model call \S+ failed|flagged "), "31"),
     (re.compile(r"success; "), "32"),
-    (re.compile(r"injection at |answer to "), "35"),
+    (re.compile(r"injection at |answer to |note by "), "35"),
 )
 """The beginnings of lines that have a colour of their own, and the colour."""
 
@@ -69,12 +70,15 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     Raises:
         StoreError: No stream, or more than one, matches the prefix.
     """
-    events = events_of(root, prefix)
-    segments = _removed_segments(root, events)
+    snapshot = read_snapshot(root)
+    stream_id = stream_of(root, prefix)
+    events = events_of(root, stream_id)
+    segments = _removed_segments(snapshot, events)
     style = _Style(out, tuple(each.value for each in segments))
     out.writelines(
         f"{style(line)}\n" for event in events for line in facts_of(event) if isinstance(event, TrialStarted)
     )
+    out.writelines(f"{style(str(note))}\n" for note in read_notes(snapshot).get(stream_id, ()))
     for each in segments:
         decoy = "" if each.decoy is None else f"; in its place: {each.decoy}"
         out.write(f"{style(f'removed {each.segment_id} ({each.dimension}): {each.value}{decoy}')}\n")
@@ -94,8 +98,8 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     return 1 if problem else 0
 
 
-def events_of(root: Path, prefix: str) -> list[AnyEvent]:
-    """Return the events of the one stream whose id is, or begins with, a prefix.
+def stream_of(root: Path, prefix: str) -> str:
+    """Return the id of the one stream whose id is, or begins with, a prefix.
 
     Raises:
         StoreError: No stream, or more than one, matches the prefix.
@@ -104,7 +108,12 @@ def events_of(root: Path, prefix: str) -> list[AnyEvent]:
     if len(found) != 1 and prefix not in found:
         few = ", ".join(sorted(found)[:5]) or "none"
         raise StoreError(f"{len(found)} streams of {place_of(root)} begin with {prefix!r} ({few}); give more of the id")
-    return [envelope.event for envelope in read_envelopes(root, prefix if prefix in found else found[0])]
+    return prefix if prefix in found else found[0]
+
+
+def events_of(root: Path, stream_id: str) -> list[AnyEvent]:
+    """Return the events of a stream."""
+    return [envelope.event for envelope in read_envelopes(root, stream_id)]
 
 
 class _Style:
@@ -175,12 +184,12 @@ def _language(tool: str, argument: str, arguments: Mapping[str, object]) -> str:
     return tool if tool in ("python", "bash", "sql") else _LANGUAGES.get(argument, "text")
 
 
-def _removed_segments(root: Path, events: Iterable[AnyEvent]) -> tuple[Segment, ...]:
+def _removed_segments(snapshot: Snapshot, events: Iterable[AnyEvent]) -> tuple[Segment, ...]:
     """Return what was removed from the prompt of the attempt. Empty if nothing was, or if the store does not know."""
     digests = [event.variant_digest for event in events if isinstance(event, TrialStarted) and event.variant_digest]
     if not digests:
         return ()
-    registered = Registrations.read(read_snapshot(root)).of_variant(digests[0])
+    registered = Registrations.read(snapshot).of_variant(digests[0])
     return tuple(registered[-1].event.variant.segments) if registered else ()
 
 

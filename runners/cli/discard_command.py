@@ -8,8 +8,19 @@ from recorder.cli.output import print_rows, say
 from recorder.sharing.address import place_of
 from runners.errors import ExperimentError
 
-_FILTERS = ("agent", "condition", "benchmark", "task", "experiment", "run", "trial")
+FILTERS = ("agent", "condition", "benchmark", "task", "experiment", "run", "trial")
 _COLUMNS = ("experiment", "run", "benchmark", "agent", "digest", "condition", "trials", "attempts")
+
+
+def which_trials() -> ArgumentGroup:
+    """Return the options that choose ended attempts."""
+    return ArgumentGroup(
+        "which trials (each may be given several times; several kinds narrow the choice)",
+        tuple(
+            repeatable(f"--{name}", "ID" if name in ("run", "trial") else "NAME", f"only this {name}")
+            for name in FILTERS
+        ),
+    )
 
 
 def discard_command(options: argparse.Namespace) -> int:
@@ -21,11 +32,11 @@ def discard_command(options: argparse.Namespace) -> int:
     from recorder.storage.creation import create_store
     from runners.run.discarding import chosen, grouped, read_attempts, record_decision, without_repeats
 
-    wanted = {key: getattr(options, key) for key in _FILTERS if getattr(options, key)}
+    wanted = {key: getattr(options, key) for key in FILTERS if getattr(options, key)}
     attempts = read_attempts(read_snapshot(options.store))
     if not wanted:
         if options.reason or options.undo or options.rerun:
-            raise ExperimentError(f"name what is meant, by one of --{', --'.join(_FILTERS)}")
+            raise ExperimentError(f"name what is meant, by one of --{', --'.join(FILTERS)}")
         rows = grouped([each for each in attempts if each.discarded])
         print_rows(rows, (*_COLUMNS, "is_owed", "reason"), options.format)
         say(f"{sum(each.discarded is not None for each in attempts)} attempts are set aside")
@@ -71,13 +82,7 @@ COMMANDS = (
             flag("--undo", "take the trials back in"),
             flag("--rerun", "let the next run attempt them again; otherwise they are not paid for twice"),
             flag("--repeats", "set aside also what was attempted since an earlier --rerun; it is kept otherwise"),
-            ArgumentGroup(
-                "which trials (each may be given several times; several kinds narrow the choice)",
-                tuple(
-                    repeatable(f"--{name}", "ID" if name in ("run", "trial") else "NAME", f"only this {name}")
-                    for name in _FILTERS
-                ),
-            ),
+            which_trials(),
             flag("--dry-run", "only print what would be set aside"),
             FORMAT,
         ),

@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from runners.daemon import leasing, orders
+from runners.daemon import attempt_notes, leasing, orders
 from runners.daemon.daemon import Daemon
 from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import (
+    AttemptNote,
     DaemonFacts,
     Detail,
     ErrorReply,
@@ -166,6 +167,16 @@ ENDPOINTS = (
         "Change how many trials may run at a time, with immediate effect.",
         orders.retune,
         request=Retuning,
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/attempts/{name}/note",
+        operation="note",
+        summary="Note something about an attempt. It changes no number.",
+        request=AttemptNote,
+        response=AttemptNote,
+        handler=attempt_notes.take,
+        errors=(404, 409, 422, 507),
     ),
     Endpoint(
         method="POST",

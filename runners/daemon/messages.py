@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from recorder.events import NoteCause
+
 ShownState = Literal[
     "waiting", "running", "pausing", "paused", "cancelling", "cancelled", "finished", "failed", "cost_limit", "problem"
 ]
@@ -45,6 +47,15 @@ class Retuning(Message, frozen=True):
 
     concurrency: Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_AT_A_TIME})]
     by: str = "unnamed"
+
+
+class AttemptNote(Message, frozen=True):
+    """What a person notes about an attempt. ``is_undone`` takes the author's note back."""
+
+    author: str
+    note: str = ""
+    cause: NoteCause | None = None
+    is_undone: bool = False
 
 
 class SignIn(Message, frozen=True):

@@ -4,7 +4,7 @@ import io
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, get_args
 
 import anyio
 import anyio.to_thread
@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from recorder.errors import StoreError
+from recorder.events import NoteCause
 from recorder.html_templates import render
 from recorder.labels import CONDITION_LABELS
 from recorder.resources import data_path
@@ -83,14 +84,16 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         return HTMLResponse(experiment_page(daemon.facts(), await daemon.watched(entry.name)))
 
     async def attempt(request: Request) -> Response:
-        name, stream_id = known(daemon, request.path_params["name"]).name, request.path_params["stream_id"]
-        is_live = stream_id in {f"{each.trial_id}-{each.attempt}" for each in daemon.detail(name).live}
+        name, stream_id = request.path_params["name"], request.path_params["stream_id"]
+        is_known = name in daemon.queue.entries
+        live = daemon.detail(name).live if is_known else ()
+        is_live = stream_id in {f"{each.trial_id}-{each.attempt}" for each in live}
         out = io.StringIO()
         try:
             await anyio.to_thread.run_sync(write_attempt, daemon.store.root, stream_id, out)
         except StoreError as error:
             raise DaemonRefusal(str(error), kind="not_found", status=404) from error
-        page = attempt_page(daemon.facts(), name, stream_id, out.getvalue(), is_live=is_live)
+        page = attempt_page(daemon.facts(), name, stream_id, out.getvalue(), is_live=is_live, is_known=is_known)
         return HTMLResponse(page)
 
     async def submit(_: Request) -> Response:
@@ -155,17 +158,27 @@ def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
     )
 
 
-def attempt_page(facts: DaemonFacts, name: str, stream_id: str, text: str, *, is_live: bool) -> str:
-    """Render the page of one attempt. It grows while the attempt is live."""
+def attempt_page(facts: DaemonFacts, name: str, stream_id: str, text: str, *, is_live: bool, is_known: bool) -> str:
+    """Render the page of one attempt. It grows while the attempt is live.
+
+    Args:
+        facts: Which daemon it is.
+        name: The attempt's experiment.
+        stream_id: The attempt.
+        text: What happened in it.
+        is_live: Whether it runs now.
+        is_known: Whether its experiment was submitted to this daemon, and so has a page.
+    """
     return render(
         "daemon/attempt.html",
         title=stream_id,
         facts=facts,
-        follow=name,
+        **({"follow": name} if is_known else {}),
         name=name,
         stream_id=stream_id,
         text=text,
         is_live=is_live,
+        causes=get_args(NoteCause),
     )
 
 

@@ -45,6 +45,7 @@ from recorder.events import (
     TrialFailed,
     TrialFinished,
     TrialsDiscarded,
+    TrialsNoted,
     TrialStarted,
     UsageDetails,
     VariantGenerated,
@@ -556,6 +557,10 @@ class Store:
     def discard(self, streams: Iterable[str], reason: str = "why", **fields: bool) -> None:
         """Record that attempts are set aside, or taken back in with ``is_undone``."""
         self.add(self.run_id, TrialsDiscarded(stream_ids=tuple(streams), reason=reason, **fields))
+
+    def note(self, streams: Iterable[str], author: str, note: str = "", **fields: Any) -> None:
+        """Record what a person notes about attempts, or takes back with ``is_undone``."""
+        self.add(self.run_id, TrialsNoted(stream_ids=tuple(streams), author=author, note=note, **fields))
 
     def judge_new_task(self, variant: str, streams: Iterable[str], verdict: str, judge: str = "j") -> None:
         """Record a judge's verdict on the trials of a variant."""

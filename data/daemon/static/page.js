@@ -85,6 +85,10 @@ document.addEventListener("submit", async (event) => {
     button.disabled = false;
     if (answer) location.href = `/experiments/${encodeURIComponent((await answer.json()).overview.name)}`;
     else problem.scrollIntoView({ block: "nearest" });
+  } else if (form.dataset.note) {
+    const [author, note, cause] = ["author", "note", "cause"].map((name) => form.elements[name].value);
+    if (await send(form.dataset.note, { author, note, cause: cause || null })) form.elements.note.value = "";
+    refresh();
   } else if (form.dataset.order) {
     await send(form.dataset.order, { concurrency: Number(form.elements.concurrency.value), by: "web page" });
     refresh();

@@ -98,6 +98,7 @@ function chunkText(timelines) {
     for (const question of parts.questions || []) texts.push(question[1], question[2], question[3]);
     for (const injection of parts.injections || []) texts.push(injection[4]);
     for (const checkpoint of parts.checkpoints || []) texts.push(checkpoint[1], checkpoint[4]);
+    for (const note of parts.notes || []) texts.push(...note.slice(1));
     for (const answer of parts.answers || []) texts.push(answer[0]);
     text += `${texts.filter(Boolean).join("\n")}\n`;
   }

@@ -33,7 +33,7 @@ async function start() {
     const around = place.closest("details");
     around.addEventListener("toggle", () => around.open && fillTable(place));
   }
-  if (location.pathname === "/report") document.querySelector("nav").prepend(element("a", { href: "/" }, "Experiments")); // a daemon shows this page
+  if (IS_SERVED) document.querySelector("nav").prepend(element("a", { href: "/" }, "Experiments"));
   keepClear();
   followLinks();
   const trials = await unpack("data-trials");

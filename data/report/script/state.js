@@ -1,7 +1,8 @@
 // What the reader has chosen, kept in the part of the address after #, so that an address shows another reader the same.
 
 const LABELS = JSON.parse(document.body.dataset.labels);
-const CHOICES = ["q", "benchmark", "agent", "condition", "experiment_id", "outcome", "role", "ambiguity_class"];
+const IS_SERVED = location.pathname === "/report"; // a daemon shows this page
+const CHOICES = ["q", "benchmark", "agent", "condition", "experiment_id", "outcome", "role", "ambiguity_class", "noted", "sort"];
 
 class State {
   constructor() {
@@ -60,10 +61,10 @@ function labelOf(key, value) {
 }
 
 // A labelled selection of one of several values, bound to a name of the state; none if there is nothing to choose.
-function chooser(name, values) {
+function chooser(name, values, first = "all") {
   if (values.length < 2) return null;
-  const label = { ambiguity_class: "class", experiment_id: "experiment" }[name] || name;
-  const select = element("select", { "data-choice": name }, element("option", { value: "" }, "all"), values.map((value) => element("option", { value, title: value }, labelOf(name, value))));
+  const label = { ambiguity_class: "class", experiment_id: "experiment", noted: "note" }[name] || name;
+  const select = element("select", { "data-choice": name }, element("option", { value: "" }, first), values.map((value) => element("option", { value, title: value }, labelOf(name, value))));
   const show = () => { select.value = state.get(name); };
   select.addEventListener("change", () => state.set({ [name]: select.value }, true));
   state.onChange(show);

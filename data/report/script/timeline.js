@@ -7,7 +7,10 @@ class Timeline {
     this.box = document.getElementById("timeline");
     this.shown = [];
     this.box.addEventListener("keydown", (event) => this.press(event));
-    state.onChange((changed) => (changed.has("trial") || changed.has("beside")) && this.follow());
+    state.onChange((changed) => {
+      if (changed.has("trial") || changed.has("beside")) this.follow();
+      else if (changed.has("q")) showHits(this.box, this.list.terms);
+    });
   }
 
   press(event) {
@@ -44,7 +47,7 @@ class Timeline {
     const columns = wanted.map((trial, number) => this.trial(trial, chunks[number][trial % this.trials.chunk], prompts, texts, number));
     this.box.replaceChildren(...[this.siblings(first, others), wanted.length > 1 ? element("div", { class: "columns" }, columns) : columns[0]].filter(Boolean));
     this.box.setAttribute("aria-labelledby", "timeline-title");
-    showHits(this.box, this.list.terms);
+    showHits(this.box, this.list.terms, true);
     const heading = document.getElementById("timeline-title");
     heading.focus({ preventScroll: true });
     (getComputedStyle(this.list.box).position === "sticky" ? document.querySelector(".browser") : this.box).scrollIntoView();
@@ -71,20 +74,25 @@ class Timeline {
     }
     if (!best.size) return null;
     const variants = new Set([...best.values()].map((place) => list.at("variant_id", place)).filter((each) => each !== null));
-    const buttons = [...best.values()].map((place) => {
+    const hasRows = variant === null && variants.size > 1;
+    const button = (place) => {
       const [mark, kind] = MARKS[list.at("outcome", place)];
       const isShown = others.includes(place);
       const id = list.at("trial_id", place).slice(0, 16);
-      const name = variant === null && variants.size > 1 && list.at("variant_id", place) !== null ? `${list.at("variant_id", place)}, ${labelOf("condition", list.at("condition", place))}`
-        : `${labelOf("condition", list.at("condition", place))}${list.at("trial_index", place) === list.at("trial_index", first) ? "" : ` #${list.at("trial_index", place)}`}`;
-      const button = element("button", { type: "button", "aria-pressed": String(isShown), title: list.at("condition", place) }, element("span", { class: kind, "aria-label": list.at("outcome", place) }, mark), ` ${name}`);
+      const name = `${labelOf("condition", list.at("condition", place))}${list.at("trial_index", place) === list.at("trial_index", first) ? "" : ` #${list.at("trial_index", place)}`}`;
+      const made = element("button", { type: "button", "aria-pressed": String(isShown), title: list.at("condition", place) }, element("span", { class: kind, "aria-label": list.at("outcome", place) }, mark), ` ${name}`);
       const ids = others.map((each) => list.at("trial_id", each).slice(0, 16));
-      button.addEventListener("click", () => state.set({ beside: (isShown ? ids.filter((each) => each !== id) : [...ids, id]).join(",") }, true));
-      return button;
-    });
+      made.addEventListener("click", () => state.set({ beside: (isShown ? ids.filter((each) => each !== id) : [...ids, id]).join(",") }, true));
+      return made;
+    };
     const back = element("button", { type: "button", class: "back" }, "Back to the list");
     back.addEventListener("click", () => this.leave());
-    return element("p", { class: "siblings" }, others.length ? back : null, element("span", { class: "aside" }, "Beside it:"), buttons);
+    const own = [...best.values()].filter((place) => !hasRows || list.at("variant_id", place) === null);
+    const task = `${list.at("task_id", first)}/`;
+    const row = (id) => element("p", { class: "siblings" }, element("span", { class: "aside" }, `${id.startsWith(task) ? id.slice(task.length) : id}:`),
+      [...best.values()].filter((place) => list.at("variant_id", place) === id).map(button));
+    return element("div", { class: "beside-it", tabindex: hasRows ? 0 : null, role: hasRows ? "group" : null, "aria-label": hasRows ? "Beside it" : null },
+      element("p", { class: "siblings" }, others.length ? back : null, element("span", { class: "aside" }, "Beside it:"), own.map(button)), hasRows ? [...variants].map(row) : null);
   }
 
   trial(trial, parts, prompts, texts, number) {
@@ -93,7 +101,7 @@ class Timeline {
     const title = `${at("variant_id") || at("task_id")}, ${condition}, ${at("agent")} #${at("trial_index")}`;
     const isOne = this.shown.length === 1;
     const name = isOne ? title : [condition, element("span", { class: "aside" }, `${at("variant_id") || at("task_id")}, ${at("agent")} #${at("trial_index")}`)];
-    const sections = [[this.facts(at, parts, isOne)], this.attempts(parts), [this.strip(parts)], this.prompts(at, prompts), [this.checkpoints(parts)],
+    const sections = [[this.facts(at, parts, isOne)], [...this.attempts(parts), ...this.notes(at, parts)], [this.strip(parts)], this.prompts(at, prompts), [this.checkpoints(parts)],
       [element("h4", {}, "What happened"), element("ol", { class: "events" }, this.events(parts, new Requests(parts, texts)))]];
     return element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { title: at("condition"), tabindex: -1, id: number === 0 ? "timeline-title" : null }, name),
       sections.map((section) => element("div", {}, section)));
@@ -124,6 +132,15 @@ class Timeline {
     return [element("h4", {}, "Attempts"), element("ul", {}, shown.map(([number, state, stream, , seconds, boundary, kind, message, isOwed]) =>
       element("li", {}, `${number}: ${state}`, kind ? ` at ${boundary === null ? "an unknown boundary" : boundary} (${kind}): ${message}` : "", seconds === null ? "" : `, ${seconds} s`,
         isOwed ? ", a retry is owed" : "", `, stream ${stream}`)))];
+  }
+
+  // A daemon has a page of each attempt, with a form for notes.
+  notes(at, parts) {
+    const stream = parts.attempts[parts.attempts.length - 1][2];
+    const form = IS_SERVED ? element("p", {}, element("a", { href: `/experiments/${encodeURIComponent(at("experiment_id"))}/attempts/${encodeURIComponent(stream)}#note-it` }, "Write a note")) : null;
+    if (!parts.notes) return form ? [form] : [];
+    return [element("h4", {}, "Notes"), element("ul", {}, parts.notes.map(([attempt, author, cause, note]) =>
+      element("li", {}, element("span", { class: "flag told" }, cause === null ? author : `${author} blames the ${cause.replace("_", " ")}`), `${parts.attempts.length > 1 ? ` (attempt ${attempt})` : ""}: ${note}`))), form];
   }
 
   strip(parts) {
@@ -305,9 +322,11 @@ function marked(title, parts) {
   return element("details", { open: true, class: "prompt" }, element("summary", {}, title), element("pre", { tabindex: 0 }, shown));
 }
 
-// Marks what was searched for, and opens what hides it.
-function showHits(box, terms) {
-  if (!terms.length || typeof Highlight === "undefined") return; // Firefox before 140
+// Marks what was searched for; if asked, opens what hides it.
+function showHits(box, terms, isOpening) {
+  if (typeof Highlight === "undefined") return; // Firefox before 140
+  CSS.highlights.delete("hits");
+  if (!terms.length) return;
   const ranges = [];
   const texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
@@ -321,7 +340,7 @@ function showHits(box, terms) {
       }
     }
   }
-  ranges.forEach((range) => { const fold = range.startContainer.parentElement.closest("details"); if (fold) fold.open = true; });
+  if (isOpening) ranges.forEach((range) => { const fold = range.startContainer.parentElement.closest("details"); if (fold) fold.open = true; });
   CSS.highlights.set("hits", new Highlight(...ranges));
 }
 

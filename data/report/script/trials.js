@@ -4,8 +4,9 @@ const ROW_PIXELS = 48;
 const FOUND_ROW_PIXELS = 68; // with a line for the words that were found
 const MARKS = { success: ["✓", "success"], "no success": ["✗", "failure"], missing: ["?", "missing"], running: ["…", "running"] };
 const GLOBAL = ["benchmark", "agent", "condition"];
-const FURTHER = ["experiment_id", "outcome", "role", "ambiguity_class"];
+const FURTHER = ["experiment_id", "outcome", "role", "ambiguity_class", "noted"];
 const TYPING_MS = 60;
+const SORTS = { "most USD": "cost_usd", "most tokens": "tokens", "most actions": "action_count", "most questions": "question_count", "most progress": "checkpoint_progress" };
 
 class TrialList {
   constructor(trials) {
@@ -22,7 +23,7 @@ class TrialList {
     this.hasBenchmarks = this.choices("benchmark").length > 1;
     const clear = document.getElementById("clear");
     document.getElementById("count").before(...GLOBAL.map((name) => chooser(name, this.choices(name))).filter(Boolean));
-    document.getElementById("more").append(...FURTHER.map((name) => chooser(name, this.choices(name))).filter(Boolean));
+    document.getElementById("more").append(...FURTHER.map((name) => chooser(name, this.choices(name))).filter(Boolean), this.trials.count > 1 ? chooser("sort", Object.keys(SORTS), "by task") : "");
     clear.addEventListener("click", () => state.set(Object.fromEntries([...CHOICES, "cell"].map((name) => [name, ""])), true));
     this.search = document.getElementById("search");
     this.search.value = state.get("q");
@@ -120,6 +121,8 @@ class TrialList {
         && chosen.every((name) => name === "agent" ? this.armsOf(place).includes(state.get(name)) : this.at(name, place) === state.get(name));
       if (fits) this.found.push(place);
     }
+    this.sorted = SORTS[state.get("sort")];
+    if (this.sorted) this.found.sort((one, other) => (this.at(this.sorted, other) ?? -1) - (this.at(this.sorted, one) ?? -1) || one - other);
     this.pixels = this.terms.length ? FOUND_ROW_PIXELS : ROW_PIXELS;
     if (!isSame || this.active >= this.found.length || this.active < 0) this.active = this.found.length ? 0 : -1;
     this.rows.style.height = `${this.found.length * this.pixels}px`;
@@ -134,7 +137,7 @@ class TrialList {
     const isPartial = this.terms.length && !this.index.isReady;
     const words = `${this.found.length.toLocaleString("en")} of ${all} trials`;
     document.getElementById("count").replaceChildren(element("a", { href: "#trials" }, words), isPartial ? `, ${Math.round(100 * this.index.chunks.length / this.index.count)} % searched` : "");
-    document.getElementById("clear").hidden = !(chosen.length || this.terms.length || this.behind);
+    document.getElementById("clear").hidden = !(chosen.length || this.sorted || this.terms.length || this.behind);
     const only = chosen.filter((name) => GLOBAL.includes(name)).map((name) => `${name} ${labelOf(name, state.get(name))}`);
     for (const place of document.querySelectorAll("p.chosen:not(#behind)")) {
       place.hidden = !only.length;
@@ -146,7 +149,8 @@ class TrialList {
     const first = Math.max(0, Math.floor(this.box.scrollTop / this.pixels) - 4);
     const last = Math.min(this.found.length, first + Math.ceil(this.box.clientHeight / this.pixels) + 8);
     const places = Array.from({ length: Math.max(0, last - first) }, (_, offset) => first + offset);
-    this.rows.replaceChildren(...places.map((place) => this.row(place)));
+    const none = this.trials.count ? "No trial fits what is searched and chosen." : "The store has no trials.";
+    this.rows.replaceChildren(...(this.found.length ? places.map((place) => this.row(place)) : [element("p", { class: "none" }, none)]));
     if (this.active >= first && this.active < last) this.box.setAttribute("aria-activedescendant", `trial-${this.active}`);
     else this.box.removeAttribute("aria-activedescendant");
   }
@@ -158,6 +162,11 @@ class TrialList {
     const facts = [this.at("agent", trial), labelOf("condition", this.at("condition", trial)), `#${this.at("trial_index", trial)}`];
     if (this.at("action_count", trial) !== null) facts.push(counted(this.at("action_count", trial), "action"));
     if (questions) facts.push(counted(questions, "question"));
+    const value = this.sorted && this.at(this.sorted, trial);
+    if (value !== null && this.sorted === "cost_usd") facts.unshift(`${Number(value.toFixed(4))} USD`);
+    if (value !== null && this.sorted === "tokens") facts.unshift(counted(value, "token"));
+    if (value !== null && this.sorted === "checkpoint_progress") facts.unshift(`${(100 * value).toFixed(1)} %`);
+    if (this.at("noted", trial) !== "no note") facts.unshift(`noted: ${this.at("noted", trial)}`);
     const found = this.terms.map((term) => this.index.around(trial, term)).find(Boolean);
     const row = element("div", {
       class: `trial${trial === this.opened ? " open" : ""}`, role: "option", id: `trial-${place}`, "data-place": place,

@@ -72,6 +72,7 @@ def mixed_store() -> Store:
     store.task("r", (1.0,))
     store.variant("r", "x", "goal", ambiguity_class="benign", classified_by="authors")
     store.trial("x", "underspecified", 0)
+    store.note([store.streams["x", "underspecified", 0, "a"]], "anna", "a strange end", cause="grader")
     return store
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from contextlib import closing
 
 import pytest
@@ -367,6 +368,38 @@ def test_several_benchmarks_are_told_apart(view, busy_address, mixed_address):
     assert view.value(lines) == ["second"]
     view.value("document.querySelector('[data-table=overall] th:nth-child(2) button').click()")
     assert view.value(lines) == []
+
+
+def test_notes_are_told_filtered_and_found(view, mixed_address):
+    """A noted trial says so in the list, opens with its note, and is found by its words and by what is blamed."""
+    view.open(mixed_address)
+    view.value(
+        "(() => { const s = document.querySelector('[data-choice=noted]'); s.value = 'grader'; "
+        "s.dispatchEvent(new Event('change')); })()"
+    )
+    assert view.value("document.getElementById('count').textContent").startswith("1 of ")
+    assert "noted: grader" in view.value("document.querySelector('.trial').textContent")
+    view.value("document.querySelector('.trial').click()")
+    view.wait("document.getElementById('timeline-title')")
+    assert "anna blames the grader: a strange end" in view.value("document.getElementById('timeline').textContent")
+    view.open(f"{mixed_address}#q=%22strange+end%22")
+    view.wait("document.getElementById('count').textContent.startsWith('1 of ')")
+    assert "Noted trials" in view.value("document.getElementById('cautions').textContent")
+
+
+def test_trials_are_sorted_on_request(view, busy_address):
+    """The list begins with the trials that did most, also when the address says so."""
+    view.open(f"{busy_address}#sort=most+actions")
+    counts = []
+    for key in ("Home", "End"):
+        view.value("document.getElementById('list').focus()")
+        view.press(key)
+        shown = view.value("[...document.querySelectorAll('.trial .second')].map((each) => each.textContent)")
+        counts += [int(found[1]) for each in shown if (found := re.search(r"(\d+) action", each))]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > counts[-1]
+    view.value("document.getElementById('clear').click()")
+    assert view.value("location.hash") == ""
 
 
 def test_wide_figures_stay_legible(view, mixed_address):

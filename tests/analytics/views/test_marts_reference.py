@@ -51,6 +51,7 @@ ELSEWHERE = {  # the marts that other files compare
         "test_facts_reference",
     ),
     "discarded_attempts": "test_discarded_reference",
+    "trial_notes": "test_trial_notes",
     "gradings": "test_verdicts_reference",
     "new_task_verdicts": "test_verdicts_reference",
     "observed_classes": "test_reference",

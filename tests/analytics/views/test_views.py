@@ -126,6 +126,7 @@ def busy_store():
     store.review("w", "anna", "rejected", "unnatural")
     task = next(iter(store.tasks))
     store.trial(task, "full", 0, agent="discarded", scores=(1.0,) * len(store.tasks[task].checkpoints))
+    store.note([store.streams["t", "full", 0, "a"]], "anna", "read twice")
     store.discard([store.streams[task, "full", 0, "discarded"]])
     counts = dict.fromkeys(("trials_failed", "trials_blocked", "trials_left"), 0)
     store.add(store.run_id, RunFinished(run_id=store.run_id, outcome="completed", trials_finished=123, **counts))

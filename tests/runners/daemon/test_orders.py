@@ -14,6 +14,8 @@ from runners.daemon.messages import Order, Submission
 from runners.daemon.queue import stored_queue
 from runners.daemon.serve import opened_daemon
 from runners.scripted import ScriptedModel
+from tests.analytics.make_store import Store as Records
+from tests.analytics.make_store import write_events
 from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS
 from tests.runners.daemon.running import daemon_at, submission, until
 from tests.support.chat_server import chat_server
@@ -222,3 +224,23 @@ async def test_another_file_of_the_same_name_waits_for_its_turn(tmp_path):
         assert (await client.post("/api/experiments", json=other)).status_code == 200
     submitted = [each.event for each in read_envelopes(tmp_path / "store") if isinstance(each.event, CONTROL[0])]
     assert [msgspec.json.decode(each.config_json)["trials"] for each in submitted] == [1, 2]
+
+
+async def test_a_note_about_any_attempt_is_recorded(tmp_path):
+    """It is on the attempt's page at once, also of an experiment that was never submitted; a wrong one is refused."""
+    made, store = Records(trials=1), tmp_path / "store"
+    made.task("t", (1.0,))
+    made.trial("t", "full", 0)
+    (stream,) = made.streams.values()
+    await write_events(store, made.envelopes)
+    async with daemon_at(store) as (_, client):
+        page, note = f"/experiments/e/attempts/{stream}", f"/api/attempts/{stream}/note"
+        assert "What you saw" in (await client.get(page)).text
+        said = {"author": "anna", "note": "<b>odd</b>", "cause": "grader"}
+        assert (await client.post(note, json=said)).status_code == 200
+        assert "note by anna, blames the grader: &lt;b&gt;odd&lt;/b&gt;" in (await client.get(page)).text
+        assert (await client.post(note, json={**said, "note": ""})).status_code == 422
+        assert (await client.post(note, json={**said, "cause": "luck"})).status_code == 422
+        assert (await client.post("/api/attempts/nothing-1/note", json=said)).status_code == 404
+        assert (await client.post(f"/api/attempts/{made.run_id}/note", json=said)).status_code == 404
+    assert verify(store).findings == ()

@@ -1,0 +1,83 @@
+"""The command ``note``, with which a person marks trials. It changes no number."""
+
+import argparse
+from typing import get_args
+
+from recorder.cli.arguments import FORMAT, STORE
+from recorder.cli.command import Command, argument, flag
+from recorder.cli.output import print_rows, say
+from recorder.events import NoteCause
+from recorder.sharing.address import place_of
+from runners.cli.discard_command import FILTERS, which_trials
+from runners.errors import ExperimentError
+
+_COLUMNS = ("stream_id", "benchmark", "agent", "condition", "state", "cause", "author", "note")
+
+
+def note_command(options: argparse.Namespace) -> int:
+    """Note something about trials, take a note back, or list the notes. The exit code is 1 if no note is found."""
+    import anyio
+
+    from recorder.events import TrialsNoted
+    from recorder.reading.notes import read_notes
+    from recorder.reading.reader import read_snapshot
+    from recorder.storage.creation import create_store
+    from runners.run.discarding import chosen, read_attempts
+    from runners.run.noting import record_note
+
+    wanted = {key: getattr(options, key) for key in FILTERS if getattr(options, key)}
+    snapshot = read_snapshot(options.store)
+    meant = chosen(read_attempts(snapshot), wanted)
+    if options.text is None and not options.undo:
+        notes = read_notes(snapshot)
+        rows = [
+            {
+                "stream_id": each.stream_id,
+                "benchmark": each.started.benchmark,
+                "agent": each.started.agent,
+                "condition": each.started.condition,
+                "state": each.state,
+                "cause": note.event.cause,
+                "author": note.event.author,
+                "note": note.event.note,
+            }
+            for each in meant
+            for note in notes.get(each.stream_id, ())
+        ]
+        print_rows(rows, _COLUMNS, options.format)
+        say(f"{len(rows)} notes; they change no number, and 'discard' leaves trials out")
+        return 0 if rows else 1
+    if not wanted:
+        raise ExperimentError(f"name what is meant, by one of --{', --'.join(FILTERS)}")
+    note = TrialsNoted(
+        stream_ids=tuple(each.stream_id for each in meant),
+        author=options.by or "",
+        note=options.text or "",
+        cause=options.cause,
+        is_undone=options.undo,
+    )
+    anyio.run(record_note, create_store(options.store), note)
+    say(f"{place_of(options.store)}: {len(meant)} attempts {'lose their note' if options.undo else 'are noted'}")
+    return 0
+
+
+COMMANDS = (
+    Command(
+        name="note",
+        help="write a note about trials, or list the notes",
+        description="Note about all ended attempts of the chosen trials what you saw, and what is to blame for it. "
+        "'show', the report, the daemon's page and the view trial_notes tell it. No number changes: 'discard' leaves "
+        "trials out. Your last note about an attempt counts. Without TEXT, print the notes.",
+        example="note stores/lab 'the price list was empty' --trial 7f3a --cause infrastructure --by anna",
+        arguments=(
+            STORE,
+            argument("text", nargs="?", metavar="TEXT", help="what you saw"),
+            argument("--by", metavar="NAME", help="your name; it is recorded"),
+            argument("--cause", choices=get_args(NoteCause), help="what is to blame"),
+            flag("--undo", "take your note back"),
+            which_trials(),
+            FORMAT,
+        ),
+        function=note_command,
+    ),
+)
