@@ -11,7 +11,7 @@ import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -171,7 +171,7 @@ def _scores(trial: Mapping[str, Any], checkpoints: Sequence[Mapping[str, Any]]) 
     """Return success first, which is the headline, then progress and each checkpoint as a share of its points."""
     points = {each["checkpoint_id"]: each["score"] / each["total"] for each in checkpoints if each["total"]}
     return {
-        "success": {"value": float(trial["is_success"])},
+        "success": {"value": float(trial["is_success"]), "answer": trial["final_answer"] or None},
         **({} if trial["checkpoint_progress"] is None else {"progress": {"value": trial["checkpoint_progress"]}}),
         **({"checkpoints": {"value": points}} if points else {}),
     }
@@ -188,6 +188,31 @@ def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
         "reasoning_tokens": trial["agent_reasoning_tokens"],
     }
     return {trial["model"]: {"input_tokens": sent, "output_tokens": received, "total_tokens": sent + received, **more}}
+
+
+def _total_usage(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sums of the tokens of samples by model, nothing if those of one sample are unknown."""
+    used = [each["model_usage"] for each in samples]
+    if not all(used):
+        return {}
+    by_model: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for each in used:
+        for model, usage in each.items():
+            by_model[model].append(usage)
+    return {
+        model: {field: _sum_known([usage[field] for usage in found]) for field in found[0]}
+        for model, found in by_model.items()
+    }
+
+
+def _sum_known(counts: Sequence[int | None]) -> int | None:
+    known = [each for each in counts if each is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _completed_at(sample: Mapping[str, Any]) -> str:
+    """Return when a sample ended; when it began if its duration is unknown."""
+    return (datetime.fromisoformat(sample["started_at"]) + timedelta(seconds=sample["total_time"] or 0)).isoformat()
 
 
 def _archive(key: Sequence[str], trials: Sequence[Mapping[str, Any]], samples: Sequence[dict[str, Any]]) -> bytes:
@@ -223,7 +248,11 @@ def _archive(key: Sequence[str], trials: Sequence[Mapping[str, Any]], samples: S
             "completed_samples": len(samples),
             "scores": [{"name": "success", "scorer": "success", "metrics": {"mean": {"name": "mean", "value": mean}}}],
         },
-        "stats": {"started_at": begun, "completed_at": begun, "model_usage": {}},
+        "stats": {
+            "started_at": begun,
+            "completed_at": max(map(_completed_at, samples)),
+            "model_usage": _total_usage(samples),
+        },
     }
     kept = ("id", "epoch", "input", "target", "metadata", "scores", "model_usage", "total_time", "working_time", "uuid")
     summaries = [{**{name: each[name] for name in kept}, "completed": True} for each in samples]

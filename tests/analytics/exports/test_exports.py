@@ -1,7 +1,11 @@
 """Exports hold what the formats of others can hold, and no more than was recorded."""
 
+import io
 import json
+import zipfile
+from datetime import datetime, timedelta
 
+import anyio
 import duckdb
 import pytest
 import yaml
@@ -11,6 +15,7 @@ from analytics.tables.tables import TABLES
 from analytics.views.headers import headers
 from lhaw_record import main
 from runners.imports.formats.lhaw_dataset import terminal_states
+from tests.analytics.make_store import Store, write_events
 from tests.runners.imports.files import (
     MCP_TASK,
     as_csv,
@@ -157,6 +162,24 @@ def test_logs_of_inspect_can_be_imported(trial_store, tmp_path):
     rows = "select condition, is_success, injected_after_action from trials order by all"
     assert query(tmp_path / "s", rows) == query(trial_store, rows)
     assert query(tmp_path / "s", "select max(trial_index) from trials") == [(3,)]
+
+
+def test_a_log_of_inspect_sums_its_samples(tmp_path):
+    """Its header has the tokens of all samples, and ends when the last of them ended."""
+    made = Store(trials=2)
+    made.task("t", (1.0,))
+    for index in range(2):
+        made.trial("t", "full", index, actions=["read", "submit"])
+    anyio.run(write_events, tmp_path / "s", made.envelopes)
+    ((_, content),) = inspect_logs(tmp_path / "s").files.items()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        stats = json.loads(archive.read("header.json"))["stats"]
+        samples = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("samples/")]
+    (model,) = stats["model_usage"]
+    for field in ("input_tokens", "output_tokens", "total_tokens"):
+        assert stats["model_usage"][model][field] == sum(each["model_usage"][model][field] for each in samples) > 0
+    ends = [datetime.fromisoformat(each["started_at"]) + timedelta(seconds=each["total_time"]) for each in samples]
+    assert datetime.fromisoformat(stats["completed_at"]) == max(ends)
 
 
 def test_rows_are_a_folder_with_a_card(dataset_store, tmp_path):
