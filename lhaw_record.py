@@ -129,10 +129,11 @@ def _notebook_line() -> "Callable[[str], bool]":
     """Return a function that shows a line of progress in place of the one before; False for any other line."""
     from IPython.display import display  # only where a notebook's kernel runs
 
-    shown = display({"text/plain": ""}, raw=True, display_id=True)
+    shown = None
     block: list[str] = []
 
     def show(line: str) -> bool:
+        nonlocal shown
         if _PROGRESS_LINE.match(line):
             block[:] = [line]
         elif block and line.startswith(" "):
@@ -140,7 +141,11 @@ def _notebook_line() -> "Callable[[str], bool]":
         else:
             block.clear()
             return False
-        shown.update({"text/plain": "".join(block).rstrip()}, raw=True)
+        content = {"text/plain": "".join(block).rstrip()}
+        if shown is None:  # below what was printed before, such as the plan
+            shown = display(content, raw=True, display_id=True)
+        else:
+            shown.update(content, raw=True)
         return True
 
     return show

@@ -84,6 +84,9 @@ class OpenStore:
             raise AttributeError(f"{self.path} has no view {name!r}{did_you_mean(name, known)}; .views lists them")
         return self.sql(f'from "{name}"')
 
+    def __repr__(self) -> str:
+        return f"lhaw_record.open({str(self.path)!r})"
+
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.views]
 
@@ -308,8 +311,17 @@ def _wanted(**values: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _html(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    lines = ["".join(f"<td>{html.escape(_short(value))}</td>" for value in row) for row in rows]
+    """Return a table. Its cells have their own style, because a notebook's style sheet has rules for cells."""
+    is_number = [any(isinstance(value, int | float) for value in column) for column in zip(*rows, strict=True)]
+    styles = [f"white-space: nowrap; text-align: {'right' if each else 'left'}" for each in is_number]
+    styles = styles or ["text-align: left"] * len(columns)
+    head = "".join(f'<th style="{style}">{html.escape(name)}</th>' for name, style in zip(columns, styles, strict=True))
+    lines = [
+        "".join(
+            f'<td style="{style}">{html.escape(_short(value))}</td>' for value, style in zip(row, styles, strict=True)
+        )
+        for row in rows
+    ]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

@@ -106,6 +106,10 @@ def test_a_store_in_python(tmp_path):
         assert len(store.trials) == len(rows) == store.trials.arrow().num_rows > 0
         assert "<table>" in store.trials._repr_html_()
         assert f"{len(rows):,} rows" in store.trials._repr_html_()
+        cells = store.sql("select 'x' as name, 1 as n")._repr_html_()
+        assert ('left">name</th>' in cells, 'right">1</td>' in cells) == (True, True)
+        assert "<tbody></tbody>" in store.sql("select 1 as n where false")._repr_html_()
+        assert repr(store) == f"lhaw_record.open({str(tmp_path / 'store')!r})"
         table = store.table("overall", agent=["a"], measure=["pass_at_1"])
         assert {(row["agent"], row["measure"]) for row in table.rows()} == {("a", "pass_at_1")}
         assert table.notes[0] in table._repr_html_()
