@@ -34,7 +34,7 @@ HELP = """\
   .set NAME=VALUE  another reading; .set alone lists the parameters
   .refresh         look at the store again (a run may have gone on)
   .help            this text
-  .quit            leave (also Ctrl-D)"""
+  .quit            leave (also .exit, Ctrl-D)"""
 
 
 MODES = ("table", "lines", "csv", "json")
@@ -157,9 +157,12 @@ class Prompt:
             readline.set_history_length(_HISTORY_LINES)
             atexit.register(_save_history, path)
         columns = {column.name for each in headers() for column in each.columns}
-        words = sorted({*_view_names(), *columns, *self._commands})
+        keywords = self._connection.execute(
+            "select keyword_name from duckdb_keywords() where keyword_category = 'reserved'"
+        ).fetchall()
+        words = sorted({*_view_names(), *columns, *self._commands, *(name for (name,) in keywords)})
         readline.set_completer_delims(" \t\n,()=<>;'\"")
-        readline.set_completer(lambda text, n: ([word for word in words if word.startswith(text)] + [None])[n])
+        readline.set_completer(lambda text, n: ([word for word in words if word.startswith(text.lower())] + [None])[n])
         readline.parse_and_bind("tab: complete")
 
     def _read(self) -> str | None:
@@ -174,7 +177,7 @@ class Prompt:
                 lines = []
                 say("")
                 continue
-            if not lines and line.strip() == ".quit":
+            if not lines and line.strip() in (".quit", ".exit"):
                 return None
             lines.append(line)
             if (len(lines) == 1 and line.lstrip().startswith(".")) or line.rstrip().endswith(";"):

@@ -15,6 +15,7 @@ from recorder.cli.terminal import BOLD, QUIET, fitting_widths, painted, shortene
 
 FORMATS = ("table", "csv", "json")
 STANDARD_STREAM = Path("-")
+_NARROWEST_COLUMN = 16
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: str, out: TextIO | None = None) -> None:
@@ -95,7 +96,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], out:
     numeric = [bool(rows) and all(isinstance(row.get(name), int | float | None) for row in rows) for name in columns]
     width, hidden = terminal_width(out), 0
     if width is not None:
-        widths, hidden = fitting_widths(widths, width)
+        widths, hidden = fitting_widths(widths, width, narrowest=_NARROWEST_COLUMN)
 
     def line(cells: Sequence[str]) -> str:
         padded = [

@@ -8,7 +8,6 @@ from typing import TextIO
 
 BOLD, QUIET, RED = "1", "2", "31"
 _LEAST_WIDTH = 40
-_NARROWEST_COLUMN = 10
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -45,19 +44,19 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def fitting_widths(widths: Sequence[int], width: int, gap: int = 2) -> tuple[list[int], int]:
+def fitting_widths(widths: Sequence[int], width: int, *, narrowest: int = 10) -> tuple[list[int], int]:
     """Shrink the widest columns until a line fits, and leave out the last ones where that is not enough.
 
     Args:
         widths: The width of each column.
         width: The width of the terminal.
-        gap: The number of blanks between two columns.
+        narrowest: Columns are left out rather than made narrower than this.
 
     Returns:
         The widths of the columns that are shown, and the number of those that are not.
     """
-    shown = list(widths)
-    while len(shown) > 1 and sum(min(each, _NARROWEST_COLUMN) + gap for each in shown) - gap > width:
+    gap, shown = 2, list(widths)
+    while len(shown) > 1 and sum(min(each, narrowest) + gap for each in shown) - gap > width:
         shown.pop()
     while (excess := sum(shown) + gap * (len(shown) - 1) - width) > 0:
         widest = max(shown)

@@ -11,7 +11,7 @@ from recorder.sharing.address import place_of
 from runners.cli.discard_command import FILTERS, which_trials
 from runners.errors import ExperimentError
 
-_COLUMNS = ("stream_id", "benchmark", "agent", "condition", "state", "cause", "author", "note")
+_COLUMNS = ("stream_id", "cause", "author", "note", "agent", "condition", "benchmark", "state")
 
 
 def note_command(options: argparse.Namespace) -> int:
@@ -33,13 +33,13 @@ def note_command(options: argparse.Namespace) -> int:
         rows = [
             {
                 "stream_id": each.stream_id,
-                "benchmark": each.started.benchmark,
-                "agent": each.started.agent,
-                "condition": each.started.condition,
-                "state": each.state,
                 "cause": note.event.cause,
                 "author": note.event.author,
                 "note": note.event.note,
+                "agent": each.started.agent,
+                "condition": each.started.condition,
+                "benchmark": each.started.benchmark,
+                "state": each.state,
             }
             for each in meant
             for note in notes.get(each.stream_id, ())

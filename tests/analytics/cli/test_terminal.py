@@ -196,9 +196,9 @@ def test_a_terminal_gets_the_main_tables_and_the_names_of_the_others(stored):
 
 @pytest.mark.thorough
 def test_the_prompt_shows_what_fits(stored, tmp_path, monkeypatch):
-    """Rows are capped and lines fit; modes and the cap can be set; statements are remembered."""
+    """Rows are capped and lines fit; the tab key completes; modes and the cap can be set; statements are remembered."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    typed = "select * from events;\n.rows 2\nfrom trials;\n.mode lines\nselect 7 as seven;\n.vews\n.quit\n"
+    typed = "select * from events;\n.rows 2\nfrom trials;\n.mode lines\nsel\t 7 as seven;\n.vews\n.exit\n"
     text = on_a_terminal(80, "sql", stored, typed=typed)
     lines = [line for line in text.splitlines() if not line.startswith(("sql>", "select", "from"))]
     assert max(map(len, lines)) <= 80
