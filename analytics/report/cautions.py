@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from analytics.tables.labels import label
 from analytics.tables.notes import ARM_KINDS, lines_of_arms
 from analytics.tables.tables import Table
 from analytics.views.claims import Finding
@@ -154,17 +155,16 @@ def _broken(broken: Sequence[Finding]) -> Caution:
 
 
 def _no_gap(voi: Table) -> Caution:
-    flat = sorted(
-        {
-            f"{row['benchmark']}, {row['dimension']} ({row['agent']}, {row['measure']})"
-            for row in voi.rows
-            if row.get("has_oracle_gap") is False
-        }
-    )
+    flat: dict[str, set[str]] = {}
+    for row in voi.rows:
+        if row.get("has_oracle_gap") is False:
+            agent = "all agents" if row["agent"] == "all" else row["agent"]
+            where = f"{row['benchmark']}, {row['dimension']}, {agent}"
+            flat.setdefault(where, set()).add(label("measure", row["measure"]))
     return Caution(
         title="No oracle gap",
         meaning="The full prompt does no better than the underspecified one, so injection timing is uninformative.",
-        found=tuple(flat),
+        found=tuple(f"{where}: {', '.join(sorted(flat[where]))}" for where in sorted(flat)),
     )
 
 

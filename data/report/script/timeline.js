@@ -89,7 +89,7 @@ class Timeline {
     back.addEventListener("click", () => this.leave());
     const own = [...best.values()].filter((place) => !hasRows || list.at("variant_id", place) === null);
     const task = `${list.at("task_id", first)}/`;
-    const row = (id) => element("p", { class: "siblings" }, element("span", { class: "aside" }, `${id.startsWith(task) ? id.slice(task.length) : id}:`),
+    const row = (id) => element("p", { class: "siblings of-variant" }, element("span", { class: "aside" }, `${id.startsWith(task) ? id.slice(task.length) : id}:`),
       [...best.values()].filter((place) => list.at("variant_id", place) === id).map(button));
     return element("div", { class: "beside-it", tabindex: hasRows ? 0 : null, role: hasRows ? "group" : null, "aria-label": hasRows ? "Beside it" : null },
       element("p", { class: "siblings" }, others.length ? back : null, element("span", { class: "aside" }, "Beside it:"), own.map(button)), hasRows ? [...variants].map(row) : null);
