@@ -23,8 +23,9 @@ _PARTS = {
     "actions": """
         select shown.place, started.action_index, started.kind, started.action_name, {arguments},
             finished.is_error, {result}, round(finished.duration_ms, 1), started.model_call_id, wasted.is_wasted,
-            finished.stream_id is null
+            finished.stream_id is null, if(attempts.is_imported, null, round(started.elapsed_ms / 1000, 1))
         from shown_trials as shown
+        inner join int_attempts as attempts on shown.stream_id = attempts.stream_id
         inner join stg_actions_started as started on shown.stream_id = started.stream_id
         left join stg_actions_finished as finished
             on started.stream_id = finished.stream_id and started.action_index = finished.action_index

@@ -119,7 +119,7 @@ class Timeline {
       ["progress", at("checkpoint_progress") === null ? null : `${(100 * at("checkpoint_progress")).toFixed(1)} %`],
       ["actions", at("action_count")], ["questions", at("question_count")],
       ["cost", `${usd === null ? "unknown cost" : `${usd} USD`}, ${at("tokens") === null ? "unknown" : at("tokens").toLocaleString("en")} tokens`],
-      ["trial", at("trial_id")],
+      ["time", last[4] === null ? null : `${last[4]} s`], ["trial", at("trial_id")],
     ];
     return element("dl", { class: "facts" }, facts.flatMap(([name, value]) =>
       value === null || value === undefined || value === "" ? [] : [element("dt", {}, name), element("dd", {}, value instanceof Node ? value : String(value))]));
@@ -257,7 +257,7 @@ class Timeline {
     return element("li", { class: "event" }, element("p", {}, element("span", { class: "flag" }, `${role} says`)), element("pre", { tabindex: 0 }, text));
   }
 
-  action([number, kind, name, args, isError, result, ms, , isWasted, isOpen], questions, call, request, usd) {
+  action([number, kind, name, args, isError, result, ms, , isWasted, isOpen, at], questions, call, request, usd) {
     const line = [element("span", { class: "flag" }, `${number} ${kind === "text" ? "turn of text" : name}`)];
     if (questions.length) line.push(element("span", { class: "flag ask" }, "question"));
     if (kind === "malformed") line.push(element("span", { class: "flag error" }, "malformed call"));
@@ -265,7 +265,7 @@ class Timeline {
     if (isWasted) line.push(element("span", { class: "flag wasted" }, "wasted"));
     if (isOpen) line.push(element("span", { class: "flag error" }, "never finished"));
     const tokens = call && call.input !== null && call.output !== null ? `${call.input} + ${call.output} tokens` : null;
-    const costs = [ms === null ? null : `${ms} ms`, tokens, usd === null ? null : `${Number(usd.toFixed(6))} USD so far`];
+    const costs = [at === null ? null : `at ${at} s`, request && call.ms !== null ? `model ${call.ms} ms` : null, ms === null ? null : `action ${ms} ms`, tokens, usd === null ? null : `${Number(usd.toFixed(6))} USD so far`];
     line.push(element("span", { class: "aside" }, costs.filter(Boolean).join(" · ")));
     const body = questions.length ? questions.flatMap((question) => this.question(question)) : [
       kind === "text" && call ? element("pre", { tabindex: 0 }, call.text) : null,

@@ -474,7 +474,8 @@ def test_a_timeline_shows_what_happened(view, busy_address):
     """Questions with their answers, the injection at its place, wasted actions and checkpoints are all marked."""
     view.open(busy_address)
     asked = _open_first(view, "ask_user")
-    for text in ("which?", "answer by exact", "revealed S1", "What was removed", "1 of 1"):
+    times = ("model 100 ms", "action 10 ms")
+    for text in ("which?", "answer by exact", "revealed S1", "What was removed", "1 of 1", *times):
         assert text in asked
     injected = _open_first(view, "inject_70")
     assert "injection at 70 % of the budget, after action 2 (due after 2)" in injected
