@@ -206,7 +206,7 @@ function chosenRows(table) {
   return tableRows(table).filter((row) => chosen.every((name) => row[name] === state.get(name) || (name === "agent" && row.other_agent === state.get(name))));
 }
 
-// The rows as `lhaw-record tables --format csv` writes them: text that a spreadsheet would run as a formula gets an apostrophe.
+// The rows of a table as `lhaw-record tables --format csv` writes them; other rows have no reading: text that a spreadsheet would run as a formula gets an apostrophe.
 // Both spell blanks out, because \s is not the same in JavaScript and Python.
 function toCsv(table, rows) {
   const isFormula = (text) => /^([\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*[=+\-@＝＋－＠]|[\t\r\n])/.test(text) && !/^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)$/.test(text);
@@ -216,7 +216,8 @@ function toCsv(table, rows) {
     const text = typeof value === "string" && isFormula(value) ? `'${value}` : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const lines = [[...table.columns, "reading"], ...rows.map((row) => [...table.columns.map((name) => row[name]), table.reading])];
+  const [head, reading] = table.reading === undefined ? [[], []] : [["reading"], [table.reading]];
+  const lines = [[...table.columns, ...head], ...rows.map((row) => [...table.columns.map((name) => row[name]), ...reading])];
   return lines.map((line) => `${line.map(cell).join(",")}\n`).join("");
 }
 

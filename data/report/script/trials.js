@@ -6,6 +6,8 @@ const MARKS = { success: ["✓", "success"], "no success": ["✗", "failure"], m
 const GLOBAL = ["benchmark", "agent", "condition"];
 const FURTHER = ["experiment_id", "outcome", "role", "ambiguity_class", "noted"];
 const TYPING_MS = 60;
+const SAVED = ["trial_id", "outcome", "benchmark", "task_id", "variant_id", "ambiguity_class", "agent", "role", "condition", "trial_index", "checkpoint_progress",
+  "action_count", "question_count", "tokens", "cost_usd", "strategy", "persona", "ended_by", "domain", "experiment_id", "noted"];
 const SORTS = { "most USD": "cost_usd", "most tokens": "tokens", "most actions": "action_count", "most questions": "question_count", "most progress": "checkpoint_progress" };
 
 class TrialList {
@@ -24,6 +26,9 @@ class TrialList {
     const clear = document.getElementById("clear");
     document.getElementById("count").before(...GLOBAL.map((name) => chooser(name, this.choices(name))).filter(Boolean));
     document.getElementById("more").append(...FURTHER.map((name) => chooser(name, this.choices(name))).filter(Boolean), this.trials.count > 1 ? chooser("sort", Object.keys(SORTS), "by task") : "");
+    const save = element("button", { type: "button", class: "switch", title: "the trials in the list" }, "CSV");
+    save.addEventListener("click", () => saveCsv({ name: "trials", columns: SAVED }, this.found.map((place) => Object.fromEntries(SAVED.map((name) => [name, this.at(name, place)])))));
+    document.getElementById("more").append(save);
     clear.addEventListener("click", () => state.set(Object.fromEntries([...CHOICES, "cell"].map((name) => [name, ""])), true));
     this.search = document.getElementById("search");
     this.search.value = state.get("q");

@@ -215,6 +215,23 @@ def test_a_saved_table_is_that_of_the_command(view, connection, busy_address):
 
 
 @pytest.mark.thorough
+def test_the_listed_trials_are_saved(view, connection, busy_address):
+    """The CSV of the list has the trials that fit, with what the store says of them."""
+    view.open(f"{busy_address}#condition=ask_user")
+    view.value(
+        "var saved, make = URL.createObjectURL;"
+        "URL.createObjectURL = (file) => { saved = file.text(); return make.call(URL, file); }"
+    )
+    view.value("document.querySelector('#more button').click()")
+    rows = list(csv.DictReader(io.StringIO(view.value("saved"))))
+    query = "select trial_id, agent, action_count from trials where condition = 'ask_user'"
+    found = connection.execute(query).fetchall()
+    expected = {(trial, agent, "" if count is None else str(count)) for trial, agent, count in found}
+    assert {(row["trial_id"], row["agent"], row["action_count"]) for row in rows} == expected
+    assert len(rows) == len(expected) > 1
+
+
+@pytest.mark.thorough
 def test_behind_a_value_are_the_trials_that_it_rests_on(view, busy_address):
     """Of these tables every value opens as many trials as its row says; elsewhere the page says both numbers."""
     view.open(busy_address)
