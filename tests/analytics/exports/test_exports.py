@@ -164,6 +164,7 @@ def test_logs_of_inspect_can_be_imported(trial_store, tmp_path):
     assert query(tmp_path / "s", "select max(trial_index) from trials") == [(3,)]
 
 
+@pytest.mark.thorough
 def test_a_log_of_inspect_sums_its_samples(tmp_path):
     """Its header has the tokens of all samples, and ends when the last of them ended."""
     made = Store(trials=2)

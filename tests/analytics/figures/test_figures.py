@@ -116,6 +116,19 @@ def test_a_pair_without_an_order_is_not_drawn():
     assert reason.startswith("no pair of agents has a value")
 
 
+@pytest.mark.thorough
+def test_a_measure_without_values_has_no_panel():
+    """With one trial of each cell pass@3 is undefined: only the progress is drawn."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v")
+    store.trial("v", "underspecified", 0, scores=(0,))
+    store.trial("v", "ask_user", 0, scores=(1,), actions=["ask_user which?", "submit"])
+    with closing(connect(store.snapshot())) as opened:
+        figure = draw(opened, "value_scatter")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["progress, may ask"]
+
+
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("store", ["busy", "hostile"])
 @pytest.mark.parametrize("name", FIGURES)

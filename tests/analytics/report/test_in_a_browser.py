@@ -387,6 +387,7 @@ def test_several_benchmarks_are_told_apart(view, busy_address, mixed_address):
     assert view.value(lines) == []
 
 
+@pytest.mark.thorough
 def test_notes_are_told_filtered_and_found(view, mixed_address):
     """A noted trial says so in the list, opens with its note, and is found by its words and by what is blamed."""
     view.open(mixed_address)
@@ -404,6 +405,7 @@ def test_notes_are_told_filtered_and_found(view, mixed_address):
     assert "Noted trials" in view.value("document.getElementById('cautions').textContent")
 
 
+@pytest.mark.thorough
 def test_trials_are_sorted_on_request(view, busy_address):
     """The list begins with the trials that did most, also when the address says so."""
     view.open(f"{busy_address}#sort=most+actions")

@@ -226,6 +226,7 @@ async def test_another_file_of_the_same_name_waits_for_its_turn(tmp_path):
     assert [msgspec.json.decode(each.config_json)["trials"] for each in submitted] == [1, 2]
 
 
+@pytest.mark.thorough
 async def test_a_note_about_any_attempt_is_recorded(tmp_path):
     """It is on the attempt's page at once, also of an experiment that was never submitted; a wrong one is refused."""
     made, store = Records(trials=1), tmp_path / "store"
