@@ -25,7 +25,7 @@ from recorder.events import (
     TrialStarted,
 )
 from recorder.events.values import Segment
-from recorder.reading.notes import read_notes
+from recorder.reading.notes import note_line, read_notes
 from recorder.reading.reader import Snapshot, read_envelopes, read_snapshot
 from recorder.reading.registrations import Registrations
 from recorder.reading.streams import stream_ids
@@ -78,7 +78,7 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     out.writelines(
         f"{style(line)}\n" for event in events for line in facts_of(event) if isinstance(event, TrialStarted)
     )
-    out.writelines(f"{style(str(note))}\n" for note in read_notes(snapshot).get(stream_id, ()))
+    out.writelines(f"{style(note_line(note))}\n" for note in read_notes(snapshot).get(stream_id, ()))
     for each in segments:
         decoy = "" if each.decoy is None else f"; in its place: {each.decoy}"
         out.write(f"{style(f'removed {each.segment_id} ({each.dimension}): {each.value}{decoy}')}\n")

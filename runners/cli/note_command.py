@@ -33,9 +33,9 @@ def note_command(options: argparse.Namespace) -> int:
         rows = [
             {
                 "stream_id": each.stream_id,
-                "cause": note.event.cause,
-                "author": note.event.author,
-                "note": note.event.note,
+                "cause": note.cause,
+                "author": note.author,
+                "note": note.note,
                 "agent": each.started.agent,
                 "condition": each.started.condition,
                 "benchmark": each.started.benchmark,

@@ -70,7 +70,5 @@ def test_notes_change_no_number(seed):
     assert numbers(store.snapshot()) == numbers(before)
     standing = standing_notes(store.envelopes)
     assert [(row["stream_id"], row["author"], row["cause"], row["note"]) for row in _told(store.snapshot())] == [
-        (stream, each.event.author, each.event.cause, each.event.note)
-        for stream in sorted(standing)
-        for each in standing[stream]
+        (stream, each.author, each.cause, each.note) for stream in sorted(standing) for each in standing[stream]
     ]
