@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from generators.errors import RewritingFailed
+from generators.errors import NotRemovable, RewritingFailed
 from generators.llm.prompt_templates import PromptTemplates
 from generators.llm.rewriting_replies import REWRITING_FORM, read_rewriting
 from generators.protocol import Removal, Rewriting, SourceTask
@@ -56,13 +56,16 @@ class LlmRewriter:
         )
         read = partial(read_rewriting, original=prompt, segments=removal.segments)
         try:
-            return await ask(caller, self._template, question, read, wanted="rewriting", form=REWRITING_FORM)
+            found = await ask(caller, self._template, question, read, wanted="rewriting", form=REWRITING_FORM)
         except NothingUsable as error:
             raise RewritingFailed(str(error)) from error
         except ModelBoundaryError as error:
             if error.kind == "context_window":
                 raise RewritingFailed(f"{error}; leave out the task") from error
             raise
+        if isinstance(found, NotRemovable):
+            raise found
+        return found
 
 
 def segments_text(segments: Sequence[Segment]) -> str:

@@ -43,8 +43,8 @@ _ESCAPES = {"\\r\\n": "\n", "\\n": "\n", "\\t": "\t", '\\"': '"'}
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-def read_rewriting(reply: str, original: str, segments: Sequence[Segment]) -> Rewriting:
-    """Return the rewriting that a reply contains.
+def read_rewriting(reply: str, original: str, segments: Sequence[Segment]) -> Rewriting | NotRemovable:
+    """Return the rewriting that a reply contains, or that the segments cannot be taken out, and why.
 
     Args:
         reply: The reply's text.
@@ -52,7 +52,6 @@ def read_rewriting(reply: str, original: str, segments: Sequence[Segment]) -> Re
         segments: The segments to remove.
 
     Raises:
-        NotRemovable: The reply says that the segments cannot be taken out, and why.
         UnusableReply: The reply has no prompt, no questions or no failure mode, or was cut off.
     """
     found = repaired_object(reply, _KEY)
@@ -60,7 +59,7 @@ def read_rewriting(reply: str, original: str, segments: Sequence[Segment]) -> Re
         raise UnusableReply("it ends before the JSON object does, or a quotation mark in a text is not escaped")
     why_not = found.value.get("impossible")
     if isinstance(why_not, str) and why_not.strip() and not found.value[_KEY]:
-        raise NotRemovable(" ".join(why_not.split()))
+        return NotRemovable(" ".join(why_not.split()))
     prompt, failure_mode = found.value[_KEY], found.value.get("failure_mode")
     if not isinstance(prompt, str) or not prompt.strip():
         raise UnusableReply(f'there is no text under the key "{_KEY}"')

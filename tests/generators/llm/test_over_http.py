@@ -2,7 +2,7 @@
 
 import pytest
 
-from generators.errors import ExtractionFailed, RewritingFailed
+from generators.errors import ExtractionFailed, NotRemovable, RewritingFailed
 from generators.protocol import Extraction
 from recorder.events import ModelCalled, ModelFailed, ModelResponded
 from runners.conversation.deltas import rebuild_requests
@@ -204,3 +204,14 @@ async def test_a_rewriting_without_questions_is_asked_for_once_more():
     async with ChatServer(Replies(rewriting_reply(REWRITTEN, ASKED)[:50])) as server:
         with pytest.raises(RewritingFailed, match="the rewriter gave no rewriting in 2 replies: it ends before"):
             await rewritten(caller_of(server.url, MemoryRecording(), "rewriter"))
+
+
+async def test_that_it_cannot_be_done_is_recorded_and_paid():
+    """The reply with its reason and its price, like any other answer."""
+    recording = MemoryRecording()
+    async with ChatServer(Replies('{"underspecified_prompt": "", "impossible": "Nobody would ask."}')) as server:
+        with pytest.raises(NotRemovable, match="Nobody would ask"):
+            await rewritten(caller := caller_of(server.url, recording, "rewriter"))
+    _, responded = recording.events
+    assert "Nobody would ask" in responded.text
+    assert caller.usage_with_recalled.cost_usd == responded.cost_usd > 0
