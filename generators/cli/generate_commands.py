@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from generators.cli.generation_options import (
     GENERATION_ARGUMENTS,
+    RULES,
     GenerationMethods,
     done,
     grounding_of,
@@ -87,7 +88,7 @@ def removal_settings(options: argparse.Namespace) -> "RemovalSettings":
     from generators.generation.removals import RemovalSettings
 
     return RemovalSettings(
-        sizes=options.segments,
+        sizes=options.segments or ((1, 2) if options.rewriter == RULES else (1,)),
         severities=tuple(dict.fromkeys(options.severity or ("delete",))),
         max_per_task=options.per_task,
         min_priority=options.min_priority,

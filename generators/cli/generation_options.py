@@ -72,9 +72,8 @@ GENERATION_ARGUMENTS = (
             argument(
                 "--segments",
                 type=_sizes,
-                default=(1, 2),
                 metavar="N,N",
-                help="how many segments to remove together (default: 1,2)",
+                help="how many segments to remove together (default: 1; with rules 1,2)",
             ),
             argument(
                 "--severity",

@@ -21,7 +21,7 @@ from runners.llm_jobs.truncation import cut, shortened
 from runners.models.calls import ModelCaller
 from runners.models.reply_forms import ReplyForm, object_schema
 
-VERSION = 5
+VERSION = 6
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""
 
 PARAPHRASE, FROM_FILES, NATURAL, READINGS, QUESTIONS = UNJUDGED = (
@@ -48,26 +48,21 @@ _VALUES_FORM = ReplyForm(
         }
     ),
 )
-_RUBRIC = {
-    "reads_naturally": NATURAL,
-    "refers_clearly": "refers_to_something",
-    "is_a_task": "is_still_a_task",
-    "keeps_the_rest": "nothing_else_changed",
-    "claims_nothing": "adds_nothing",
-    "needs_an_answer": READINGS,
-    "leaves_readings": READINGS,
-    "questions_fit": QUESTIONS,
-}
-"""The points of the rubric, each with the finding that it is if it is false. Of a decoy only the first three count."""
+_POINTS = (
+    NATURAL,
+    "refers_to_something",
+    "is_still_a_task",
+    "nothing_else_changed",
+    "adds_nothing",
+    READINGS,
+    QUESTIONS,
+)
+"""What an editor may object to, by the names of the findings. Of a decoy only the first three count."""
 _OF_THE_TEXT = 3
-_RUBRIC_FORM = ReplyForm(
+_FAULT = {"point": {"type": "string", "enum": list(_POINTS)}, "quote": {"type": "string"}, "reason": {"type": "string"}}
+_FAULTS_FORM = ReplyForm(
     "assessment",
-    object_schema(
-        {
-            **{name: {"type": "boolean"} for name in _RUBRIC},
-            "reasons": object_schema({name: {"type": "string"} for name in _RUBRIC}),
-        }
-    ),
+    object_schema({"reading": {"type": "string"}, "faults": {"type": "array", "items": object_schema(_FAULT)}}),
 )
 
 CallerOf = Callable[[str], ModelCaller]
@@ -90,7 +85,7 @@ class Wordings(Protocol):
 
 
 class ModelJudge:
-    """Judges rewritings with a model: an adversary that tries to get the values back, then an editor with a rubric.
+    """Judges rewritings with a model: an editor that reads them, then an adversary that tries to get the values back.
 
     Args:
         name: The model's name.
@@ -119,8 +114,8 @@ class ModelJudge:
     ) -> Judgement:
         """Return what the model finds against a rewriting.
 
-        One right guess is enough for a finding, and then the editor is not asked. A decoy is only judged as a text: its
-        value is there, and wrong.
+        What the editor refuses, the adversary does not see: it asks most often. One right guess is enough for a
+        finding. A decoy is only judged as a text: its value is there, and wrong.
 
         Args:
             original: The original prompt.
@@ -134,11 +129,13 @@ class ModelJudge:
             ModelBoundaryError: The model cannot be reached.
         """
         is_decoy = removal.severity == "decoy"
-        found: list[FailedCheck] = []
-        judged: list[str] = []
+        found = await self._assessed(original, rewriting, removal, caller_of("assessment"))
+        judged = [NATURAL] if is_decoy else [NATURAL, READINGS, QUESTIONS]
         guesses = hits = 0
         shown = {PARAPHRASE: None, FROM_FILES: _files_text(files)} if files else {PARAPHRASE: None}
         for check, text in shown.items() if not is_decoy else ():
+            if found:
+                break  # what the prompt tells, the prompt and the files tell, too
             told = [
                 await self._guessed(original, rewriting, removal, text, caller_of(f"{check}-{number}"))
                 for number in range(1, self._guesses + 1)
@@ -147,10 +144,6 @@ class ModelJudge:
             guesses, hits = guesses + len(told), hits + sum(map(bool, told))
             if any(told):
                 found.append(FailedCheck(check=check, message=_recovered(check, told)))
-                break  # what the prompt tells, the prompt and the files tell, too
-        if not found:
-            found += await self._assessed(original, rewriting, caller_of("assessment"), removal.severity)
-            judged += [NATURAL] if is_decoy else [NATURAL, READINGS, QUESTIONS]
         record = GateJudgement(
             judge=self.name, judge_digest=self.digest, judged=tuple(judged), guesses=guesses, hits=hits
         )
@@ -176,24 +169,24 @@ class ModelJudge:
         )
 
     async def _assessed(
-        self, original: str, rewriting: Rewriting, caller: ModelCaller, severity: Severity
-    ) -> Sequence[FailedCheck]:
-        """Return a finding for each point of the rubric that the rewriting fails, each with its own reason."""
-        questions = _questions_text(rewriting.expected_questions, only_first=False)
-        asked = self._severities.get(severity)
+        self, original: str, rewriting: Rewriting, removal: Removal, caller: ModelCaller
+    ) -> list[FailedCheck]:
+        """Return a finding for each fault that the editor quotes."""
         user = self._assessing.user(
-            {"original": original, "task": rewriting.prompt, "severity": asked, "questions": questions}
+            {
+                "original": original,
+                "segments": "\n".join(
+                    canonical_json({"segment_id": each.segment_id, "value": each.value}).decode()
+                    for each in removal.segments
+                ),
+                "severity": self._severities.get(removal.severity),
+                "task": rewriting.prompt,
+                "questions": _questions_text(rewriting.expected_questions, only_first=False),
+            }
         )
-        met, reasons = await ask(
-            caller, self._assessing, user, _read_assessment, wanted="assessment", form=_RUBRIC_FORM
-        )
-        return [
-            FailedCheck(
-                check=_RUBRIC[point], message=" ".join(reasons.get(point, "").split()) or "the judge gave no reason"
-            )
-            for point in (list(_RUBRIC)[:_OF_THE_TEXT] if severity == "decoy" else _RUBRIC)
-            if not met[point]
-        ]
+        faults = await ask(caller, self._assessing, user, _read_faults, wanted="assessment", form=_FAULTS_FORM)
+        counted = _POINTS[:_OF_THE_TEXT] if removal.severity == "decoy" else _POINTS
+        return [each for each in faults if each.check in counted]
 
 
 def unjudged_by(record: GateJudgement | None, severity: Severity | None) -> tuple[str, ...]:
@@ -256,19 +249,19 @@ def _read_values(reply: str, segments: Sequence[Segment]) -> dict[str, tuple[str
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _read_assessment(reply: str) -> tuple[dict[str, bool], dict[str, str]]:
-    """Return which points of the rubric are met, and the reasons by point.
+def _read_faults(reply: str) -> list[FailedCheck]:
+    """Return the faults that an editor quotes, each as a finding.
 
     Raises:
-        UnusableReply: A point or the reasons are missing, or are not what they must be.
+        UnusableReply: There is no list of faults, or one has no known point or no reason.
     """
-    given = json_object(reply, NATURAL)
-    missing = [each for each in (*_RUBRIC, "reasons") if each not in given]
-    if missing:
-        raise UnusableReply(f"there is no {', '.join(map(repr, missing))}")
+    found = []
     try:
-        return msgspec.convert({each: given[each] for each in _RUBRIC}, dict[str, bool]), msgspec.convert(
-            given["reasons"], dict[str, str]
-        )
-    except msgspec.ValidationError as error:
-        raise UnusableReply(str(error).replace("`", "'")) from error
+        for each in msgspec.convert(json_object(reply, "faults")["faults"], list[dict[str, str]]):
+            reason, quote = " ".join(each["reason"].split()), " ".join(each["quote"].split())
+            if not reason or each["point"] not in _POINTS:
+                raise UnusableReply(f"{each!r} is no fault; the points are {', '.join(_POINTS)}")
+            found.append(FailedCheck(check=each["point"], message=f"{quote!r}: {reason}" if quote else reason))
+    except (msgspec.ValidationError, KeyError) as error:
+        raise UnusableReply(f"a fault lacks something: {error}".replace("`", "'")) from error
+    return found

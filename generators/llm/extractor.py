@@ -14,7 +14,7 @@ from runners.llm_jobs.json_replies import repaired_object
 from runners.llm_jobs.question import ask
 from runners.models.calls import ModelCaller
 
-VERSION = 1
+VERSION = 2
 """Part of the extractor's digest. Raise it when replies are read differently."""
 
 _KEY = "segments"
@@ -29,17 +29,12 @@ class LlmExtractor:
         name: The model's name, recorded as the extractor's name.
         parameters: Generation parameters. They only enter the digest; the model caller sends its own.
         wordings: The prompt templates.
-        max_segments: The most segments to keep for one prompt.
     """
 
-    def __init__(
-        self, name: str, parameters: Mapping[str, Any], wordings: PromptTemplates | None = None, max_segments: int = 30
-    ) -> None:
+    def __init__(self, name: str, parameters: Mapping[str, Any], wordings: PromptTemplates | None = None) -> None:
         self.name = name
         self._template = (wordings or PromptTemplates()).extraction
-        self._max_segments = max_segments
-        decides = [self._template.source, name, dict(parameters), max_segments, LAYOUT, VERSION]
-        self.digest = short_digest(decides)
+        self.digest = short_digest([self._template.source, name, dict(parameters), LAYOUT, VERSION])
 
     async def extract(self, source: SourceTask, grounding: Grounding, caller: ModelCaller | None) -> Extraction:
         """Ask the model for the segments of a task, in at most two requests.
@@ -58,7 +53,7 @@ class LlmExtractor:
             checkpoint_ids=tuple(checkpoint.checkpoint_id for checkpoint in checkpoints),
             has_trajectory=texts["trajectory"] is not None,
         )
-        reader = _Reader(prompt, shown, self._max_segments)
+        reader = _Reader(prompt, shown)
         question = self._template.user({"task": prompt, **texts})
         try:
             return await ask(caller, self._template, question, reader.read, wanted=_KEY, form=SEGMENTS_FORM)
@@ -77,10 +72,9 @@ class _Reader:
     accepted.
     """
 
-    def __init__(self, prompt: str, shown: PromptEvidence, max_segments: int) -> None:
+    def __init__(self, prompt: str, shown: PromptEvidence) -> None:
         self._prompt = prompt
         self._shown = shown
-        self._max_segments = max_segments
         self._has_objected = False
 
     def read(self, reply: str) -> Extraction:
@@ -90,7 +84,7 @@ class _Reader:
             raise UnusableReply(f'there is no list under the key "{_KEY}"')
         if found.open_depth > _DEPTH_BETWEEN_SEGMENTS:
             raise UnusableReply("it ends inside a segment, or a quotation mark in a text is not escaped")
-        extraction = read_proposals(proposals, self._prompt, self._shown, self._max_segments)
+        extraction = read_proposals(proposals, self._prompt, self._shown)
         if extraction.rejected and not extraction.segments and not self._has_objected:
             self._has_objected = True
             reasons = dict.fromkeys(f"{each.value!r}: {each.reason}" for each in extraction.rejected[:_SHOWN_REASONS])

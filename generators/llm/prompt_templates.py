@@ -27,7 +27,7 @@ class PromptTemplates:
         self.extraction = self._template("extract.md", ("task", "checkpoints", "files", "trajectory"))
         self.rewriting = self._template("rewrite.md", ("severity", "segments", "task", "problems"))
         self.guessing = self._template("guess.md", ("task", "files", "questions"))
-        self.assessing = self._template("assess.md", ("original", "task", "severity", "questions"))
+        self.assessing = self._template("assess.md", ("original", "segments", "severity", "task", "questions"))
         self.severities: Mapping[Severity, str] = {
             severity: self._text(f"severity_{severity}.md") for severity in _SEVERITIES
         }

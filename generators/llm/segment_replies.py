@@ -19,6 +19,7 @@ from runners.text.normalization import normalize
 
 _SCORES = (0.0, 0.5, 1.0)
 _LONGEST_VALUE = 300
+_MOST_SEGMENTS = 10
 _UNNAMED = "unspecified"
 
 
@@ -35,6 +36,7 @@ SEGMENTS_FORM = ReplyForm(
                     {
                         "value": _TEXT,
                         "text": _TEXT,
+                        "without": _TEXT,
                         "dimension": {"type": "string", "enum": list(DIMENSIONS)},
                         "subdimension": _TEXT,
                         "criticality": _SCORE,
@@ -49,7 +51,7 @@ SEGMENTS_FORM = ReplyForm(
         }
     ),
 )
-"""The form of a reply, for models that take JSON schemas."""
+"""The form of a reply, for models that take JSON schemas. ``without`` lets a model think and is not read."""
 
 
 class PromptEvidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +65,9 @@ class _Refused(Exception):
     """A proposal is invalid; the message says why."""
 
 
-def read_proposals(proposals: Sequence[Any], prompt: str, shown: PromptEvidence, max_segments: int) -> Extraction:
+def read_proposals(
+    proposals: Sequence[Any], prompt: str, shown: PromptEvidence, max_segments: int = _MOST_SEGMENTS
+) -> Extraction:
     """Return the valid segments of a reply, in prompt order, and the rejected proposals.
 
     Args:

@@ -142,13 +142,6 @@ def guess_reply(**values: str) -> str:
     return json.dumps({"values": [{"segment_id": name, "value": value} for name, value in values.items()]})
 
 
-def assessment_reply(**changes: Any) -> str:
-    """Return an assessment without a fault, but for the changes."""
-    good = dict.fromkeys(
-        (
-            *("reads_naturally", "refers_clearly", "is_a_task", "keeps_the_rest", "claims_nothing"),
-            *("needs_an_answer", "leaves_readings", "questions_fit"),
-        ),
-        True,
-    )
-    return json.dumps({**good, "reasons": dict.fromkeys(good, ""), **changes})
+def assessment_reply(*faults: dict[str, Any], **changes: Any) -> str:
+    """Return an assessment with these faults, none for a good rewriting, and the changes."""
+    return json.dumps({"reading": "", "faults": faults, **changes})

@@ -72,7 +72,7 @@ def task(tmp_path):
 def generate(task, url, *words):
     """Run generate with a model as extractor and rewriter."""
     models = ("--extractor", "local-model", "--rewriter", "local-model", "--api-base", url, "--price", "1", "1")
-    where = ("--from", task, "--store", task.parent / "store", "--severity", "vaguify", "--segments", "1")
+    where = ("--from", task, "--store", task.parent / "store", "--severity", "vaguify")
     return called("generate", "own", *where, *models, *words)
 
 
@@ -128,8 +128,8 @@ def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
     assert Counter(role for (role,) in calls) == {
         "extractor": 1,
         "rewriter": 3,
-        "judge": 3 * 2 - 1,
-    }  # the withdrawn one needs no editor
+        "judge": 3 * 2,
+    }
     shown = called("variants", "show", store, "guests").stdout
     assert shown.count("nor does local-model (0 of 1 guesses right)") == 2
     assert "[vaguify] not made: recoverable_by_paraphrase: 1 of 1 readers got S3 back" in shown
