@@ -8,6 +8,7 @@
 --   core_settings varchar: grader, limits, sandbox image and scope as one digest
 --   settings_digest varchar: grader, limits, image, scope and prompts as one digest
 --   is_chosen boolean: the parameters `settings` and `user_simulator` keep the arm
+--   trials_per_cell bigint: planned trials per cell of the arm; null if unknown
 -- equation: agent = name [#agent] [#settings] [#channel], each part six digits of a
 --     digest, and each only where the store has several
 -- source: docs/metrics.md 5: trials under other settings are other arms; parameters
@@ -16,15 +17,9 @@
 --     prompt of its own run; a run without trials of channel none takes that of the
 --     nearest run. Where an arm has several simulators, or several injection templates,
 --     each is an arm of its own, and its trials without that channel belong to each.
-with images as (
-    select
-        run_id,
-        max(json_extract_string(config_json, '$.sandbox.image')) as sandbox_image
-    from stg_runs_started
-    group by run_id
-),
-
-started as (
+--     An arm's plan is that of the latest run that started trials of it: a run under
+--     other settings does not say how many are missing.
+with started as (
     select
         trials.stream_id,
         trials.benchmark,
@@ -33,13 +28,15 @@ started as (
         trials.experiment_id,
         trials.run_id,
         trials.started_at_us,
+        (runs.recorded_at_us, trials.run_id) as run_place,
+        runs.trials_per_cell,
         md5(
             concat_ws(
                 '|',
                 trials.benchmark_version,
                 trials.grader,
                 coalesce(trials.limits_json, 'unknown'),
-                coalesce(images.sandbox_image, ''),
+                coalesce(runs.sandbox_image, ''),
                 trials.oracle_scope
             )
         ) as core_settings,
@@ -60,7 +57,7 @@ started as (
                 )
         end as answering
     from stg_trials_started as trials
-    left join images on trials.run_id = images.run_id
+    left join stg_runs_started as runs on trials.run_id = runs.run_id
     where
         trials.stream_id not in (
             select decisions.discarded_stream_id
@@ -118,6 +115,9 @@ placed as (
         started.benchmark,
         started.agent_name,
         started.agent_digest,
+        started.experiment_id,
+        started.run_place,
+        started.trials_per_cell,
         started.user_simulator,
         started.channel_kind,
         started.core_settings,
@@ -167,6 +167,9 @@ named as (
     select
         stream_id,
         benchmark,
+        experiment_id,
+        run_place,
+        trials_per_cell,
         user_simulator,
         core_settings,
         settings_digest,
@@ -209,7 +212,8 @@ shared as (
         named.settings_suffix,
         nullif(coalesce(named.channel_suffix, arms.channel_suffix), '')
             as channel_suffix,
-        coalesce(arms.is_asked, true) as is_asked
+        coalesce(arms.is_asked, true) as is_asked,
+        arg_max(named.trials_per_cell, named.run_place) over own_arm as trials_per_cell
     from named
     left join channel_arms as arms
         on
@@ -220,6 +224,15 @@ shared as (
                 named.channel_suffix = arms.channel_suffix
                 or named.channel_suffix is null
             )
+    window
+        own_arm as (
+            partition by
+                named.experiment_id,
+                named.benchmark,
+                named.plain_agent,
+                named.settings_digest,
+                nullif(named.channel_suffix, '')
+        )
 )
 
 select
@@ -241,5 +254,6 @@ select
             [settings_suffix, channel_suffix],
             string_split(getvariable('settings'), ',')
         )
-    ) as is_chosen
+    ) as is_chosen,
+    trials_per_cell
 from shared

@@ -5,12 +5,10 @@
 --   experiment_id, run_id
 --   planned_trials bigint: trials of the whole plan
 --   finished_before bigint: trials finished before this run
---   trials_per_cell bigint: planned trials per cell; null if unknown
 -- equation: none
 -- source: docs/log-format.md, run_started
 -- notes: an experiment's plan is that of its latest run (ties by run id); runs of
 --     commands that plan no trials, such as judge and grade, are skipped.
---     trials_per_cell is null if the recorded experiment file does not have it.
 with latest as (
     select
         experiment_id,
@@ -24,9 +22,7 @@ select
     latest.experiment_id,
     latest.run_id,
     runs.planned_trials,
-    runs.finished_before,
-    try_cast(json_extract_string(runs.config_json, '$.trials') as bigint)
-        as trials_per_cell
+    runs.finished_before
 from latest
 inner join stg_runs_started as runs
     on

@@ -1,7 +1,7 @@
 -- view: int_trials
 -- grain: trial_id
--- inputs: int_action_counts, int_attempt_arms, int_attempts, int_experiments,
---     int_questions_placed, stg_clarifications_injected
+-- inputs: int_action_counts, int_attempt_arms, int_attempts, int_questions_placed,
+--     stg_clarifications_injected
 -- outputs:
 --   trial_id, trial_state, stream_id
 --   keys_stream_id varchar: attempt that gives the keys
@@ -56,7 +56,8 @@ arms as (
     select distinct
         stream_id,
         trial_agent,
-        settings_digest
+        settings_digest,
+        trials_per_cell
     from int_attempt_arms
 ),
 
@@ -110,7 +111,7 @@ select
     keys.role,
     keys.oracle_scope,
     arms.settings_digest,
-    int_experiments.trials_per_cell,
+    arms.trials_per_cell,
     keys.inject_percent,
     keys.budget_actions,
     ended.ended_by,
@@ -146,8 +147,6 @@ inner join arms
     on keys.stream_id = arms.stream_id
 left join int_attempts as ended
     on keys.stream_id = ended.stream_id and ended.is_counted
-left join int_experiments
-    on keys.experiment_id = int_experiments.experiment_id
 left join int_action_counts as actions
     on ended.stream_id = actions.stream_id
 left join questions

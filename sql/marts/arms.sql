@@ -1,6 +1,6 @@
 -- view: arms
 -- grain: benchmark, agent
--- inputs: int_attempt_arms, stg_trials_started
+-- inputs: int_attempt_arms, stg_runs_started, stg_trials_started
 -- outputs:
 --   benchmark
 --   agent varchar: name of the agent, with digests where agents or settings differ
@@ -11,6 +11,7 @@
 --   model, strategy, persona
 --   parameters_json varchar: generation parameters; null if unknown
 --   limits_json varchar: limits of a trial; null if unknown
+--   sandbox_image varchar: image of its containers; null if the file names none
 --   grader varchar: who grades
 --   oracle_scope varchar: task or variant
 --   user_simulators varchar[]: simulators that answered
@@ -34,6 +35,7 @@ with started as (
         trials.persona,
         trials.parameters_json,
         trials.limits_json,
+        runs.sandbox_image,
         trials.grader,
         trials.oracle_scope,
         trials.user_simulator,
@@ -43,6 +45,8 @@ with started as (
     from int_attempt_arms as arms
     inner join stg_trials_started as trials
         on arms.stream_id = trials.stream_id
+    left join stg_runs_started as runs
+        on trials.run_id = runs.run_id
 )
 
 select
@@ -57,6 +61,7 @@ select
     max(persona) as persona,
     max(parameters_json) as parameters_json,
     max(limits_json) as limits_json,
+    max(sandbox_image) as sandbox_image,
     max(grader) as grader,
     max(oracle_scope) as oracle_scope,
     list(distinct user_simulator order by user_simulator)

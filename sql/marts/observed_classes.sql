@@ -1,6 +1,6 @@
 -- view: observed_classes
 -- grain: variant_digest, agent, role
--- inputs: int_attempt_arms, int_attempts, int_experiments, stg_new_tasks_judged
+-- inputs: int_attempt_arms, int_attempts, stg_new_tasks_judged
 -- outputs:
 --   variant_digest, agent, role, benchmark, variant_id
 --   agent_name varchar: name of the agent as given
@@ -39,7 +39,8 @@ with arms as (
     select
         stream_id,
         trial_agent,
-        bool_or(is_chosen) as is_chosen
+        bool_or(is_chosen) as is_chosen,
+        any_value(trials_per_cell) as trials_per_cell
     from int_attempt_arms
     group by stream_id, trial_agent
 ),
@@ -48,14 +49,12 @@ trials as (
     select
         attempts.* exclude (is_counted),
         arms.trial_agent as agent,
-        int_experiments.trials_per_cell,
+        arms.trials_per_cell,
         attempts.is_counted as is_valid,
         attempts.is_counted and not attempts.is_ending_excluded as is_counted
     from int_attempts as attempts
     inner join arms
         on attempts.stream_id = arms.stream_id
-    left join int_experiments
-        on attempts.experiment_id = int_experiments.experiment_id
     where
         attempts.gives_keys
         and attempts.condition = 'underspecified'

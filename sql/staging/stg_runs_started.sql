@@ -5,6 +5,8 @@
 --   stream_id, sequence, experiment_id, recorded_at_us, run_id
 --   kind varchar: experiment for a run of an experiment file, else the command
 --   config_json varchar: normalised experiment file
+--   sandbox_image varchar: image of its containers; null if the file names none
+--   trials_per_cell bigint: planned trials per cell; null if the file does not say
 --   config_digest varchar: SHA-256 of it
 --   code_version varchar: version of the code
 --   packages struct[]: name and version of each package
@@ -28,6 +30,9 @@ select
         'experiment'
     ) as kind,
     run_started.config_json,
+    json_extract_string(run_started.config_json, '$.sandbox.image') as sandbox_image,
+    try_cast(json_extract_string(run_started.config_json, '$.trials') as bigint)
+        as trials_per_cell,
     run_started.config_digest,
     run_started.code_version,
     run_started.packages,

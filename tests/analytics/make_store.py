@@ -94,14 +94,16 @@ class Store:
         self._clock = 1_000_000
         self.start_run(trials=trials)
 
-    def start_run(self, *, trials: int = 3, planned: int = 0, finished_before: int = 0) -> None:
+    def start_run(
+        self, *, trials: int = 3, planned: int = 0, finished_before: int = 0, image: str | None = None
+    ) -> None:
         """Begin a run; later trials belong to it."""
         self.run_id = f"run-{len(self.envelopes)}"
         self.add(
             self.run_id,
             RunStarted(
                 run_id=self.run_id,
-                config_json=json.dumps({"trials": trials}),
+                config_json=json.dumps({"trials": trials, "sandbox": {"image": image}}),
                 config_digest="0",
                 code_version="0",
                 packages=(),

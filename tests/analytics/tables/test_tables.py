@@ -344,6 +344,40 @@ def test_settings_are_arms_that_notes_name_and_a_parameter_chooses():
     assert list(shown(user_simulator="dump")[0].values()) == [3]
 
 
+def test_a_run_under_other_limits_and_with_more_trials_makes_none_of_the_first_missing():
+    """Three of three trials, then five of five under other limits, and one that failed: only that one is missing."""
+    store = Store(trials=3)
+    store.task("t", (1.0,))
+    store.variant("t", "v")
+    for turns, trials in ((60, 3), (12, 5)):
+        store.start_run(trials=trials)
+        for index in range(trials):
+            ends = "failed" if index == 4 else "finished"
+            limits = f'{{"max_turns":{turns}}}'
+            store.trial("v", "underspecified", index, limits_json=limits, scores=[turns == 60], ends=ends)
+    opened = connect(store.snapshot(), only={"overall"})
+    try:
+        query = "select value, n_trials, n_missing from overall where measure = 'pass_at_1' order by value"
+        assert opened.execute(query).fetchall() == [(0.0, 4, 1), (1.0, 3, 0)]
+    finally:
+        opened.close()
+
+
+def test_the_view_arms_says_in_which_image_an_arm_ran():
+    """Two images of one experiment are two arms that differ in nothing else."""
+    store = Store(trials=1)
+    store.task("t")
+    for index, image in enumerate(("python:3.11", "python:3.12")):
+        store.start_run(trials=1, image=image)
+        store.trial("t", "full", index)
+    opened = connect(store.snapshot(), only={"arms"})
+    try:
+        query = "select sandbox_image, n_trials, agent like 'a#%' from arms order by all"
+        assert opened.execute(query).fetchall() == [("python:3.11", 1, True), ("python:3.12", 1, True)]
+    finally:
+        opened.close()
+
+
 def test_a_classifier_that_ran_again_under_other_limits_is_chosen_by_its_settings():
     """Its two arms contradict each other, so the variant has no class, as the note says, until one is chosen."""
     store = Store(trials=2)

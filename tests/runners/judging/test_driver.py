@@ -49,11 +49,11 @@ async def test_every_trial_with_questions_is_judged_once(tmp_path):
     assert isinstance(stream[-1], RunFinished)
     assert (stream[-1].outcome, stream[-1].message) == ("completed", "3 done, 0 failed, 0 left")
     assert {event.role for event in stream if isinstance(event, ModelCalled)} == {"judge"}
-    connection = stores.open(store.root, only={"failure_modes", "int_experiments"})
+    connection = stores.open(store.root, only={"failure_modes", "trials"})
     try:
         query = "select value, n_units, n_dropped from failure_modes where measure = 'vague_questions'"
         assert connection.execute(query).fetchall() == [(0.0, 3, 0)]
-        assert connection.execute("select trials_per_cell from int_experiments").fetchall() == [(3,)]
+        assert connection.execute("select distinct trials_per_cell from trials").fetchall() == [(3,)]
     finally:
         connection.close()
 
