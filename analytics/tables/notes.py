@@ -142,7 +142,7 @@ for _name in (
     _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_INJECTED}
 for _name in (
     *("overall", "losses", "by_class", "by_dimension_pass", "by_dimension_progress", "by_segments_removed", "fidelity"),
-    *("generality", "over_asking", "voi", "commitment", "kendall"),
+    *("generality", "over_asking", "voi", "commitment"),
 ):
     _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_FULL}
 _NOT_LEFT_OUT = {"segment_labels": {"classifying_trial"}}

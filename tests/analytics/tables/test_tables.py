@@ -241,16 +241,16 @@ def test_tables_say_when_agents_met_other_tasks_or_have_versions_in_other_benchm
     store.benchmark = "other"
     store.task("w", (1.0,))
     store.trial("w", "full", 0, agent="a", agent_digest="f" * 64)
-    connection = connect(store.snapshot(), only={"overall", "gain_tests", "trials", READ_BY_NOTES})
+    connection = connect(store.snapshot(), only={"overall", "gain_tests", "kendall", "trials", READ_BY_NOTES})
     try:
-        overall, gains = (table(connection, name).notes for name in ("overall", "gain_tests"))
+        overall, *paired = (table(connection, name).notes for name in ("overall", "gain_tests", "kendall"))
         names = connection.execute("select distinct agent from trials where agent like 'a#%'").fetchall()
     finally:
         connection.close()
     met = [note for note in overall if "met different" in note]
     assert [note.partition(":")[0] for note in met] == ["agents of desk met different tasks under the full prompt"]
     assert "1 are not common to all with the condition, 1 are, so" in met[0]
-    assert not [note for note in gains if "met different tasks" in note]
+    assert not [note for notes in paired for note in notes if "met different tasks" in note]
     assert (len(names), sum("agents ran in several versions" in note for note in overall)) == (2, 1)
 
 
