@@ -105,7 +105,7 @@ def power(rates: Rates, design: Design, *, level: float, studies: int, seed: int
     """Simulate studies and return the share whose test sees a gain above 0 at a two-sided level."""
     import numpy as np
 
-    settings = Settings(confidence=1 - level, permutations=2_000)
+    settings = Settings(confidence=1 - level)
     seen = 0
     for above, clusters in _studies(rates, design, studies, seed):
         found = estimate("gain", Units(above, np.ones(len(above)), clusters), settings)
