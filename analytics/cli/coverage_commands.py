@@ -67,7 +67,7 @@ def _studies(text: str) -> int:
 
 
 _KINDS = (
-    *("level", "share", "gain", "no_gain", "contrast", "no_contrast", "amount_contrast"),
+    *("level", "share", "gain", "no_gain", "loss", "no_loss", "contrast", "no_contrast", "amount_contrast"),
     *("ratio", "median", "tau", "pooled", "precision", "decay", "net_value", "no_timing", "per_question", "amount"),
     *("kappa", "f1", "no_tau", "effect", "no_effect", "same_effect"),
     *("uneven_contrast", "uneven_amounts"),

@@ -188,9 +188,10 @@ def compare(
     variants. They are tasks if both groups use the full prompt, which all variants of a task share, and in benchmarks
     where one of the agents ran no variants. If the groups have tasks in common and no unit, tasks are paired, each with
     the mean of its units in either group; such rows have ``is_by_task``. p-value and interval come from the sign flips
-    of whole clusters (tasks). If no cluster has units of both groups (``is_unpaired``), the difference is that of their
-    means, and p-value and interval come from the permutation of whole clusters between the groups, and from the two
-    groups' own intervals too.
+    of whole clusters (tasks); where tasks are paired, or variants share the full prompt of one group, they are those of
+    a loss. If no cluster has units of both groups (``is_unpaired``), the difference is that of their means, and p-value
+    and interval come from the permutation of whole clusters between the groups, and from the two groups' own intervals
+    too.
 
     Args:
         connection: A connection from :func:`analytics.views.store.connect` with at least ``VIEWS``.
@@ -211,7 +212,8 @@ def compare(
     for side, group in (("a", a), ("b", b)):
         values |= {f"{side}_{name}": value for name, value in group._asdict().items() if value is not None}
     kind = "percent" if measure.endswith("_pct") else "amount" if measure == "questions_per_trial" else "level"
-    values |= {"kind": kind, "gain_kind": {"percent": "percent_gain", "amount": "free_gain"}.get(kind, "gain")}
+    is_loss = (a.condition in _FULL_PROMPT) != (b.condition in _FULL_PROMPT)
+    values |= {"kind": kind, "gain_kind": _kind_of_difference(kind, is_loss=is_loss)}
     values |= {"measure": measure, "by_variant": _by_variant(connection, a, b, values)}
     parts = "" if by is None else _DIMENSION_PART if by == "dimension" else _PART.format(column=SPLITS[by])
     keys = ", ".join(["benchmark", "pair_id", *left_open])
@@ -219,12 +221,19 @@ def compare(
     query = _QUERY.format(is_a=_test(a, "a"), is_b=_test(b, "b"), keys=keys, parts=parts, weight=weight)
     rows = rows_of(connection, query, values | {"by_task": False})
     if rows[0]["difference"] is None and not rows[0]["has_common"]:
-        by_task = rows_of(connection, query, values | {"by_task": True})
+        by_task = rows_of(
+            connection, query, values | {"by_task": True, "gain_kind": _kind_of_difference(kind, is_loss=True)}
+        )
         if by_task[0]["difference"] is not None:
             if by in ("class", "dimension"):
                 raise BadParameter(f"the arms have no variant in common, so tasks are paired, which have no {by}")
             return _marked(by_task, is_by_task=True)
     return _marked(rows, is_by_task=False)
+
+
+def _kind_of_difference(kind: str, *, is_loss: bool) -> str:
+    name = "loss" if is_loss else "gain"
+    return {"percent": f"percent_{name}", "amount": f"free_{name}"}.get(kind, name)
 
 
 def _marked(rows: Sequence[Mapping[str, Any]], *, is_by_task: bool) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ level     mean or share in [0, 1]                        Wilson at the effective
 percent   the same times 100                             the same times 100
 gain      mean of paired differences in [-1, 1]          inversion of the sign-flip test over whole clusters, and room
                                                          for one more cluster; stretched Wilson without variation
+loss      the same where one arm's value is shared       the same, with this room in the test, too
 contrast  difference of two arms of different tasks      inversion of the permutation test of whole clusters, and of
                                                          the test that the two arms' own intervals make
 ratio     any other ratio of sums, or unbounded mean     studentised bootstrap over clusters
@@ -19,7 +20,7 @@ median    median of the units                            expanded percentile boo
 ========  =============================================  ==========================================================
 
 A ``percent_gain`` is a gain in [-100, 100], a ``double_gain`` one in [-2, 2], such as a difference of two gains, a
-``free_gain`` one without bounds. An ``amount_from_1`` is never below 1.
+``free_gain`` one without bounds; losses likewise. An ``amount_from_1`` is never below 1.
 
 Every function returns an :class:`Estimate`. Its interval excludes 0 if and only if its p-value is below the level,
 because both come from the same comparisons. Sums are rounded to steps, and clusters are sorted before anything is
@@ -53,6 +54,7 @@ _PRIOR_CLUSTERS = 2.0
 """Chosen by the coverage study: without it 40 of 540 designs fall below 0.93, down to 0.82; with it none does."""
 
 _LARGEST_GAIN = {"gain": 1.0, "double_gain": 2.0, "percent_gain": 100.0, "free_gain": None}
+_LARGEST_LOSS = {"loss": 1.0, "percent_loss": 100.0, "free_loss": None}
 _LEAST_RATIO = {"ratio": float("-inf"), "amount": 0.0, "amount_from_1": 1.0}
 _SCALES = {"level": 1.0, "percent": 100.0}
 _DIGITS = 6
@@ -123,7 +125,8 @@ def estimate(kind: str, units: Units, settings: Settings) -> Estimate:
     """Estimate a cell. See the table of kinds at the top of this module.
 
     Args:
-        kind: level, percent, gain, double_gain, percent_gain, free_gain, ratio, amount, amount_from_1 or median.
+        kind: level, percent, gain, double_gain, percent_gain, free_gain, loss, percent_loss, free_loss, ratio, amount,
+            amount_from_1 or median.
         units: The units that have a value. A mean has denominators of 1, or weights.
         settings: The level of the interval, and the draws.
     """
@@ -139,10 +142,13 @@ def estimate(kind: str, units: Units, settings: Settings) -> Estimate:
         return Estimate(reason="no_denominator", **counts)
     if kind in _SCALES:
         found = _level(ordered, sums, _SCALES[kind], settings)
-    elif kind in _LARGEST_GAIN:
-        largest = _LARGEST_GAIN[kind]
+    elif kind in _LARGEST_GAIN or kind in _LARGEST_LOSS:
+        largest = (_LARGEST_GAIN | _LARGEST_LOSS)[kind]
         test = sign_flips(*sums, settings.confidence, settings.exchanges)
-        test = _widened(test, _room(sums, largest)) if _varies(test) else _stretched(test, ordered, largest, settings)
+        room = _room(sums, largest)
+        test = _widened(test, room) if _varies(test) else _stretched(test, ordered, largest, settings)
+        if kind in _LARGEST_LOSS:
+            test = _beyond_room(test, sums, room, settings)
         found = _tested(test, "sign_flips", largest, settings)
     elif kind in _LEAST_RATIO:
         found = _ratio(sums, _LEAST_RATIO[kind], settings)
@@ -300,6 +306,21 @@ def _widened(found: Inversion, room: tuple[float, float]) -> Inversion:
     if found.low is None or found.high is None:
         return found
     return found._replace(low=found.low - room[0], high=found.high + room[1])
+
+
+def _beyond_room(found: Inversion, sums: Clusters, room: tuple[float, float], settings: Settings) -> Inversion:
+    """Replace the test of 0 by one of what one more cluster could do, at which the widened interval ends.
+
+    Signs may be flipped at 0 if the two arms are exchangeable where nothing differs. They are not if all variants of a
+    task share the few trials of one arm: where nearly all succeed, most tasks lose a little by chance and few gain
+    much. Simulated, the sign flips alone found a loss of nothing in up to 0.15 of the studies.
+    """
+    mean = float(sums.above.sum() / sums.below.sum())
+    shift = room[0] if mean > 0 else -room[1]
+    if abs(mean) <= abs(shift):
+        return found._replace(p_value=1.0, p_greater=max(found.p_greater, 0.5))
+    beyond = sign_flips(sums.above - shift * sums.below, sums.below, settings.confidence, settings.exchanges)
+    return found._replace(p_value=beyond.p_value, p_greater=max(found.p_greater, beyond.p_greater))
 
 
 def _stretched(found: Inversion, units: Units, largest: float | None, settings: Settings) -> Inversion:

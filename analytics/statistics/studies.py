@@ -121,6 +121,16 @@ def _gain(design: Design, rng: "Generator", mended: float) -> bool | None:
     return found.p_value is not None and found.p_value < 0.05
 
 
+def _loss(design: Design, rng: "Generator", lost: float) -> bool | None:
+    """The variants of a task share an agent's value under the full prompt, of as many trials as each has itself."""
+    members, rates = _sizes(design, rng), _rates(design, rng)
+    complete = _shares(design._replace(is_copied=True), rng, rates, members, _TRIALS)
+    found = _estimated("loss", complete - _shares(design, rng, rates * (1 - lost), members, _TRIALS), members)
+    if lost:
+        return _holds(found, lost * design.mean)
+    return found.p_value is not None and found.p_value < 0.05
+
+
 def _contrast(design: Design, rng: "Generator", mended: float, *, is_uneven: bool = False) -> bool | None:
     """Two arms of different tasks, two fifths of them in the first, which is the better one.
 
@@ -418,6 +428,23 @@ KINDS: dict[str, Kind] = {
         judge=partial(_gain, mended=0.0),
         tasks=_TESTED,
         means=(0.05, 0.5),
+        is_test=True,
+        has_agents=True,
+    ),
+    "loss": Kind(
+        title="Losses: 40 % of the successes, beside a full prompt that variants share",
+        method="sign_flips",
+        judge=partial(_loss, lost=_MENDED),
+        tasks=_TESTED,
+        means=(0.05, 0.5, 0.95),
+        has_agents=True,
+    ),
+    "no_loss": Kind(
+        title="Losses of nothing",
+        method="sign_flips",
+        judge=partial(_loss, lost=0.0),
+        tasks=_TESTED,
+        means=(0.05, 0.5, 0.95),
         is_test=True,
         has_agents=True,
     ),

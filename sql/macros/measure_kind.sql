@@ -1,22 +1,20 @@
 -- macro: measure_kind
 -- inputs: the name of a measure
--- outputs: varchar: gain, double_gain, free_gain, percent, level, median, amount,
---     amount_from_1 or ratio; the kind of unit_estimate
+-- outputs: varchar: gain, double_gain, free_gain, loss, percent, level, median,
+--     amount, amount_from_1 or ratio; the kind of unit_estimate
 -- equation: none
 -- source: docs/metrics.md 5: one estimand has one method
 -- notes: percentages are numerators of 100 above their denominators.
 create or replace macro measure_kind(measure) as case
     when
         measure like '%\_gain' escape '\'
-        or measure like '%\_difference' escape '\'
-        or measure like '%\_loss' escape '\'
-        or measure in (
-            'voi',
-            'voi_bound',
-            'decay_10_to_90',
-            'gain_at_90'
-        )
+        or measure in ('decay_10_to_90', 'gain_at_90')
         then 'gain'
+    when
+        measure like '%\_loss' escape '\'
+        or measure like '%\_difference' escape '\'
+        or measure in ('voi', 'voi_bound')
+        then 'loss'
     when measure = 'early_minus_late_decay' then 'double_gain'
     when measure like '%\_net_value_pp' escape '\' then 'free_gain'
     when measure like '%\_median\_pct' escape '\' then 'median'

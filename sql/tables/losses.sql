@@ -14,8 +14,9 @@
 -- notes: what missing information costs. A variant without a value in one arm is
 --     dropped (one_arm_only, or the reason of that arm). An agent without full has no
 --     loss. n_trials counts the trials of both arms; those of a full prompt that
---     several variants share count once. A Holm family consists of all benchmarks and
---     agents of one condition and measure.
+--     several variants share count once. As they share it, the test of no loss leaves
+--     room for one more task, like the interval. A Holm family consists of all
+--     benchmarks and agents of one condition and measure.
 with pairs as (
     select
         short.benchmark,
@@ -62,7 +63,9 @@ estimated as (
         agent,
         condition,
         measure,
-        gain_estimate(numerator, reason, cluster_id) as estimate,
+        unit_estimate(
+            measure_kind(measure), numerator, 1, min(reason), cluster_id
+        ) as estimate,
         sum_once(cell_id, case when numerator is not null then n_trials end)
             as n_own_trials,
         sum_once(cell_id, n_missing) as n_own_missing,

@@ -322,3 +322,25 @@ def test_an_agent_that_stands_in_no_arm_is_explained():
                 compare(opened, parse_group(name), parse_group("hasty"))
     finally:
         opened.close()
+
+
+@pytest.mark.parametrize(("measure", "of_table"), [("success_pct", "pass_at_1_loss"), ("pass_at_k", "pass_at_k_loss")])
+def test_a_loss_is_that_of_the_table(measure, of_table):
+    """The full prompt against underspecified: variants share it, so interval and p-value are those of losses."""
+    store = Store(trials=3)
+    for task in range(8):
+        store.task(f"t{task}", (1.0,))
+        store.variant(f"t{task}", f"v{task}")
+        for index in range(3):
+            store.trial(f"t{task}", "full", index)
+            store.trial(f"v{task}", "underspecified", index, scores=[task % 4 == index])
+    opened = connect(store.snapshot(), only=VIEWS | {"losses"})
+    try:
+        (row,) = compare(opened, Group(None, "full"), Group(None, "underspecified"), measure=measure)
+        query = "select value, low, high, p_value from losses where measure = $measure"
+        value, low, high, p_value = opened.execute(query, {"measure": of_table}).fetchone()
+    finally:
+        opened.close()
+    scale = 100 if measure == "success_pct" else 1
+    assert (row["difference"], row["low"], row["high"]) == pytest.approx((scale * value, scale * low, scale * high))
+    assert row["p_value"] == p_value

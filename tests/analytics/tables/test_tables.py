@@ -363,6 +363,31 @@ def test_a_run_under_other_limits_and_with_more_trials_makes_none_of_the_first_m
         opened.close()
 
 
+def test_a_loss_that_one_more_task_could_make_up_is_not_shown():
+    """One or two failures of nine in each of eight tasks, none in three with the full prompt that variants share."""
+    store = Store(trials=3)
+    for task in range(8):
+        store.task(f"t{task}", (1.0,))
+        for index in range(3):
+            store.trial(f"t{task}", "full", index)
+        for variant in range(3):
+            name = f"t{task}v{variant}"
+            store.variant(f"t{task}", name)
+            for index in range(3):
+                store.trial(name, "underspecified", index, scores=[index > 0 or variant >= 1 + task % 2])
+    opened = connect(store.snapshot(), only={"losses"})
+    try:
+        (found,) = opened.execute(
+            "select value, low, high, p_value from losses where measure = 'pass_at_1_loss'"
+        ).fetchall()
+    finally:
+        opened.close()
+    value, low, high, p_value = found
+    assert value == pytest.approx(1 / 6, abs=1e-6)
+    assert low < 0 < high
+    assert p_value > 0.05
+
+
 def test_the_view_arms_says_in_which_image_an_arm_ran():
     """Two images of one experiment are two arms that differ in nothing else."""
     store = Store(trials=1)
