@@ -45,7 +45,6 @@ _NOT_IN_PATHS = re.compile(r"[<>()={}|,;:?]")
 _NUMBER = re.compile(r"[\d.]+\w?")
 _NEAR_CHARS = 40
 _MOST_SPACES = 4
-_LONG_NAME_CHARS = 3
 
 
 def is_of_environment(url: str) -> bool:
@@ -84,7 +83,7 @@ class Addresses:
             return "folder"
         if value in self._files:
             return "path" if "/" in value else "file"
-        if "/" in value.strip("/") or value.startswith(("/", "~/")) or "\\" in value:
+        if ("/" in value or "\\" in value) and self._looks_like_path(value):
             return self._kind_of_path(value)
         match = _SPACED_FILE.match(value)
         if match and self.is_file(value, match["ending"]) and value.count(" ") <= _MOST_SPACES:
@@ -100,6 +99,8 @@ class Addresses:
         value = self._document.text[start:end]
         kind = "folder" if value.rstrip("/") in self._folders else self._kind_of_path(value)
         before = self._document.lower[max(0, start - _NEAR_CHARS) : start]
+        if _FOLDER_BEHIND.match(self._document.lower, end):
+            return "folder"
         if kind == "quoted" or not self._looks_like_path(value):
             return None
         return kind if kind == "path" or _ROOTED.match(value) or _LEADS_TO_FOLDER.search(before) else None
@@ -112,22 +113,12 @@ class Addresses:
         return "path" if is_file else "folder"
 
     def _looks_like_path(self, value: str) -> bool:
-        """Return whether text with slashes looks like a path.
-
-        It does if it starts at a root, ends in a file name, has three or more parts, or has two capitalised parts.
-        "and/or" does not.
-        """
+        """Return whether text with slashes is a path: it starts at a root, is in the environment, or names a file."""
         if value in self._files or value.rstrip("/") in self._folders:
             return True
         if _ROOTED.match(value):
             return any(character.isalpha() for character in value)
-        if value.rsplit(".", 1)[-1].lower() in self._endings and "." in value.rsplit("/", 1)[-1]:
-            return True
-        parts = [part for part in value.split("/") if part]
-        if len(parts) > 2 or value.endswith("/"):
-            return all(part[0].isalpha() for part in parts)
-        are_names = all(part[:1].isupper() for part in parts)
-        return are_names and len(parts[0]) > _LONG_NAME_CHARS and " " not in parts[0]
+        return value.rsplit(".", 1)[-1].lower() in self._endings and "." in value.rsplit("/", 1)[-1]
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -6,7 +6,10 @@ from generators.extraction.rules import Labels
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A candidate segment: the span ``[start, end)`` of the prompt. Of two that overlap, the lower rank wins."""
+    """A candidate segment: the span ``[start, end)`` of the prompt. Of two that overlap, the lower rank wins.
+
+    One that is not sure, because its part in the task is open, only keeps the others out of its span.
+    """
 
     start: int
     end: int
@@ -14,4 +17,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels
     rank: int
     synonyms: tuple[str, ...] = ()
-    is_output: bool = False
+    is_sure: bool = True
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the task produces what stands there."""
+        return self.labels.dimension == "goal"

@@ -5,7 +5,6 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from generators.extraction.data_parts import data_spans
 from generators.spans import Spans
 
 _WORD = re.compile(r"\w+(?:[-'\u2019./&]\w+)*")
@@ -40,7 +39,6 @@ class Document:
         self.tokens = [Token(match.start(), match.end(), match.group()) for match in _WORD.finditer(self.lower)]
         self._starts = [token.start for token in self.tokens]
         self._fences = Spans(match.span("body") for match in _FENCE.finditer(text))
-        self._data = Spans(data_spans(text))
         self._ends = self._sentence_ends()
         self.list_numbers = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
 
@@ -58,10 +56,6 @@ class Document:
     def is_in_fence(self, place: int) -> bool:
         """Return whether an offset is inside a fenced code block."""
         return self._fences.has(place)
-
-    def is_data(self, place: int) -> bool:
-        """Return whether an offset is inside a part that asks for nothing: a heading, a report or a pasted log."""
-        return self._data.has(place)
 
     def trimmed(self, start: int, end: int) -> tuple[int, int]:
         """Return a span without the white space and punctuation at its ends."""

@@ -16,7 +16,7 @@ from recorder.events.canonical_json import digest
 from recorder.events.values import Segment
 from runners.models.calls import ModelCaller
 
-VERSION = "8"
+VERSION = "9"
 
 
 @cache

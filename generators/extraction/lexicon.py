@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from generators.extraction.rules import Labels, Role, Rule, RulesFile, compiled_rules
+from generators.extraction.rules import Labels, Rule, RulesFile, compiled_rules
 from recorder.events.canonical_json import digest
 from recorder.resources import data_path
 
@@ -16,7 +16,7 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
     """The rules and words of the extractor. Every word is in lower case, and ``digest`` covers the whole lexicon."""
 
     rules: tuple[Rule, ...]
-    roles: dict[str, dict[Role, Labels]]
+    roles: dict[str, dict[str, Labels]]
     words: dict[str, frozenset[str]]
     task_verbs: frozenset[str]
     kind_nouns: frozenset[str]

@@ -7,8 +7,7 @@ from generators.extraction.candidate import Candidate
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
 from generators.extraction.places import Places
-from generators.extraction.roles import role_of
-from generators.extraction.rules import Labels, Rule
+from generators.extraction.rules import Rule
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
@@ -32,27 +31,22 @@ class Finder:
         found = self._places.find()
         for rule in self._lexicon.rules:
             found += self._by_rule(rule)
-        return [each for each in found if not self._places.is_hidden(each) and not self._document.is_data(each.start)]
+        return [each for each in found if not self._places.is_hidden(each)]
 
     def _by_rule(self, rule: Rule) -> Iterator[Candidate]:
         document, entry = self._document, rule.entry
         for match in rule.pattern.finditer(document.text if entry.cased else document.lower):
             group = next((name for name in match.re.groupindex if match[name]), 0)
             start, end = document.trimmed(*match.span(group))
-            if end > start and not document.is_in_fence(start) and self._says_something(rule, start, end):
+            if end > start and self._says_something(rule, start, end):
                 yield Candidate(
                     start=start,
                     end=end,
                     kind=entry.kind,
-                    labels=self._labels(rule, start),
+                    labels=rule.labels,
                     rank=entry.rank,
                     synonyms=entry.synonyms,
                 )
-
-    def _labels(self, rule: Rule, place: int) -> Labels:
-        if rule.entry.role is None:
-            return rule.labels
-        return self._lexicon.roles[rule.entry.role][role_of(self._document, self._lexicon, place)]
 
     def _says_something(self, rule: Rule, start: int, end: int) -> bool:
         value = self._document.lower[start:end]

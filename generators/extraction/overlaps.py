@@ -7,11 +7,13 @@ from generators.extraction.candidate import Candidate
 from generators.extraction.certainty import is_certain
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
+from generators.extraction.requests import Requests
+from generators.extraction.said_again import Statements
 from generators.spans import Spans
 from runners.text.normalization import normalize
 
 _AROUND = "/'\"` "
-_LONGEST_CHARS = 300  # what is longer says more than one thing, or is data
+_MOST = 200  # what names more is a collection of data
 
 
 def chosen(document: Document, lexicon: Lexicon, found: Sequence[Candidate]) -> list[Candidate]:
@@ -19,27 +21,26 @@ def chosen(document: Document, lexicon: Lexicon, found: Sequence[Candidate]) -> 
     endings = {
         document.lower[each.start : each.end].rsplit(".", 1)[-1] for each in found if each.kind in ("file_name", "path")
     }
-    news = [
-        each
-        for each in found
-        if each.end - each.start <= _LONGEST_CHARS and not _is_implied(document, each, endings, lexicon)
-    ]
     kept: list[Candidate] = []
     taken = Spans()
-    for candidate in sorted(
-        _first_of_each(document, news), key=lambda each: (each.rank, each.start - each.end, each.start)
-    ):
-        if is_certain(document, candidate) and not taken.touches(candidate.start, candidate.end):
-            kept.append(candidate)
+    for candidate in sorted(found, key=lambda each: (each.rank, each.start - each.end, each.start)):
+        if not taken.touches(candidate.start, candidate.end):
             taken.add(candidate.start, candidate.end)
-    return _without_repetitions(document, sorted(kept, key=lambda each: each.start))
+            if candidate.is_sure and not _is_implied(document, candidate, endings, lexicon):
+                kept.append(candidate)
+    first = _first_of_each(document, sorted(kept, key=lambda each: each.start))
+    if len(first) > _MOST:
+        return []
+    requests, statements = Requests(document, lexicon), Statements(document.text)
+    certain = [each for each in first if is_certain(document, requests, statements, each)]
+    return _without_repetitions(document, certain)
 
 
 def _first_of_each(document: Document, found: Iterable[Candidate]) -> list[Candidate]:
     """Drop candidates that repeat an earlier one of the same kind."""
     said: set[tuple[str, str]] = set()
     first = []
-    for candidate in sorted(found, key=lambda each: each.start):
+    for candidate in found:
         key = candidate.kind, normalize(document.text[candidate.start : candidate.end])
         if key not in said:
             first.append(candidate)

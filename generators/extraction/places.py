@@ -7,13 +7,24 @@ from generators.extraction.addresses import FILE, PATH, QUOTED, URL, Addresses, 
 from generators.extraction.candidate import Candidate
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
-from generators.extraction.roles import is_written
+from generators.extraction.roles import role_of, writes
+from generators.extraction.rules import Labels
 from generators.spans import Spans
 
-_FIGURES = re.compile(r"[\d\s.,:/%$\u20ac-]+")
-_FIELD = re.compile(r"\W*[A-Z][\w -]{0,30}: \W")
+_QUOTE = r"[\"'`\u201c\u201d\u2018\u2019]"
+_THINGS = (
+    r"columns?|fields?|tables?|sheets?|tabs?|worksheets?|folders?|directory|branch|account|database|schema|page|section"
+    r"|heading|channel|repository|forum|subreddit|file|document|playlist|spreadsheet|notebook|list|album"
+)
+_MARKS = r"category|status|labels?|tags?|contain(?:s|ing)?(?: the)? (?:word|phrase|term|text|string)"
+_NOUN = rf"(?P<thing>{_THINGS})|(?P<mark>{_MARKS})|(?P<word>word|phrase|term)|(?P<subject>subject)"
+_NAMED = r"(?:is|(?:(?:should|must) be )?(?:named|called|titled|entitled|labell?ed))"
+_NAMED_BEFORE = re.compile(rf"\b(?:{_NOUN}|titled?|name|content)(?: {_NAMED})?:? {_QUOTE}$")
+_NAMED_AFTER = re.compile(rf"{_QUOTE} (?:{_NOUN})\b")
+_OPENED = re.compile(r"\b(?:open|go to|navigate|visit|turn to)\b")
+_SENT = re.compile(r"\b(?:e-?mail|message|mail)\b")
+_MADE = re.compile(r"\b(?:creat\w*|new|make|start|be (?:named|called|titled))\b(?!.* (?:to|into|in|on) )")
 _RANKS = {"url": 1, "path": 2, "file": 2, "folder": 3, "quoted": 9}
-_FIGURES_RANK = 27  # figures in quotes say more themselves than that they are quoted
 _KINDS = {"file": "file_name", "folder": "path", "quoted": "quoted_term"}
 _SYNONYMS = {"file": ("file", "file name"), "folder": ("folder", "directory")}
 
@@ -48,28 +59,41 @@ class Places:
             if end > start and not taken.touches(start, end):
                 taken.add(start, end)
                 spans.append((start, end, name))
-        found: list[Candidate] = []
-        for start, end, name in sorted(spans):
-            found.append(self._candidate(start, end, name, found))
-        return found
+        return [self._candidate(*span) for span in sorted(spans)]
 
-    def _candidate(self, start: int, end: int, name: str, earlier: list[Candidate]) -> Candidate:
-        value = self._document.text[start:end]
-        is_known = name in ("file", "path") and self._addresses.is_there(value)
-        line = self._document.text[self._document.text.rfind("\n", 0, start) + 1 : start]
-        is_field = name == "quoted" and (_FIELD.fullmatch(line) or value.startswith("#"))
-        is_output = not is_known and bool(
-            is_field or is_written(self._document, self._lexicon, (start, end), name, earlier)
-        )
+    def _candidate(self, start: int, end: int, name: str) -> Candidate:
+        labels = self._labels(start, end, name)
         return Candidate(
             start=start,
             end=end,
             kind=_KINDS.get(name, name),
-            labels=self._lexicon.roles[name]["output" if is_output else "input"],
-            rank=_FIGURES_RANK if name == "quoted" and _FIGURES.fullmatch(value) else _RANKS[name],
+            labels=labels or self._lexicon.roles[name]["input"],
+            rank=_RANKS[name],
             synonyms=_SYNONYMS.get(name, ()),
-            is_output=is_output,
+            is_sure=labels is not None,
         )
+
+    def _labels(self, start: int, end: int, name: str) -> Labels | None:
+        """Return the labels of a name by what is done with it, or None where the words around it leave that open."""
+        roles, document = self._lexicon.roles[name], self._document
+        if name in ("file", "path") and self._addresses.is_there(document.text[start:end]):
+            return roles["input"]
+        role = role_of(document, self._lexicon, start)
+        if name != "quoted":
+            return roles[role] if role else None
+        first = document.sentence(start)[0]
+        said = _NAMED_BEFORE.search(document.lower, first, start) or _NAMED_AFTER.match(document.lower, end)
+        if said is None:
+            return None
+        if said["subject"]:
+            return roles["output"] if _SENT.search(document.lower, first, start) else None
+        if role == "output":
+            is_new = not said["thing"] or _MADE.search(document.lower, first, start)
+            return roles["output"] if is_new else None
+        is_read = (role == "input" and not said["mark"]) or not writes(document, self._lexicon, first, start)
+        if not is_read or not (said["mark"] or said["thing"] or said["word"]):
+            return None
+        return roles["mark" if said["mark"] and not _OPENED.search(document.lower, first, start) else "input"]
 
     def _spans(self) -> Iterator[tuple[int, int, str]]:
         """Yield possible matches, the most certain first."""
@@ -91,10 +115,9 @@ class Places:
             yield start, end, "quoted"
 
     def _inside(self, quoted: re.Match[str]) -> tuple[int, int]:
-        """Return the span between the quotes, without white space at its ends."""
+        """Return the span between the quotes, without white space and punctuation at its ends."""
         start, end = quoted.span(quoted.lastgroup or 0)
-        value = self._document.text[start:end]
-        return start + len(value) - len(value.lstrip()), start + len(value.rstrip())
+        return self._document.trimmed(start, end)
 
     def _matches(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         for match in pattern.finditer(self._document.text):

@@ -1,104 +1,87 @@
-"""Decides from the preceding words whether a prompt reads or writes a file or folder."""
+"""Decides from the preceding words whether a prompt reads or writes what it names. What they leave open has no role."""
 
 import re
-from collections.abc import Sequence
 
-from generators.extraction.candidate import Candidate
 from generators.extraction.document import Document
 from generators.extraction.lexicon import Lexicon
 from generators.extraction.rules import Role
 
-_WORDS = re.compile(r"[\w']+")
-_NEAR_WORDS = 3
-_FAR_WORDS = 6
-_JOINED_WORDS = 5
-_LEADING_THERE = (["as"], ["into"], ["onto"], ["to"])
-_THERE = (["at"], ["in"], ["under"])
-_LIES = tuple(
-    [each] for each in ("is", "are", "lies", "lie", "live", "lives", "listed", "located", "found", "available")
-)
-_NAMED = tuple([each] for each in ("named", "called", "titled", "labelled", "labeled"))
-_NOT_ASKED = ("has", "have", "had", "a", "an")
-_WEAK_INPUT = frozenset({"get", "take", "see"})
-_WEAK_OUTPUT = frozenset({"provided", "set", "given"})
+_WORDS = re.compile(r"[\w'$/~{}-]+|[.;:!?()]")
+_STOPS = frozenset(".;:!?()")
+_THERE = frozenset({"as", "to", "into", "onto"})
+_FROM = frozenset({"from", "of", "inside", "within", "using", "per", "against", "with"})
+_AT = frozenset({"in", "at", "under", "on"})
+_NAMED = frozenset({"named", "called", "titled", "entitled"})
+_THERE_ALREADY = frozenset({"existing", "already", "has", "have", "had"})
+_NOT_SAID_TO_WRITE = frozenset({"provided", "given", "set", "stored", "recorded", "placed", "posted", "uploaded"})
+_NO_TARGETS = (["according"], ["link"])
+_PERMISSION = frozenset({"permission", "permissions", "access"})
+_MOST_BETWEEN = 3
+_MOST_SAVED_WORDS = 4
 
 
-def is_written(
-    document: Document, lexicon: Lexicon, span: tuple[int, int], name: str, earlier: Sequence[Candidate]
-) -> bool:
-    """Return whether the task writes a file, folder or quoted term. If False, the task reads it.
+def role_of(document: Document, lexicon: Lexicon, place: int) -> Role | None:
+    """Return ``output`` if the words before an offset write what stands there, ``input`` if they read it.
 
-    Args:
-        document: The prompt.
-        lexicon: Supplies the verbs.
-        span: The start and end of the name in the prompt.
-        name: What it is, such as ``file``, ``folder`` or ``quoted``.
-        earlier: The candidates before it in the prompt.
+    What decides is the nearest preposition, "named" or verb of the sentence, at most a few nouns away. Where none is
+    near, or where it fits both ("save the sum of all the numbers in"), the role is None.
     """
-    start = span[0]
-    begin = document.sentence(start)[0]
-    before = next(
-        (each for each in reversed(earlier) if begin <= each.start < start and each.kind in ("file_name", "path")), None
-    )
-    if before is not None:
-        words = _WORDS.findall(document.lower, before.end, start)
-        if words[-1:] in _LEADING_THERE and _brings(_WORDS.findall(document.lower, begin, before.start), lexicon):
-            return True
-        if not any(word in lexicon.words["verb_write"] or word in lexicon.words["verb_read"] for word in words):
-            has_comma = "," in document.text[before.end : start]
-            return before.is_output and _goes_with(words, name, has_comma=has_comma)
-        begin = before.end
-    return _by_verbs(_WORDS.findall(document.lower, begin, start), lexicon, is_text=name == "quoted")
-
-
-def role_of(document: Document, lexicon: Lexicon, place: int) -> Role:
-    """Return ``output`` if the nearest verb before an offset writes, or after "as", "to" or "into", else ``input``."""
     words = _WORDS.findall(document.lower, document.sentence(place)[0], place)
-    if words[-1:] in _LEADING_THERE:
-        return "output"
-    for word in reversed(words):
-        if word in lexicon.words["verb_read"]:
-            return "input"
-        if word in lexicon.words["verb_write"]:
-            return "output"
-    return "input"
-
-
-def _brings(words: Sequence[str], lexicon: Lexicon) -> bool:
-    """Return whether the last verb in the words moves something, as in "copy a.csv into"."""
-    verbs = (word for word in reversed(words) if word in lexicon.task_verbs or word in lexicon.words["verb_transfer"])
-    return next(verbs, "") in lexicon.words["verb_transfer"]
-
-
-def _goes_with(words: Sequence[str], name: str, *, has_comma: bool) -> bool:
-    """Return whether a name has the same role as the file before it, judging by the words between them."""
-    if name in ("quoted", "folder") or words[:1] == ["as"]:
-        return True
-    return len(words) < _JOINED_WORDS and (has_comma or not {"and", "or", "as"}.isdisjoint(words))
-
-
-def _by_verbs(words: Sequence[str], lexicon: Lexicon, *, is_text: bool) -> bool:
-    """Return whether the words before a name show that the task writes it. The nearest words count first.
-
-    What "is at" a place or "should be named" something needs no other verb; who "has written" a file is somebody else.
-    """
-    if words[-1:] in _THERE and words[-2:-1] in _LIES:
-        return False
-    if (words[-1:] in _NAMED and words[-2:-1] == ["be"]) or (words[-1:] == ["subject"] and "see" not in words):
-        return True
-    leads_there = False
+    if not _PERMISSION.isdisjoint(words):
+        return None
     for distance, word in enumerate(reversed(words)):
-        is_near, before = distance < _NEAR_WORDS, words[-distance - 2] if distance + 1 < len(words) else ""
-        is_source = is_near and word in ("from", "per") and not leads_there
-        if is_source or (word == "to" and distance == 1 and words[-1] == "according"):
-            return False
-        if word.endswith(("ed", "en")) and before in _NOT_ASKED:
-            return False
-        leads_there = leads_there or (is_near and word in ("as", "into", "onto", "to"))
-        if word in lexicon.words["verb_transfer"]:
-            return leads_there
-        if word in lexicon.words["verb_read"] and not (word in _WEAK_INPUT and distance > _FAR_WORDS):
-            return False
-        if word in lexicon.words["verb_write"] or (is_text and word in lexicon.words["content_cue"]):
-            return word not in _WEAK_OUTPUT
-    return False
+        before = words[: len(words) - distance - 1]
+        if word in _STOPS or distance > _MOST_BETWEEN:
+            break
+        is_written = any(_is_writing(each, lexicon) for each in before)
+        if word in _THERE:
+            return "output" if is_written and before[-1:] not in _NO_TARGETS else None
+        if word in _NAMED:
+            return _role_of_named(before, lexicon)
+        if word in _FROM:
+            return "input"
+        if word in _AT:
+            return _role_at(before, lexicon) if is_written else "input"
+        if word in lexicon.words["verb_make"]:
+            return "output"
+        if any(word in lexicon.words[each] for each in ("verb_read", "verb_transfer", "verb_act_on")):
+            return "input" if not is_written else None
+    return None
+
+
+def writes(document: Document, lexicon: Lexicon, first: int, place: int) -> bool:
+    """Return whether a verb between two offsets writes something or brings it somewhere."""
+    return any(_is_writing(word, lexicon) for word in _WORDS.findall(document.lower, first, place))
+
+
+def _is_writing(word: str, lexicon: Lexicon) -> bool:
+    is_verb = word in lexicon.words["verb_write"] or word in lexicon.words["verb_transfer"]
+    return is_verb and word not in _NOT_SAID_TO_WRITE
+
+
+def _role_at(words: list[str], lexicon: Lexicon) -> Role | None:
+    """Return ``output`` for what a short object is written in, at or under: "save the answer in"."""
+    saved = words[-_MOST_SAVED_WORDS - 1 :]
+    if any(word in _FROM | _AT | _STOPS | _THERE_ALREADY for word in saved):
+        return None
+    is_saved = any(word in lexicon.words["verb_write"] and word not in _NOT_SAID_TO_WRITE for word in saved)
+    return "output" if is_saved else None
+
+
+def _role_of_named(words: list[str], lexicon: Lexicon) -> Role | None:
+    """Return the role of what is "named" something: it is written if the nearest verb makes things."""
+    if words[-1:] == ["be"]:
+        return "output"
+    for place, word in reversed(list(enumerate(words))):
+        if word in _THERE_ALREADY:
+            return "input"
+        if word in ("add", "insert") and words[place + 1 : place + 2] == ["the"]:
+            return None  # something that may be there already
+        if word in lexicon.words["verb_make"] or word == "new":
+            return "output"
+        if word in _STOPS or _is_writing(word, lexicon):
+            return None
+        if word in lexicon.task_verbs or word in lexicon.words["verb_act_on"]:
+            is_new = words[-2:-1] in (["a"], ["an"]) or any(_is_writing(each, lexicon) for each in words)
+            return None if is_new else "input"
+    return None

@@ -34,7 +34,6 @@ class RuleEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     criticality: float = 1.0
     guessability: float = 0.0
     never: str | None = None
-    role: str | None = None
     cased: bool = False
     synonyms: tuple[str, ...] = ()
 
@@ -51,7 +50,7 @@ class RulesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     macros: dict[str, str]
     rules: tuple[RuleEntry, ...]
-    roles: dict[str, dict[Role, Labels]]
+    roles: dict[str, dict[str, Labels]]
     files: Files
 
 

@@ -46,9 +46,7 @@ def wordings(
     value = document.text[candidate.start : candidate.end]
     found = list(_other_forms(value))
     noun = _noun_before(document, lexicon, candidate.start)
-    if candidate.kind == "identifier" and " " in value:
-        found.append(value.rsplit(" ", 1)[0] if value.rsplit(" ", 1)[0].islower() else value.split(" ", 1)[0])
-    elif noun:
+    if noun:
         found += [pattern.format(noun=noun) for pattern in _NAMED_BY_NOUN.get(candidate.kind, ())]
     if candidate.kind == "person" and written is not None:
         stem = _STEM.search("/" + document.text[written.start : written.end])

@@ -64,7 +64,7 @@ def test_windows_line_ends_give_the_same_values():
 
 def test_a_value_that_also_stands_inside_a_word_keeps_its_own_place():
     """The text of a segment leads to the value where it stands for itself."""
-    prompt = "In case RX-4071 list services with at least 4 calls."
+    prompt = "For case RX-4071, list services with at least 4 calls."
     four = next(each for each in segments(prompt) if each.value == "4 calls")
     assert prompt.index(four.text) + four.text.index("4 calls") == prompt.index("4 calls")
 
@@ -107,7 +107,7 @@ def test_text_that_is_no_prompt_ends_without_an_error(piece):
 
 
 def test_it_is_an_extractor_with_a_name_and_a_digest():
-    """The recorded name is rules/8, and the digest is the same for every instance."""
+    """The recorded name is rules/9, and the digest is the same for every instance."""
     extractor: Extractor = RuleExtractor()
-    assert extractor.name == "rules/8"
+    assert extractor.name == "rules/9"
     assert extractor.digest == RuleExtractor().digest

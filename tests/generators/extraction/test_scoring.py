@@ -6,7 +6,7 @@ from generators.protocol import Grounding, TrajectoryStep
 from tests.generators.extraction.extraction_cases import PROMPT_ONLY, segment, source
 
 ALL = Grounding()
-PROMPT = "Use `ledger_new.csv` and `staff.xlsx`, then write `audit.csv`. The code for late rows is LR-9."
+PROMPT = "Use `ledger_new.csv`. Look up people in `staff.xlsx`, then write `audit.csv`. Give late rows the code LR-9."
 FILES = {
     "ledger_new.csv": "id,amount",
     "ledger_old.csv": "id,amount",
@@ -50,7 +50,7 @@ def test_a_file_that_is_there_is_read_whatever_the_words_say():
 @pytest.mark.parametrize("where", ["labels", "notes"])
 def test_what_is_graded_is_critical(where):
     """A value that a checkpoint or the notes about grading speak of fails the task when it is wrong."""
-    prompt = "Look into the `north` folder."
+    prompt = "Count what is in the `north` folder."
     said = "The rows of north are counted"
     task = source(prompt, labels=(said,)) if where == "labels" else source(prompt, notes=said)
     assert scores(task, "north", PROMPT_ONLY)[0] == 0.5
@@ -66,7 +66,7 @@ def test_an_order_is_critical_where_the_order_is_graded():
 
 def test_what_exploring_found_before_it_was_used_can_be_discovered():
     """A result that shows a value before an action uses it makes the value discoverable; a later one does not."""
-    prompt = "The code for late rows is LR-9."
+    prompt = "Give late rows the code LR-9."
     look = TrajectoryStep(name="bash", arguments_json='{"command": "cat rules"}', result="late rows: LR-9")
     use = TrajectoryStep(name="python", arguments_json='{"code": "x = \'LR-9\'"}', result="LR-9 done")
     assert scores(source(prompt, trajectory=(look, use)), "LR-9")[1] == 0.5
@@ -78,5 +78,7 @@ def test_synonyms_are_other_forms_of_the_value_and_names_of_what_it_is():
     """The stem of a file and other forms of a date would give the value away; the noun before it helps to ask."""
     assert "late rides" in segment("Use the ledger `late-rides.csv`.", "late-rides.csv").synonyms
     assert "ledger" in segment("Use the ledger `late-rides.csv`.", "late-rides.csv").synonyms
-    assert {"5 March 2024", "March 5, 2024"} <= set(segment("It starts on 2024-03-05.", "2024-03-05").synonyms)
-    assert "reason code" in segment("Late rows get the reason code LR-9.", "LR-9").synonyms
+    assert {"5 March 2024", "March 5, 2024"} <= set(
+        segment("Let it start on 2024-03-05, please.", "2024-03-05").synonyms
+    )
+    assert "reason code" in segment("Give late rows the reason code LR-9.", "LR-9").synonyms

@@ -1,0 +1,47 @@
+"""Finds out whether a prompt says a value a second time in other words, so that leaving it out leaves no gap."""
+
+import re
+
+from generators.extraction.candidate import Candidate
+from generators.gate.quantities import durations
+from generators.gate.words import words
+
+_TOKEN = re.compile(r"\d+(?:,\d{3})+|\d+(?:\.\d+)?|[^\W\d_]+")
+_BARE = re.compile(r"[\d.,]+|[A-Za-z]+")
+_NEXT_WORD = re.compile(r"[ \t-]*\w*")
+_BETWEEN = re.compile(r"[.!?]\s|\n")
+_AFFIXES = frozenset({"am", "pm", "st", "nd", "rd", "th"})
+
+
+class Statements:
+    """The sentences of one prompt, with what each says: its words and numbers without function words."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._said = [(part, _tokens(part)) for part in _BETWEEN.split(text)]
+
+    def say_again(self, candidate: Candidate) -> bool:
+        """Return whether another sentence, or the rest of its own, holds all that a candidate says.
+
+        Literal repeats do not count, since they go with the value. Numbers are compared as numbers: "two" is 2. For a
+        length of time, so are "a week" and two dates that are 7 days apart.
+        """
+        value = self._text[candidate.start : candidate.end]
+        pattern = rf"(?<!\w){re.escape(value)}(?!\w)"
+        if candidate.kind == "number" and _BARE.fullmatch(value):  # the same number of something else is no repeat
+            pattern += rf"(?={re.escape(_NEXT_WORD.findall(self._text, candidate.end)[0])})"
+        same = re.compile(pattern, re.IGNORECASE)
+        length = durations(value) if candidate.kind == "number" else set()
+        if length and length & durations(same.sub("_", self._text)):
+            return True
+        said = _tokens(value)
+        return any(said <= tokens and said <= _tokens(same.sub("_", part)) for part, tokens in self._said)
+
+
+def _tokens(text: str) -> set[str]:
+    known = words()
+    return {
+        known.numbers.get(token, token.replace(",", ""))
+        for token in _TOKEN.findall(text.lower())
+        if token not in known.function_words and token not in _AFFIXES
+    }
