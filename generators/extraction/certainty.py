@@ -18,18 +18,18 @@ _EXAMPLE = re.compile(
 _EXPLAINS = re.compile(
     r"\b(?:currently|already|installed|is known|contains|consists of|will (?:see|find|be (?:tested|verified))|fails?"
     r"|failed|reports?|previously|was|were|had|because|assum(?:e|ing)|suppose|given that|formatted"
-    r"|represents?|categori[sz]ed?|inserte?d?|includes|identified|scheduled|originally|as reported)\b",
+    r"|represents?|categori[sz]ed?|inserte?d?|includes|identified|scheduled|originally|as reported|planning)\b",
     re.IGNORECASE,
 )
 _CUT_BEFORE = re.compile(r"[\w$\u20ac\u00a3}>\])]")
-_CUT_AFTER = re.compile(r"[\w%/@^$\u20ac\u00a3\u00b2\u00b3]|[-'\u2019.,:]\w")
+_CUT_AFTER = re.compile(r"[\w%/@^$\u20ac\u00a3\u00b2\u00b3]|[-'\u2019.,:]\w| \(\d")
 _TWO_SENTENCES = re.compile(r"[a-z)][.!?]\s+[A-Z]")
 _LISTED_BEFORE = re.compile(rf"(?:,| and| or) {_QUOTE}?$|{_QUOTE},\s*{_QUOTE}$")
 _LISTED_AFTER = re.compile(
     rf"{_QUOTE}?(?:(?:,\s*|,? (?:and|or) )[\"'`\u201c\u2018/~#\d]|,? (?:and|or|to) [\w-]+\.\w"
     r"|,? ?(?:\.\.\.|\u2026|etc\b)|\.?\*)"
 )
-_SERIES = re.compile(r"\d,? (?:and |or )?$")
+_SERIES = re.compile(r"\d,? (?:and |or )?$|\b(?:modify|change|move|reschedule|postpone)\b.*\bfrom $", re.IGNORECASE)
 _UNKNOWN_UNIT = re.compile(r"\s\w*[A-Z]")
 _PATTERN = re.compile(r"[{}<>\[\]()*|=;%]|^\.|^(?:[A-Z]\w*\.(?:js|io|ai|py|rs|go)|tar\.gz)$")
 _NAMES = frozenset({"file_name", "path", "url", "quoted_term"})

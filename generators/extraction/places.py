@@ -13,13 +13,13 @@ from generators.spans import Spans
 
 _QUOTE = r"[\"'`\u201c\u201d\u2018\u2019]"
 _THINGS = (
-    r"columns?|fields?|tables?|sheets?|tabs?|worksheets?|folders?|directory|branch|account|database|schema|page|section"
+    r"columns?|fields?|tables?|sheets?|worksheets?|folders?|directory|branch|account|database|schema|section"
     r"|heading|channel|repository|forum|subreddit|file|document|playlist|spreadsheet|notebook|list|album"
 )
-_MARKS = r"category|status|labels?|tags?|contain(?:s|ing)?(?: the)? (?:word|phrase|term|text|string)"
+_MARKS = r"category|status|contain(?:s|ing)?(?: the)? (?:word|phrase|term|text|string)"
 _NOUN = rf"(?P<thing>{_THINGS})|(?P<mark>{_MARKS})|(?P<word>word|phrase|term)|(?P<subject>subject)"
 _NAMED = r"(?:is|(?:(?:should|must) be )?(?:named|called|titled|entitled|labell?ed))"
-_NAMED_BEFORE = re.compile(rf"\b(?:{_NOUN}|titled?|name|content)(?: {_NAMED})?:? {_QUOTE}$")
+_NAMED_BEFORE = re.compile(rf"\b(?:{_NOUN}|titled?|name|content|labels?|tags?)(?: {_NAMED})?:? {_QUOTE}$")
 _NAMED_AFTER = re.compile(rf"{_QUOTE} (?:{_NOUN})\b")
 _OPENED = re.compile(r"\b(?:open|go to|navigate|visit|turn to)\b")
 _SENT = re.compile(r"\b(?:e-?mail|message|mail)\b")

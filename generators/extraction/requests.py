@@ -14,6 +14,7 @@ _ASKS = re.compile(
 _REPORTS = re.compile(
     r"(?i:\b(?:bugs?|traceback|repro\w*|regression|fails|failing|crash\w*|incorrectly|uncomment"
     r"|does(?:n't| not) work|actual (?:results?|behaviou?r)|error:))|\b[A-Z]\w+(?:Error|Exception)\b"
+    r"|(?m:^\s*(?:>>> |from [\w.]+ import |import \w+$|class \w+.*:$|def \w+\())"
 )
 _HEADING = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]+\S|\*\*[^*\n]{1,90}\*\*:?[ \t]*$)")
 _LEAD = re.compile(

@@ -73,7 +73,7 @@ def _role_of_named(words: list[str], lexicon: Lexicon) -> Role | None:
     if words[-1:] == ["be"]:
         return "output"
     for place, word in reversed(list(enumerate(words))):
-        if word in _THERE_ALREADY:
+        if word in _THERE_ALREADY or word == "from":
             return "input"
         if word in ("add", "insert") and words[place + 1 : place + 2] == ["the"]:
             return None  # something that may be there already

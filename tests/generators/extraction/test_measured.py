@@ -6,7 +6,7 @@ from generators.extraction import RuleExtractor
 from tests.generators.measure_extractor import RULES, label_scores, main, measure, span_scores
 from tests.support.needs import needs
 
-LEAST = {"precision": 0.98, "recall": 0.18}
+LEAST = {"precision": 0.98, "recall": 0.17}
 
 
 @needs("published")
