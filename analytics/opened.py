@@ -20,7 +20,7 @@ from analytics.figures.catalogue import draw, spec_of
 from analytics.figures.drawing import read
 from analytics.figures.style import to_bytes
 from analytics.paper import PRESETS, Paper, make, preset, read_spec
-from analytics.tables.filters import Filter, known_filter
+from analytics.tables.filters import Filter, known_filter, without_lone_pools
 from analytics.tables.render import cell, to_text
 from analytics.tables.tables import Row, Table, tables
 from analytics.views import store as stores
@@ -270,7 +270,8 @@ class OpenTable:
         if "value" in table.columns:
             columns = [*table.keys, "value", *table.shown, "n_units", "n_trials"]
             columns = [name for name in columns if name == "value" or name in table.columns]
-            rows = [[cell(row) if name == "value" else row[name] for name in columns] for row in table.rows]
+            shown = without_lone_pools(table.rows, table.keys)
+            rows = [[cell(row) if name == "value" else row[name] for name in columns] for row in shown]
         else:
             columns, rows = list(table.columns), [list(row.values()) for row in table.rows]
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.notes)

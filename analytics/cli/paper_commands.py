@@ -37,6 +37,9 @@ def paper_command(options: argparse.Namespace) -> int:
     sys.stdout.writelines(f"{path}\n" for path in (*written, *more))
     for path in kept:
         say(_left_alone(path, options.out / "paper.toml", kept))
+    for name, each in paper.tables.items():
+        for value in each.pivot.absent:
+            say(f"{name} keeps {value}, which no row of the table has")
     for name, reason in paper.left_out.items():
         say(f"{name} is left out: {reason}")
     for finding in paper.broken_claims:
@@ -60,13 +63,13 @@ COMMANDS = (
         help="write the tables and figures of a paper: LaTeX, PDF, SVG, Markdown and a notebook",
         description="Write the tables and figures that a small TOML file names: pivoted tables as LaTeX floats "
         "(booktabs), figures as PDF and SVG with their fonts, paper.tex, which shows all of them and compiles, "
-        "paper.md with the same numbers, and notebooks for Jupyter and marimo that make them again. The presets "
-        "lhaw and ask-early have the main tables and figures of the two papers; paper.toml in the folder is the file "
-        "to change.",
-        example="paper stores/demo lhaw --out paper",
+        "paper.md with the same numbers, and notebooks for Jupyter and marimo that make them again. The preset "
+        "conditions is one table with agents in rows and all conditions in columns; lhaw and ask-early have the main "
+        "tables and figures of the two papers. paper.toml in the folder is the file to change.",
+        example="paper stores/demo conditions --out paper",
         arguments=(
             STORE,
-            argument("spec", metavar="SPEC", help="a TOML file (docs/papers.md), or a preset: lhaw, ask-early"),
+            argument("spec", metavar="SPEC", help="a TOML file (docs/papers.md), or a preset"),
             argument("--out", type=Path, default=Path("paper"), metavar="DIR", help="the folder; default: %(default)s"),
             settings_option(),
             filters(),

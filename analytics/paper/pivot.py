@@ -7,7 +7,7 @@ import msgspec
 
 from analytics.errors import AnalyticsError
 from analytics.paper.spec import TableChoice
-from analytics.tables.filters import Filter, known_filter
+from analytics.tables.filters import Filter, known_filter, without_lone_pools
 from analytics.tables.labels import key_label, label, measure_of, printed
 from analytics.tables.notes import MEANINGS
 from analytics.tables.tables import Row, Table, rank
@@ -63,6 +63,7 @@ class Pivot(msgspec.Struct, frozen=True, kw_only=True):
         reasons: Why values are missing, by mark.
         remarks: The rule of bold values, and what else is read below the table.
         cautions: The notes of the store's table.
+        absent: Kept values that no row of the table has, as in ``condition inject_50``.
         has_intervals: Whether intervals are printed.
     """
 
@@ -75,11 +76,17 @@ class Pivot(msgspec.Struct, frozen=True, kw_only=True):
     reasons: Mapping[str, str]
     remarks: tuple[str, ...]
     cautions: tuple[str, ...]
+    absent: tuple[str, ...]
     has_intervals: bool
 
     def has_gain(self, place: int) -> bool:
         """Return whether a column has gains behind its values."""
         return any(line.cells[place].gain is not None for line in self.lines)
+
+    @property
+    def has_gains(self) -> bool:
+        """Whether any column has gains behind its values."""
+        return any(map(self.has_gain, range(len(self.heads))))
 
     @property
     def caption(self) -> str:
@@ -162,17 +169,23 @@ def pivot(
         )
         for line in lines
     ]
+    absent = _absent(whole, choice, named)
+    grid, why = _without_shared_mark(grid, marks.reasons)
     levels = [n for n in range(len(choice.columns)) if len({column[n] for column in columns}) > 1] or [-1]
     return Pivot(
         name=choice.label,
         title=choice.caption or table.title,
-        facts=tuple(_facts(table, rows, choice, named, grid, parameters)),
+        facts=(*_facts(table, rows, choice, named, grid, parameters), *why),
         corner=key_label(choice.rows[-1]).capitalize() if choice.rows else "",
         heads=tuple(tuple(named(choice.columns[level], column[level]) for level in levels) for column in columns),
         lines=tuple(grid),
-        reasons=marks.reasons,
-        remarks=tuple(_remarks(choice, rows, compared, best, named, parameters, apart, has_holes=_has_holes(grid))),
+        reasons={} if why else marks.reasons,
+        remarks=(
+            *_remarks(choice, rows, compared, best, named, parameters, apart, has_holes=_has_holes(grid)),
+            *(f"kept, but in no row: {each}" for each in absent),
+        ),
         cautions=tuple(note for note in table.notes if note.partition(":")[0] not in ("reading", *MEANINGS)),
+        absent=absent,
         has_intervals=choice.intervals and any(cell.interval for line in grid for cell in line.cells),
     )
 
@@ -186,13 +199,37 @@ def _kept(table: Table, whole: Table, choice: TableChoice) -> list[Row]:
         rows: list[Row] = known_filter(wanted, whole.rows).rows(table.rows)
     except AnalyticsError as error:
         raise AnalyticsError(f"table {choice.label}: keep: {error}") from None
-    pools = {str(row.get("benchmark")) for row in rows}
-    if len(pools) == 2 and "all" in pools and "benchmark" not in wanted:
-        rows = [row for row in rows if row["benchmark"] != "all"]  # the sum over one benchmark
+    rows = without_lone_pools(rows, [key for key in table.keys if key not in wanted])
     if choice.gains:
         measures = {row["measure"] for row in table.rows}
         rows = [row for row in rows if row["measure"].removesuffix(_GAIN) not in measures - {row["measure"]}]
     return rows
+
+
+def _absent(whole: Table, choice: TableChoice, named: _Names) -> tuple[str, ...]:
+    """Name the kept values that the table has no row of, beside the other kept values."""
+    rows = Filter(choice.keep).rows(whole.rows)
+    return tuple(
+        f"{key_label(key)} {value}" + (f" ({shown})" if (shown := named(key, value)) != value else "")
+        for key, values in choice.keep.items()
+        for value in values
+        if not Filter({key: (value,)}).rows(rows)
+    )
+
+
+def _without_shared_mark(grid: Sequence[Line], reasons: Mapping[str, str]) -> tuple[list[Line], list[str]]:
+    """Say a reason once, in the caption, if every cell has it; return the lines, and what the caption says."""
+    cells = [cell for line in grid for cell in line.cells if cell.is_there]
+    marked = {cell.mark for cell in cells} | {cell.gain_mark for cell in cells if cell.gain is not None}
+    if len(marked) > 1 or marked == {""} or any(not cell.value or cell.gain == "" for cell in cells):
+        return list(grid), []
+    bare = [
+        msgspec.structs.replace(
+            line, cells=tuple(msgspec.structs.replace(cell, mark="", gain_mark="") for cell in line.cells)
+        )
+        for line in grid
+    ]
+    return bare, [f"No intervals, {reasons[marked.pop()]}"]
 
 
 def _values(rows: Iterable[Row], key: str) -> list[Any]:

@@ -15,6 +15,8 @@ FIT = (
 )
 """Shrinks what is wider than the line. Needs graphicx."""
 _HEAD_LETTERS = 13
+_MOST_ABREAST = 10
+"""Values and gains that fit side by side; where there are more, gains stand below their values."""
 _PAGE_LINES = 48
 _CONTINUED = "Continued."
 _PUNCTUATION = "\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026\u20ac"
@@ -26,6 +28,7 @@ LATEX_PAGE = r"""% {title}: made by lhaw-record. Tables and figures are files fo
 \usepackage{{textcomp,booktabs,graphicx}}
 \usepackage[margin=2.2cm]{{geometry}}
 \setlength{{\belowcaptionskip}}{{0.6em}}
+\nofiles  % no place here refers to another, so one run is enough; remove it where you use \ref
 \begin{{document}}
 \title{{{title}}}\author{{}}\date{{}}\maketitle
 {body}
@@ -52,8 +55,10 @@ def _pages(table: Pivot) -> list[list[Line]]:
     """Return the lines of a table, page by page."""
     pages: list[list[Line]] = [[]]
     room, heading = _PAGE_LINES, ""
+    own = 2 if table.has_intervals else 1
+    own *= 2 if table.has_gains and 2 not in _widths(table) else 1
     for line in table.lines:
-        height = (2 if table.has_intervals else 1) + 2 * (line.heading != heading)
+        height = own + 2 * (line.heading != heading)
         if height > room:
             pages.append([])
             room = _PAGE_LINES - 2  # the heading again
@@ -63,7 +68,7 @@ def _pages(table: Pivot) -> list[list[Line]]:
 
 
 def _float(table: Pivot, lines: Sequence[Line], caption: str) -> list[str]:
-    widths = [2 if table.has_gain(place) else 1 for place in range(len(table.heads))]
+    widths = _widths(table)
     shape = "".join(r"r@{\hspace{0.35em}}l" if width == 2 else "r" for width in widths)
     return [
         r"\begin{table}[!htbp]",
@@ -79,6 +84,12 @@ def _float(table: Pivot, lines: Sequence[Line], caption: str) -> list[str]:
         r"\end{tabular}}",
         r"\end{table}",
     ]
+
+
+def _widths(table: Pivot) -> list[int]:
+    """Return how many columns of LaTeX each column takes: 2 where gains stand beside their values."""
+    abreast = [2 if table.has_gain(place) else 1 for place in range(len(table.heads))]
+    return abreast if sum(abreast) <= _MOST_ABREAST else [1] * len(abreast)
 
 
 def to_markdown(table: Pivot) -> str:
@@ -172,20 +183,29 @@ def _latex_lines(lines: Sequence[Line], widths: Sequence[int]) -> Iterable[str]:
             if place:
                 yield r"\addlinespace[0.6em]"
             yield rf"\multicolumn{{{1 + sum(widths)}}}{{@{{}}l}}{{\emph{{{_tex(heading)}}}}} \\"
-        values, intervals = [_tex(line.name)], [""]
-        for cell, width in zip(line.cells, widths, strict=True):
-            values += _latex_values(cell)[:width]
-            intervals += [_small(cell.interval), _small(cell.gain_interval)][:width]
-        yield " & ".join(values) + r" \\"
-        if any(intervals):
-            yield " & ".join(intervals) + r" \\[0.25em]"
+        first, *below = _latex_rows(line, widths)
+        yield " & ".join([_tex(line.name), *first]) + r" \\"
+        for row in below[:-1]:
+            yield " & ".join(["", *row]) + r" \\"
+        if below:
+            yield " & ".join(["", *below[-1]]) + r" \\[0.25em]"
 
 
-def _latex_values(cell: Cell) -> list[str]:
-    value = _number(cell.value) if cell.value else "---" if cell.is_there else ""
-    value = rf"\textbf{{{value}}}" if cell.is_best else value
-    gain = "" if cell.gain is None else f"({_number(cell.gain) if cell.gain else '---'}{_raised(cell.gain_mark)})"
-    return [value + _raised(cell.mark), gain]
+def _latex_rows(line: Line, widths: Sequence[int]) -> list[list[str]]:
+    """Return the rows of LaTeX of a line: values, and below them intervals, then gains that have no column."""
+    rows: list[list[str]] = [[], [], [], []]
+    for cell, width in zip(line.cells, widths, strict=True):
+        value = _number(cell.value) if cell.value else "---" if cell.is_there else ""
+        value = (rf"\textbf{{{value}}}" if cell.is_best else value) + _raised(cell.mark)
+        gain = "" if cell.gain is None else f"({_number(cell.gain) if cell.gain else '---'}{_raised(cell.gain_mark)})"
+        interval, gain_interval = _small(cell.interval), _small(cell.gain_interval)
+        if 2 in widths:
+            texts = [[value, gain][:width], [interval, gain_interval][:width], [], []]
+        else:
+            texts = [[value], [interval], [gain], [gain_interval]]
+        for row, added in zip(rows, texts, strict=True):
+            row.extend(added)
+    return [row for place, row in enumerate(rows) if place == 0 or any(row)]
 
 
 def _raised(mark: str) -> str:

@@ -16,8 +16,8 @@ from analytics.views.parameters import Setting, check
 from recorder.cli.suggestions import did_you_mean
 from recorder.resources import data_path
 
-PRESETS = ("lhaw", "ask-early")
-"""The bundled files: the main tables and figures of the two papers."""
+PRESETS = ("conditions", "lhaw", "ask-early")
+"""The bundled files: one table of all conditions, and the main tables and figures of the two papers."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\-\"]+)\s*\]")
 

@@ -44,9 +44,9 @@ SPECS: tuple[TableSpec, ...] = (
         name="overall",
         title="Success, progress and clarification, all variants",
         keys=("benchmark", "agent", "condition", "measure"),
-        needs="trials under full, underspecified or ask_user",
+        needs="trials under full, underspecified, ask_user or inject_p",
         conditions=_THREE,
-        parameters=("k",),
+        parameters=("k", "intention_to_treat"),
     ),
     TableSpec(
         name="losses",
@@ -54,7 +54,7 @@ SPECS: tuple[TableSpec, ...] = (
         keys=("benchmark", "agent", "condition", "measure"),
         needs="tasks with trials under full and another condition",
         conditions=("underspecified", "ask_user"),
-        parameters=("k", "permutations"),
+        parameters=("k", "intention_to_treat", "permutations"),
         shown=("p_value", "p_holm"),
     ),
     TableSpec(

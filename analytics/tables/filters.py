@@ -17,6 +17,7 @@ FILTER_KEYS = ("agent", "condition", "measure", "benchmark")
 FIGURE_KEYS = ("agent", "benchmark")
 """The keys that figures are filtered by. Conditions and measures are what a figure is about."""
 _COLUMNS = {"agent": ("agent", "other_agent")}
+_POOLED_KEYS = ("benchmark", "agent")
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -48,6 +49,27 @@ class Filter(msgspec.Struct, frozen=True):
         shown = "; ".join(f"{key} {', '.join(values)}" for key, values in self.wanted.items() if values)
         note = f"only {shown}: {len(table.rows) - len(kept)} rows are not shown, and no number depends on that"
         return msgspec.structs.replace(table, rows=tuple(kept), notes=(*table.notes, note))
+
+
+def without_lone_pools(rows: Iterable[Row], keys: Sequence[str]) -> list[Any]:
+    """Return the rows to print: without those that pool a single agent or benchmark, which stand there already.
+
+    CSV, JSON and SQL have them, so that the rows of a table do not depend on how many agents ran.
+
+    Args:
+        rows: The rows of a table.
+        keys: The keys of the table.
+    """
+    kept = list(rows)
+    for pooled in _POOLED_KEYS:
+        if pooled not in keys or len({row[pooled] for row in kept} - {"all"}) != 1:
+            continue
+        others = [*(key for key in keys if key != pooled), "n_trials"]
+        alone = {tuple(row.get(key) for key in others) for row in kept if row[pooled] != "all"}
+        pools = [row for row in kept if row[pooled] == "all"]
+        if all(tuple(row.get(key) for key in others) in alone for row in pools):
+            kept = [row for row in kept if row[pooled] != "all"]
+    return kept
 
 
 def known_filter(wanted: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> Filter:

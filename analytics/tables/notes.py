@@ -136,7 +136,7 @@ for _name in (
 ):
     _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_ASKED}
 for _name in (
-    *("losses", "effects", "voi", "wasted", "point_of_no_return", "optimal_window", "commitment"),
+    *("overall", "losses", "effects", "voi", "wasted", "point_of_no_return", "optimal_window", "commitment"),
     "timing_hypotheses",
 ):
     _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_INJECTED}

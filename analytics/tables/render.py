@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from analytics.tables.filters import without_lone_pools
 from analytics.tables.labels import measure_of, printed
 from analytics.tables.tables import Row, Table
 from recorder.cli.csv_cells import write_csv
@@ -122,9 +123,10 @@ def to_latex(table: Table) -> str:
 
 def _every_line(table: Table) -> Lines:
     """Return one line per row with all its keys. The cost table keeps only the columns that fit on a page."""
+    rows = without_lone_pools(table.rows, table.keys)
     if "purpose" in table.keys:
-        return _costs(table.rows, "benchmark")
-    return _one_per_line(table, list(table.rows), list(table.keys), has_repeats=True)
+        return _costs(rows, "benchmark")
+    return _one_per_line(table, rows, list(table.keys), has_repeats=True)
 
 
 def markdown_text(text: str) -> str:
@@ -177,10 +179,8 @@ def _format(measure: str) -> Callable[[float], str]:
 def _blocks(table: Table) -> list[tuple[str, list[Row]]]:
     """Group the rows by benchmark. A table without benchmarks gives one block."""
     blocks: dict[str, list[Row]] = {}
-    for row in table.rows:
+    for row in without_lone_pools(table.rows, table.keys):
         blocks.setdefault(str(row.get("benchmark", "all benchmarks")), []).append(row)
-    if len(blocks) == 2:
-        blocks.pop("all", None)  # the sum over one benchmark
     return list(blocks.items())
 
 

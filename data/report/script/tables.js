@@ -72,6 +72,19 @@ function oneByOne(table, rows, measures) {
   return { head: heads(table, [...keys, "value", ...table.shown, ...COUNTS]), lines };
 }
 
+// The rows without those that pool a single agent or benchmark, as analytics/tables/filters.py leaves them out of print.
+function withoutLonePools(table, rows) {
+  let kept = rows;
+  for (const pooled of ["benchmark", "agent"].filter((key) => table.keys.includes(key))) {
+    const id = (row) => JSON.stringify([...table.keys.filter((key) => key !== pooled), "n_trials"].map((key) => row[key] ?? null));
+    const single = kept.filter((row) => row[pooled] !== "all");
+    const known = new Set(single.map(id));
+    const isLone = new Set(single.map((row) => row[pooled])).size === 1;
+    if (isLone && kept.every((row) => row[pooled] !== "all" || known.has(id(row)))) kept = single;
+  }
+  return kept;
+}
+
 // A benchmark is named only where there are several.
 function shownKeys(table, rows) {
   return table.keys.filter((key) => key !== "benchmark" || new Set(rows.map((row) => row.benchmark)).size > 1);
@@ -238,7 +251,8 @@ async function fillTable(place) {
   const isEstimates = table.columns.includes("measure") && table.keys.includes("agent");
   const isNarrow = !table.shown.length && new Set(rows.map((row) => row.agent)).size <= MOST_SIDE_BY_SIDE;
   const views = isEstimates ? [isNarrow ? sideBySide : oneByOne, everyColumn] : [everyColumn];
-  let shown = drawTable(table, views[0](table, rows, measures));
+  const drawn = (view) => drawTable(table, view(table, view === everyColumn ? rows : withoutLonePools(table, rows), measures));
+  let shown = drawn(views[0]);
   const save = element("button", { type: "button", class: "switch" }, "CSV");
   save.addEventListener("click", () => saveCsv(table, rows));
   const buttons = element("p", { class: "switches" }, save);
@@ -247,7 +261,7 @@ async function fillTable(place) {
     button.addEventListener("click", () => {
       const isLong = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", String(isLong));
-      const next = drawTable(table, views[Number(isLong)](table, rows, measures));
+      const next = drawn(views[Number(isLong)]);
       shown.replaceWith(next);
       shown = next;
     });

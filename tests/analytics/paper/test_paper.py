@@ -146,6 +146,54 @@ def test_gains_stand_behind_values_and_holes_have_reasons():
     assert "n = 10 units of 5 tasks, 30 trials" in made.caption
 
 
+def test_what_is_kept_and_in_no_row_is_said():
+    """A kept condition that the table lacks, or lacks beside the kept measure, is named below the table."""
+    rows = [row("a", "full", 0.8, 0.6, 0.9), row("a", "ask_user", 3, 2, 4, measure="ask_pct")]
+    keep = {"measure": ("pass_at_k",), "condition": ("full", "ask_user", "inject_50")}
+    made = pivoted(rows, keep=keep)
+    assert made.absent == ("condition ask_user (may ask)", "condition inject_50 (told at 50 %)")
+    for text in (to_latex(made).replace(r"\_", "_").replace(r"\%", "%"), to_markdown(made), to_html(made)):
+        assert "ept, but in no row: condition inject_50 (told at 50 %)" in text
+    assert pivoted(rows[:1], keep={"condition": ("full",)}).absent == ()
+
+
+def test_a_reason_that_every_cell_has_is_said_once():
+    """With too few tasks no cell carries a letter: the caption says why there are no intervals; else letters do."""
+    few = [row("a", condition, 0.5, None, None, reason="too_few_clusters") for condition in ("full", "ask_user")]
+    made = pivoted(few)
+    assert made.reasons == {}
+    assert "No intervals, too few clusters: levels need 5 tasks" in made.caption
+    assert "textsuperscript" not in to_latex(made)
+    mixed = pivoted([few[0], row("a", "ask_user", 0.5, 0.4, 0.6)])
+    undefined = pivoted([few[0], row("a", "ask_user", None, None, None, reason="too_few_clusters")])
+    assert list(mixed.reasons) == list(undefined.reasons) == ["a"]
+
+
+def test_a_pool_of_one_agent_is_not_printed():
+    """Rows of all agents say nothing new where there is one; where there are two, or the pool holds more, they stay."""
+    one = [row("a", "full", 0.8, 0.6, 0.9), row("all", "full", 0.8, 0.6, 0.9)]
+    assert [line.name for line in pivoted(one).lines] == ["a"]
+    assert [line.name for line in pivoted(one, keep={"agent": ("all",)}).lines] == ["all agents"]
+    pool = row("all", "full", 0.7, 0.6, 0.9, n_trials=60)
+    both = [one[0], row("b", "full", 0.6, 0.5, 0.7), pool]
+    assert [line.name for line in pivoted(both).lines] == ["a", "Agent B", "all agents"]
+    kept = pivoted(both, only=Filter({"agent": ("a", "all")}))
+    assert [line.name for line in kept.lines] == ["a", "all agents"]
+
+
+def test_many_columns_have_their_gains_below(connection):
+    """All conditions fit on a page: gains stand below their values, and every line has as many cells as the others."""
+    spec, _ = preset("conditions")
+    made = pivot(table(connection, "overall"), spec.tables[0], names={}, parameters=values_of({}))
+    conditions = [head[-1] for head in made.heads]
+    assert conditions[:3] == ["full prompt", "underspecified", "may ask"]
+    assert sum(each.startswith("told at") for each in conditions) == 5
+    body = to_latex(made).partition(r"\midrule")[2].partition(r"\bottomrule")[0]
+    lines = [line for line in body.splitlines() if " & " in line]
+    assert {line.count(" & ") for line in lines} == {len(conditions)}
+    assert any(line.startswith(" & ") and " & (" in line for line in lines)
+
+
 def test_a_key_without_a_place_is_named():
     """A table in which a cell would have two values is refused, with what to keep; one without rows is left out."""
     with pytest.raises(AnalyticsError, match=r"key 'benchmark' has several values \(tac, desk\).*keep = \{ benchmark"):
@@ -345,7 +393,7 @@ def test_what_cannot_be_made_is_said(stored, tmp_path, capsys):
     """An unknown preset, file or agent, and a folder that cannot be made."""
     (tmp_path / "s.toml").write_text(SMALL)
     assert main(["paper", str(stored), "lhwa"]) == 1
-    assert "presets lhaw, ask-early" in capsys.readouterr().err
+    assert "presets conditions, lhaw, ask-early" in capsys.readouterr().err
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--agent", "z"]) == 1
     assert "no row has the agent 'z'" in capsys.readouterr().err
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--out", str(tmp_path / "s.toml")]) == 1
@@ -364,7 +412,7 @@ def compile_latex(folder):
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:]
-    assert not re.search(r"Overfull|Float too large|Missing character", done.stdout)
+    assert not re.search(r"Overfull|Float too large|Missing character|Rerun", done.stdout)
 
 
 @pytest.mark.thorough

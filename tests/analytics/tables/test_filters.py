@@ -9,7 +9,8 @@ import pytest
 from analytics.errors import UnknownName
 from analytics.figures import FIGURES, draw, to_bytes
 from analytics.tables.filters import Filter, known_filter
-from analytics.tables.tables import TABLES, tables
+from analytics.tables.render import to_csv, to_latex, to_markdown, to_text
+from analytics.tables.tables import TABLES, Table, tables
 from lhaw_record import main
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
@@ -42,6 +43,26 @@ def test_a_filter_keeps_rows_as_they_are():
     ):
         known_filter({"condition": ["fulll"]}, rows)
     assert known_filter({"condition": ["inject_50"]}, rows).rows(rows) == []
+
+
+def test_a_pool_of_one_is_in_csv_and_not_in_print():
+    """Rows that pool one agent or benchmark are printed by no format for readers; CSV and JSON have every row."""
+    keys, texts = ("benchmark", "agent", "measure"), {"measure": "pass_at_k", "reason": None, "low": None, "high": None}
+    counts = {"n_clusters": 3, "n_trials": 9, "n_missing": 0}
+    rows = [
+        {"benchmark": benchmark, "agent": agent, "value": 0.5, "n_units": 3, **counts, **texts}
+        for benchmark, agent in (("tac", "a"), ("tac", "all"), ("all", "a"), ("all", "all"))
+    ]
+
+    def printed(rows):
+        one = Table(name="t", title="T", keys=keys, columns=(*keys, "value"), rows=tuple(rows), notes=())
+        assert len(to_csv(one).splitlines()) == 1 + len(rows)
+        return "".join((to_text(one), to_markdown(one), to_latex(one)))
+
+    assert "all" not in printed(rows)
+    assert "all" in printed([*rows, {**rows[0], "agent": "b"}])
+    assert "all" in printed([rows[0], {**rows[1], "n_trials": 18}]), "a filter hides the others of the pool"
+    assert "all" in printed(rows[3:])
 
 
 @pytest.mark.thorough

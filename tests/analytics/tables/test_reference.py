@@ -134,6 +134,17 @@ def _same_overall(connection, rows):
         units = [row["pass_at_k"] for key, row in rows.items() if (key[0], key[1], key[3]) == (agent, kind, condition)]
         assert n_units == sum(unit is not None for unit in units)
         assert _near(value, reference.mean(units))
+    query = """select agent, condition, value, n_units from overall
+        where measure = 'pass_at_k_gain' and condition like 'inject%'"""
+    for agent, condition, value, n_units in connection.execute(query).fetchall():
+        gains = []
+        for (who, kind, unit, which), row in rows.items():
+            untold = rows.get((agent, "variant", unit, "underspecified"))
+            if (who, kind, which) == (agent, "variant", condition) and untold:
+                arms = (row["pass_at_k"], untold["pass_at_k"])
+                gains.append(None if None in arms else arms[0] - arms[1])
+        assert n_units == sum(gain is not None for gain in gains)
+        assert _near(value, reference.mean(gains))
     query = "select agent, value from overall where measure = 'ask_pct'"
     for agent, value in connection.execute(query).fetchall():
         cells = [row for key, row in rows.items() if (key[0], key[1], key[3]) == (agent, "variant", "ask_user")]
