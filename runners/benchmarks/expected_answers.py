@@ -54,17 +54,19 @@ def _unanswered(question: str, segment: Segment, variant: Variant) -> Iterator[s
 
 
 def _unseen(question: str, segment: Segment) -> str:
-    """Return which words of a question the matcher misses, and the synonym that would help, if one word does."""
+    """Return which words of a question the matcher misses, and what to change so that it finds the question."""
     found = words_of_segment(question, segment)
     known = ", ".join(word for word, is_known in found.items() if is_known) or "none"
     missed = [word for word, is_known in found.items() if not is_known]
     if not missed:
-        return f"of its words the matcher knows: {known}, but not that it asks for such a value; reword it"
-    told = (msgspec.structs.replace(segment, synonyms=(*segment.synonyms, word)) for word in missed)
-    one = next((each.synonyms[-1] for each in told if matching_segments(question, "", [each])), None)
-    remedy = (
-        f"with the synonym {one!r} it is" if one else "give the segment people's words for it in 'synonyms' or 'text'"
-    )
+        return f"of its words the matcher knows: {known}, but not that it asks for such a value; reword the question"
+    for synonym in (*missed, " ".join(missed)):
+        told = msgspec.structs.replace(segment, synonyms=(*segment.synonyms, synonym))
+        if matching_segments(question, "", [told]):
+            remedy = f"add {synonym!r} to the segment's synonyms"
+            break
+    else:
+        remedy = "reword the question, or add words of it to the segment's synonyms or text"
     return f"of its words the matcher knows: {known}, not: {', '.join(missed)}; {remedy}"
 
 

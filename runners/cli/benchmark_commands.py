@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from recorder.cli.command import Command, argument, flag, repeatable
 from recorder.cli.output import print_rows, say
 from runners.cli.model_options import json_values
 from runners.errors import ExperimentError
+
+_MOST_NAMED = 5
 
 
 def ask_user_command(options: argparse.Namespace) -> int:
@@ -36,7 +39,7 @@ def ask_user_command(options: argparse.Namespace) -> int:
 
 
 def mcp_atlas_command(options: argparse.Namespace) -> int:
-    """Print which MCP-Atlas rows can run on this machine. The exit code is 1 if none can."""
+    """Print which MCP-Atlas rows can run on this machine. The exit code is 1 if one cannot."""
     import anyio
 
     from runners.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
@@ -44,11 +47,11 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
     check = partial(preflight, own_servers=options.own_servers, has_network=options.network)
     rows = anyio.run(check, options.rows, options.data)
     print_rows(rows, PREFLIGHT_COLUMNS, options.format)
-    return 0 if any(row["is_runnable"] for row in rows) else 1
+    return _summed({row["name"]: row["is_runnable"] for row in rows if row["kind"] == "row"}, "rows can run here")
 
 
 def harbor_command(options: argparse.Namespace) -> int:
-    """Print which Harbor tasks are fit to be run on this machine. The exit code is 1 if none is."""
+    """Print which Harbor tasks are fit to be run on this machine. The exit code is 1 if one is not."""
     import anyio
 
     from runners.benchmarks.harbor.benchmark import open_harbor
@@ -67,7 +70,16 @@ def harbor_command(options: argparse.Namespace) -> int:
 
     rows = anyio.run(checked)
     print_rows(rows, CHECK_COLUMNS, options.format)
-    return 0 if any(row["is_fit"] for row in rows) else 1
+    return _summed({row["task_id"]: row["is_fit"] for row in rows}, "tasks are fit")
+
+
+def _summed(found: Mapping[str, bool], what: str) -> int:
+    """Say of how many it is true, and name the others. Return exit code 1 if there are any."""
+    others = [name for name, is_true in found.items() if not is_true]
+    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    left = f"; not: {', '.join(others[:_MOST_NAMED])}{more}" if others else ""
+    say(f"{len(found) - len(others)} of {len(found)} {what}{left}")
+    return 1 if others or not found else 0
 
 
 def new_benchmark_command(options: argparse.Namespace) -> int:
@@ -117,7 +129,8 @@ COMMANDS = (
         name="harbor",
         help="list the Harbor tasks that can run on this machine",
         description="Run the reference solution of each Harbor task, and an agent that does nothing, without any "
-        "model. A task is fit if the first gets full rewards and the second does not.",
+        "model. A task is fit if the first gets full rewards and the second does not. The exit code is 1 if a task is "
+        "not fit.",
         example="harbor terminal-bench",
         arguments=(
             argument("folder", type=Path, help="the folder with the task folders, or one task folder"),
@@ -144,7 +157,8 @@ COMMANDS = (
     Command(
         name="mcp-atlas",
         help="list the MCP-Atlas rows that can run on this machine",
-        description="Print which rows of an MCP-Atlas file can run on this machine, and why others cannot.",
+        description="Print which rows of an MCP-Atlas file can run on this machine, and why others cannot. The exit "
+        "code is 1 if one cannot.",
         example="mcp-atlas rows.csv --data data",
         arguments=(
             argument("rows", nargs="+", type=Path, help="row files as published (CSV or JSONL)"),

@@ -34,7 +34,7 @@ async def provider(
     Args:
         kind: One of ``KINDS``.
         image: The image for docker sandboxes.
-        report: Takes lines of progress, for example while an image is pulled.
+        report: Takes lines of progress, for example while an image is pulled, and which limits are weak here.
 
     Raises:
         ExperimentError: The kind is unknown or does not work here, with the remedy.
@@ -50,7 +50,7 @@ async def provider(
     problems = []
     for name, (isolated, _) in _ISOLATED.items():
         if kind in ("auto", name):
-            problem = await problem_with(name)
+            problem = await problem_with(name, report)
             if problem is None:
                 return isolated()
             problems.append(problem)
@@ -72,11 +72,12 @@ def install_command() -> str:
     return f"{'sudo ' if os.geteuid() != 0 and shutil.which('sudo') else ''}{found} bubblewrap"
 
 
-async def problem_with(kind: str) -> str | None:
+async def problem_with(kind: str, report: Callable[[str], None] = lambda _: None) -> str | None:
     """Try one sandbox of an isolated kind; return why it does not work here and the remedy, or None if it works.
 
     Args:
         kind: ``bubblewrap`` or ``namespaces``.
+        report: Takes a line about the limits that it does not fully enforce here, if there are any.
     """
     if kind == "bubblewrap" and shutil.which("bwrap") is None:
         return f"the sandbox bubblewrap is not installed; run: {install_command()}"
@@ -88,6 +89,8 @@ async def problem_with(kind: str) -> str | None:
         return f"the sandbox {kind} does not work here ({error}); {needs}, and in a container the option --privileged"
     if result.output != _WORKS:
         return f"a first command in the sandbox {kind} printed {result.output!r}"
+    if sandbox.weak_limits:
+        report(f"the sandbox {kind} cannot fully enforce here: {'; '.join(sandbox.weak_limits)} (docs/sandboxes.md)")
     return None
 
 

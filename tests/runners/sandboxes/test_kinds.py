@@ -1,10 +1,14 @@
 """Which sandbox a run gets where nothing on the machine isolates."""
 
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
 import pytest
 
 from runners.errors import ExperimentError
 from runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, SandboxSpec
 from runners.run import preflight
+from runners.sandboxes import kinds
 from runners.sandboxes.kinds import install_command
 
 WHY = "unshare: Operation not permitted"
@@ -51,3 +55,25 @@ async def test_a_person_may_allow_it():
     """Where the machine may be harmed, the file says so, and a real model runs as a plain process."""
     chosen = await preflight.choose_sandbox(experiment_of("openai/gpt-x", allow_unisolated=True), lambda _: None)
     assert chosen.kind == "process"
+
+
+@pytest.mark.parametrize(("model", "count"), [("openai/gpt-x", 1), ("scripted/balanced", 0)])
+async def test_limits_that_are_weak_here_are_told_before_a_real_model_runs(monkeypatch, model, count):
+    """One line names what this machine cannot enforce; scripted models exceed nothing."""
+
+    class Weak:
+        weak_limits = ("memory: limited for each process",)
+
+        @asynccontextmanager
+        async def open(self, files, limits):
+            yield self
+
+        async def run_bash(self, command):
+            return SimpleNamespace(output="works\n")
+
+    monkeypatch.setitem(kinds._ISOLATED, "namespaces", (Weak, "nothing"))
+    told = []
+    chosen = await preflight.choose_sandbox(experiment_of(model, kind="namespaces"), told.append)
+    assert isinstance(chosen, Weak)
+    assert len(told) == count
+    assert all("namespaces cannot fully enforce here: memory: limited for each process" in each for each in told)

@@ -13,6 +13,7 @@ from runners.models.replay import Parameter
 from tests.runners.benchmarks.harbor.folders import write_task
 from tests.runners.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401  a fixture
 from tests.support.docker import BASE_IMAGE
+from tests.support.needs import needs
 
 VARIANT = """
 [[variants]]
@@ -73,7 +74,7 @@ def test_what_the_matcher_misses_is_named_and_the_synonym_it_names_mends_it(tmp_
     write_task(tmp_path / "works")
     write_task(tmp_path / "hello", **{"variants.toml": variants})
     reason = open_harbor({"folder": "."}, tmp_path, GraderSpec()).why_not("hello")
-    assert "of its words the matcher knows: none, not: greeting, meant; with the synonym 'greeting' it is" in reason
+    assert "the matcher knows: none, not: greeting, meant; add 'greeting' to the segment's synonyms" in reason
     write_task(tmp_path / "hello", **{"variants.toml": variants.replace('"word to write"', '"greeting"')})
     assert open_harbor({"folder": "."}, tmp_path, GraderSpec()).why_not("hello") is None
 
@@ -102,6 +103,28 @@ def test_a_plan_says_from_which_variants_a_replay_hides_nothing(tmp_path, monkey
         assert main(planned) == 0
         said = capsys.readouterr()
         assert (said.out + said.err).count("knows what is missing in sort-guests/order: no call") == notes
+
+
+@needs("namespaces")
+@pytest.mark.thorough
+def test_one_unfit_task_is_a_finding(tmp_path, monkeypatch, capsys):
+    """The check exits with 1 unless every task is fit, and a last line counts and names the others."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "tasks").mkdir()
+    monkeypatch.chdir(tmp_path / "tasks")
+    assert main(["new-task", "fit", "--without-docker"]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["harbor", "tasks", "--without-docker"]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == "1 of 1 tasks are fit"
+    write_task(tmp_path / "tasks" / "gpu", task__toml="[environment]\ngpus = 1\n")
+    assert main(["harbor", "tasks", "--without-docker", "--format", "csv"]) == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1] == "1 of 2 tasks are fit; not: gpu"
+    assert {row["task_id"]: row["is_fit"] for row in csv.DictReader(io.StringIO(said.out))} == {
+        "fit": "True",
+        "gpu": "False",
+    }
 
 
 @needs_engine
