@@ -22,7 +22,6 @@ from recorder.cli.output import print_rows, say
 from recorder.sharing.address import place_of
 from runners.cli.model_options import say_failures, say_how_to_go_on
 from runners.errors import ExperimentError
-from runners.models.costs import spent_words
 
 if TYPE_CHECKING:
     from generators.generation.generate import Generation
@@ -168,7 +167,7 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
     work = generation.work
     say(
         f"{place_of(options.store)}: {made} variants of {len(generation.sources)} tasks; {owed} extractions and "
-        f"rewritings left; {spent_words(work.spent_usd, work.unpriced)}"
+        f"rewritings left; {work.spent}"
     )
     say_failures(work)
     judge = generation.settings.judge

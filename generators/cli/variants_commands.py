@@ -23,7 +23,6 @@ from runners.cli.model_options import (
     say_how_to_go_on,
 )
 from runners.errors import ExperimentError
-from runners.models.costs import spent_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,7 +134,7 @@ def gate_command(options: argparse.Namespace) -> int:
     calibration = anyio.run(_calibrated, options, sets)
     print_rows([each.row() for each in calibration.rates()], GATE_COLUMNS, options.format)
     work = calibration.work
-    say(f"{calibration.left} rewritings left; {spent_words(work.spent_usd, work.unpriced)}")
+    say(f"{calibration.left} rewritings left; {work.spent}")
     say_failures(work)
     return say_how_to_go_on(work, "rewriting") if calibration.left else 0
 

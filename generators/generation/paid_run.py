@@ -69,6 +69,11 @@ class Callers:
         costs = [caller.total_usage.cost_usd for caller in self._made]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
+    @property
+    def unknown_cost_calls(self) -> int:
+        """Their failed requests that were perhaps paid for."""
+        return sum(caller.unknown_cost_calls for caller in self._made)
+
 
 class PaidRun:
     """A run of paid jobs, of which one that fails leaves the others alone.
@@ -98,6 +103,7 @@ class PaidRun:
                 await do(callers)
             except (ExtractionFailed, ModelBoundaryError) as error:
                 self.work.note_failure(error, about)
+            self.work.unknown_cost_calls += callers.unknown_cost_calls
             return callers.cost_usd
 
         return job

@@ -19,7 +19,6 @@ from runners.cli.model_options import (
     say_how_to_go_on,
 )
 from runners.errors import ExperimentError
-from runners.models.costs import spent_words
 
 if TYPE_CHECKING:
     from recorder.storage.store import Store
@@ -87,10 +86,7 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
 
 def _conclude_judge(driver: "Driver", options: argparse.Namespace) -> int:
     """Report how the command ended and how to continue, and return the exit code."""
-    say(
-        f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; "
-        f"{spent_words(driver.work.spent_usd, driver.work.unpriced)}"
-    )
+    say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
     say_failures(driver.work)
     return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
 
@@ -165,10 +161,7 @@ async def _run_claim_judge(options: argparse.Namespace, parameters: dict[str, An
 def _conclude_grade(regrading: "JudgedRegrading", options: argparse.Namespace) -> int:
     """Report how the command ended and how to continue, and return the exit code."""
     left = regrading.ledger.total["left"]
-    say(
-        f"{place_of(options.store)}: {left} trials left, with {regrading.claims_left} claims; "
-        f"{spent_words(regrading.work.spent_usd, regrading.work.unpriced)}"
-    )
+    say(f"{place_of(options.store)}: {left} trials left, with {regrading.claims_left} claims; {regrading.work.spent}")
     say_failures(regrading.work)
     if left:
         return say_how_to_go_on(regrading.work, "trial")

@@ -154,7 +154,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
 
     place = place_of(root)
     again = _again(options, place)
-    spent = spending(prepared.experiment, summary.spent_usd, summary.unpriced)
+    spent = spending(prepared.experiment, summary.spent_usd, summary.unpriced + summary.unknown_cost_calls)
     redactor = redactor_of(prepared)
     say(f"{place}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
     if summary.unknown_cost_calls:

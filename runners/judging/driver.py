@@ -159,6 +159,7 @@ class Driver:
             except ModelBoundaryError as error:
                 is_judged, has_failed = False, self.work.note_failure(error)
             cost_usd = caller.total_usage.cost_usd
+            self.work.unknown_cost_calls += caller.unknown_cost_calls
             counts.done += is_judged
             counts.failed += has_failed
             self.tally.add(subject, cost_usd, is_judged=is_judged, has_failed=has_failed)

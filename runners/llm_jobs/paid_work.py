@@ -11,6 +11,7 @@ import anyio
 
 from runners.errors import BoundaryError, EndpointDown, ungrouped
 from runners.host.interrupts import interruptibly
+from runners.models.costs import spent_words
 from runners.models.endpoints.door import INTERRUPTED, closable_doors
 
 Job = Callable[[], Awaitable[float | None]]
@@ -50,9 +51,16 @@ class PaidWork:
         self.spent_usd = 0.0
         self.unpriced = 0
         """The number of jobs of unknown cost. ``spent_usd`` does not include them."""
+        self.unknown_cost_calls = 0
+        """The number of failed requests that were perhaps paid for. ``spent_usd`` does not include them either."""
         self.stop_reason: str | None = None
         """Why no more jobs begin: ``interrupted``, ``cost_limit``, ``cost_unknown``, ``failed`` or another reason."""
         self.failures: list[str] = []
+
+    @property
+    def spent(self) -> str:
+        """What was spent, in words."""
+        return spent_words(self.spent_usd, self.unpriced + self.unknown_cost_calls)
 
     def stop(self, reason: str) -> None:
         """Begin no more jobs. Running jobs continue to their end."""

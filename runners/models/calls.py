@@ -93,6 +93,8 @@ class ModelCaller:
         self._call_count = 0
         self.total_usage = NO_USAGE
         """The tokens and cost of all replies so far. The cost is None as soon as one cost is unknown."""
+        self.unknown_cost_calls = 0
+        """Failed requests that were perhaps paid for; the cost does not hold them."""
 
     @property
     def usage_with_recalled(self) -> Usage:
@@ -280,6 +282,7 @@ class ModelCaller:
             delay_s = None  # the trial would end first
         latency_ms = round((now_s - sent_s) * 1000.0, 3)
         event = failed(call_id, self.role, error, latency_ms=latency_ms, is_retried=delay_s is not None)
+        self.unknown_cost_calls += event.has_unknown_cost
         with anyio.CancelScope(shield=True):  # this request may have used up the agent's time
             await self.recording.append(*await self._wire_record.kept(call_id, error.exchange), event)
         if delay_s is None:

@@ -85,7 +85,7 @@ def spent_words(spent_usd: float, unpriced: int) -> str:
 
     Args:
         spent_usd: The sum of the known costs, in USD.
-        unpriced: The number of further calls or trials whose cost is unknown.
+        unpriced: The number of further requests, jobs or trials whose cost is unknown.
     """
     if not unpriced:
         return f"{spent_usd:.4f} USD"

@@ -18,7 +18,7 @@ def spending(experiment: Experiment, spent_usd: float, unpriced: int = 0) -> str
     Args:
         experiment: The experiment that caused the cost.
         spent_usd: The sum of the known costs, in USD.
-        unpriced: The number of attempts whose cost is unknown.
+        unpriced: The number of attempts and of failed requests whose cost is unknown.
     """
     amount = spent_words(spent_usd, unpriced)
     are_scripted = {spec.is_scripted for _, spec in experiment.models()}

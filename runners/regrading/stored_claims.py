@@ -195,6 +195,7 @@ class JudgedRegrading:
             events = await self._score(trial, task, wanted, caller)
             regraded = self._claims.regraded(trial, events, done)
             cost_usd = caller.total_usage.cost_usd
+            self.work.unknown_cost_calls += caller.unknown_cost_calls
             self.ledger.add(regraded)
             self.ledger.pay(trial, cost_usd)
             self.claims_left -= len(events)

@@ -111,10 +111,11 @@ class Progress:
 def _line(scheduler: Scheduler, seconds: float) -> str:
     counts = scheduler.counts()
     left = f", about {duration(scheduler.left_s)} left" if scheduler.left_s else ""
+    unknown = scheduler.unpriced + scheduler.unknown_cost_calls
     line = (
         f"{seconds:5.0f} s  {counts['finished']}/{len(scheduler.planned)} finished, {counts['running']} running, "
         f"{counts['blocked']} wait for full trials, {counts['failed']} failed, "
-        f"{spending(scheduler.experiment, scheduler.spent_usd, scheduler.unpriced)}{left}"
+        f"{spending(scheduler.experiment, scheduler.spent_usd, unknown)}{left}"
     )
     return "\n".join([line, *(f"         {endpoint_words(state)}" for state in door_states())])
 

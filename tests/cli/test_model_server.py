@@ -119,6 +119,7 @@ def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
     unknown = f"not in this sum: {3 + slow} failed requests of unknown cost; the cost limit does not cover them"
     assert slow or unknown in done.stderr  # a busy machine is slow in either run
     assert unknown in again.stderr
+    assert f" USD, and unknown costs of {3 + slow} more\n" in again.stderr
     lost = "select trial_id from stg_models_failed where http_status is null"
     assert query(store, f"select distinct (cost_usd is null) = (trial_id in ({lost})) from trials") == [(True,)]
     reasons = "select distinct cost_reason from trial_counts_and_cost where purpose = 'agent'"

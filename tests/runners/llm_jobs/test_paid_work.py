@@ -10,7 +10,6 @@ import pytest
 from recorder.errors import RecordingFailed
 from runners.errors import ModelBoundaryError
 from runners.llm_jobs.paid_work import PaidWork
-from runners.models.costs import spent_words
 from runners.models.endpoints.door import door_of
 from runners.models.protocol import ModelError
 from tests.support.canned_model import text_reply
@@ -191,4 +190,6 @@ async def test_a_limit_stops_the_pool_at_the_first_unknown_price():
     assert (jobs.begun, work.stop_reason, work.unpriced) == ([0, 1], "cost_unknown", 1)
     work = PaidWork(concurrency=1)
     assert await work.run(Jobs(1.0, None, 1.0)) == 0
-    assert spent_words(work.spent_usd, work.unpriced) == "2.0000 USD, and unknown costs of 1 more"
+    assert work.spent == "2.0000 USD, and unknown costs of 1 more"
+    work.unknown_cost_calls = 2
+    assert work.spent == "2.0000 USD, and unknown costs of 3 more"
