@@ -126,12 +126,14 @@ def _mark(axes: "Axes", budget: Budget, limit: float, text: str) -> None:
         axes.annotate(text, (0.01, limit), xycoords=("axes fraction", "data"), color=colour, fontsize=8.5, va="bottom")
     else:
         axes.plot([budget.events], [limit], color=colour, marker="_", markersize=22, markeredgewidth=2.2)
+        is_largest = budget.events == max(EVENT_TICKS)  # the lines end above it, and the names of lines beside it
         axes.annotate(
             text,
             (budget.events, limit),
-            xytext=(0, 4),
+            xytext=(11, -5) if is_largest else (-11, 4),
             textcoords="offset points",
             color=colour,
             fontsize=8.5,
-            ha="center",
+            ha="right" if is_largest else "left",
+            va="top" if is_largest else "bottom",
         )
