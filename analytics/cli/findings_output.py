@@ -11,6 +11,7 @@ from analytics.findings.findings import NEEDED, Finding, by_question, findings
 from analytics.tables.filters import known_filter
 from analytics.views.parameters import READINGS, parse_settings, values_of
 from recorder.cli.output import print_rows, say
+from recorder.cli.terminal import terminal_width
 
 _WIDTH = 100
 _COLUMNS = ("question", "benchmark", "agent", "verdict", "sentence", "settled_by", "table", "keys")
@@ -53,7 +54,7 @@ def print_findings(
         kept = shown.rows({**each.keys, "finding": each} for each in found)
         found = tuple(row["finding"] for row in kept)
     if form == "table":
-        out.write(_text(found, by_name["overall"].notes))
+        out.write(_text(found, by_name["overall"].notes, min(_WIDTH, terminal_width(out) or _WIDTH)))
     else:
         rows = [{name: getattr(each, name) for name in _COLUMNS} for each in found]
         if form == "csv":
@@ -64,7 +65,7 @@ def print_findings(
     return 1 if broken else 0
 
 
-def _text(found: Sequence[Finding], notes: Sequence[str]) -> str:
+def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
     """Return the findings by question, those without a known answer last in each, then the notes on all of them."""
     lines, has_several = [], len({each.benchmark for each in found} - {"all"}) > 1
     for question, size, answers in by_question(found):
@@ -73,7 +74,7 @@ def _text(found: Sequence[Finding], notes: Sequence[str]) -> str:
             where = f"{first.benchmark}: " if has_several else ""
             settled = f" To settle it: {first.settled_by}." if first.settled_by else ""
             lead = f"  {_MARKS[first.verdict]} "
-            lines += wrap(f"{where}{sentence}{settled}", _WIDTH, initial_indent=lead, subsequent_indent="    ")
+            lines += wrap(f"{where}{sentence}{settled}", width, initial_indent=lead, subsequent_indent="    ")
         lines.append("")
-    lines += [part for note in notes for part in wrap(note, _WIDTH, initial_indent="  ", subsequent_indent="    ")]
+    lines += [part for note in notes for part in wrap(note, width, initial_indent="  ", subsequent_indent="    ")]
     return "\n".join([*lines, "", "+ shown   = measured   ? not shown or not known", ""])

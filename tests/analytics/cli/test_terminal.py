@@ -192,6 +192,7 @@ def test_a_terminal_gets_the_main_tables_and_the_names_of_the_others(stored):
     others = text.partition("Other tables")[2]
     assert set(others.split()) >= {name for names in GROUPS.values() for name in names} - {"overall", "by_class", "voi"}
     assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, on_a_terminal(80, "findings", stored).splitlines())) <= 80
 
 
 @pytest.mark.thorough
