@@ -11,7 +11,7 @@ from recorder.cli.output import say
 
 
 def paper_command(options: argparse.Namespace) -> int:
-    """Write the files and print their paths. Return exit code 1 if a claim about the store does not hold."""
+    """Write the files and print their paths. Return 1 if a claim about the store fails, or all is left out."""
     from analytics.errors import AnalyticsError
     from analytics.paper import PRESETS, make, preset, read_spec
     from analytics.paper.paper import write_notebooks
@@ -44,7 +44,7 @@ def paper_command(options: argparse.Namespace) -> int:
         say(f"{name} is left out: {reason}")
     for finding in paper.broken_claims:
         say(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}")
-    return 1 if paper.broken_claims else 0
+    return 1 if paper.broken_claims or not (paper.tables or paper.figures) else 0
 
 
 def _left_alone(path: Path, spec: Path, kept: list[Path]) -> str:

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from textwrap import wrap
 
 from analytics.paper.pivot import Cell, Line, Pivot
@@ -14,7 +14,8 @@ FIT = (
     r"\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi}"
 )
 """Shrinks what is wider than the line. Needs graphicx."""
-_HEAD_LETTERS = 13
+_HEAD_LETTERS = 14
+_NAME_LETTERS = 26
 _MOST_ABREAST = 10
 """Values and gains that fit side by side; where there are more, gains stand below their values."""
 _PAGE_LINES = 48
@@ -58,7 +59,7 @@ def _pages(table: Pivot) -> list[list[Line]]:
     own = 2 if table.has_intervals else 1
     own *= 2 if table.has_gains and 2 not in _widths(table) else 1
     for line in table.lines:
-        height = own + 2 * (line.heading != heading)
+        height = max(own, len(_broken(line.name, _NAME_LETTERS))) + 2 * (line.heading != heading)
         if height > room:
             pages.append([])
             room = _PAGE_LINES - 2  # the heading again
@@ -163,9 +164,7 @@ def _latex_heads(table: Pivot, widths: Sequence[int]) -> Iterable[str]:
         for text, count in _spans(table, level):
             columns = sum(widths[first : first + count])
             start = 2 + sum(widths[:first])
-            stacked = r"\\".join(
-                map(_tex, wrap(text, _HEAD_LETTERS * columns, break_long_words=False, break_on_hyphens=False))
-            )
+            stacked = r"\\".join(map(_tex, _broken(text, _HEAD_LETTERS * columns)))
             shown = rf"\shortstack{{{stacked}}}" if r"\\" in stacked else stacked
             parts.append(rf"\multicolumn{{{columns}}}{{c}}{{{shown}}}")
             rules.append(rf"\cmidrule(lr){{{start}-{start + columns - 1}}}")
@@ -183,12 +182,24 @@ def _latex_lines(lines: Sequence[Line], widths: Sequence[int]) -> Iterable[str]:
             if place:
                 yield r"\addlinespace[0.6em]"
             yield rf"\multicolumn{{{1 + sum(widths)}}}{{@{{}}l}}{{\emph{{{_tex(heading)}}}}} \\"
-        first, *below = _latex_rows(line, widths)
-        yield " & ".join([_tex(line.name), *first]) + r" \\"
-        for row in below[:-1]:
-            yield " & ".join(["", *row]) + r" \\"
-        if below:
-            yield " & ".join(["", *below[-1]]) + r" \\[0.25em]"
+        name, cells = map(_tex, _broken(line.name, _NAME_LETTERS)), _latex_rows(line, widths)
+        rows = [[part, *(row or [""] * sum(widths))] for part, row in zip_longest(name, cells, fillvalue="")]
+        for row in rows[:-1]:
+            yield " & ".join(row) + r" \\"
+        yield " & ".join(rows[-1]) + (r" \\[0.25em]" if len(rows) > 1 else r" \\")
+
+
+def _broken(text: str, width: int) -> list[str]:
+    """Break a text at blanks, and a word longer than a line behind a hyphen, underscore or slash, or anywhere."""
+    lines = []
+    for words in wrap(text, width, break_long_words=False, break_on_hyphens=False):
+        rest = words
+        while len(rest) > width:
+            end = max(rest.rfind(mark, 0, width) for mark in "-_/") + 1 or width
+            lines.append(rest[:end])
+            rest = rest[end:]
+        lines.append(rest)
+    return lines or [text]
 
 
 def _latex_rows(line: Line, widths: Sequence[int]) -> list[list[str]]:

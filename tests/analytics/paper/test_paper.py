@@ -24,6 +24,7 @@ from analytics.tables.tables import TABLES, Table, table
 from analytics.views.parameters import values_of
 from lhaw_record import main
 from recorder.events.values import CONDITIONS
+from recorder.storage.creation import create_store
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 from tests.support.once import made_once
@@ -192,6 +193,23 @@ def test_many_columns_have_their_gains_below(connection):
     lines = [line for line in body.splitlines() if " & " in line]
     assert {line.count(" & ") for line in lines} == {len(conditions)}
     assert any(line.startswith(" & ") and " & (" in line for line in lines)
+
+
+def test_long_names_take_lines_and_not_width():
+    """A name of 47 letters stands on two lines, none longer than 26, with every letter; heads do so, too."""
+    name = "agent_of_a_very_long_name_that_goes_on_and_on_40"
+    made = pivoted([row(name, "full", 0.8, None, None, reason="count"), row("b", "full", 0.8, None, None)])
+    latex = to_latex(made).replace(r"\_", "_")
+    (first,) = (line for line in latex.splitlines() if line.startswith("agent_of"))
+    second = latex.splitlines()[latex.splitlines().index(first) + 1]
+    assert [first.partition(" & ")[0], second] == [
+        "agent_of_a_very_long_name_",
+        r"that_goes_on_and_on_40 &  \\[0.25em]",
+    ]
+    one = Table(name="overall", title="t", keys=KEYS, columns=(), rows=(row(name, "full", 1, 1, 1),), notes=())
+    across = TableChoice(table="overall", rows=("condition",), columns=("agent",))
+    head = to_latex(pivot(one, across, names={}, parameters=values_of({}))).replace(r"\_", "_")
+    assert r"\shortstack{agent_of_a_\\very_long_\\name_that_\\goes_on_and_\\on_40}" in head
 
 
 def test_a_key_without_a_place_is_named():
@@ -394,6 +412,8 @@ def test_what_cannot_be_made_is_said(stored, tmp_path, capsys):
     (tmp_path / "s.toml").write_text(SMALL)
     assert main(["paper", str(stored), "lhwa"]) == 1
     assert "presets conditions, lhaw, ask-early" in capsys.readouterr().err
+    assert main(["paper", str(create_store(tmp_path / "empty").root), "lhaw", "--out", str(tmp_path / "out")]) == 1
+    assert "main is left out: no rows" in capsys.readouterr().err
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--agent", "z"]) == 1
     assert "no row has the agent 'z'" in capsys.readouterr().err
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--out", str(tmp_path / "s.toml")]) == 1
