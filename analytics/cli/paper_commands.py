@@ -37,9 +37,8 @@ def paper_command(options: argparse.Namespace) -> int:
     sys.stdout.writelines(f"{path}\n" for path in (*written, *more))
     for path in kept:
         say(_left_alone(path, options.out / "paper.toml", kept))
-    for name, each in paper.tables.items():
-        for value in each.pivot.absent:
-            say(f"{name} keeps {value}, which no row of the table has")
+    for note in paper.notes:
+        say(note)
     for name, reason in paper.left_out.items():
         say(f"{name} is left out: {reason}")
     for finding in paper.broken_claims:

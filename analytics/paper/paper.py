@@ -1,21 +1,23 @@
 """Make the tables and figures of a paper from a store, show them in a notebook, and write them to a folder."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from analytics.errors import AnalyticsError
+from analytics.errors import AnalyticsError, UnknownName
 from analytics.figures.catalogue import paint
 from analytics.figures.catalogue import spec_of as figure_spec_of
-from analytics.figures.drawing import NothingToDraw, Row
+from analytics.figures.drawing import NothingToDraw, Row, read
 from analytics.figures.style import to_bytes
 from analytics.paper.notebooks import marimo_app, notebook
 from analytics.paper.pivot import Empty, Pivot, pivot
 from analytics.paper.render import LATEX_PAGE, latex_figure, to_html, to_latex, to_markdown
 from analytics.paper.spec import FigureChoice, PaperSpec
+from analytics.tables.catalogue import ORDERS
 from analytics.tables.filters import Filter, known_filter
 from analytics.tables.labels import BENCHMARKS
 from analytics.tables.render import markdown_text, tex_text
@@ -24,8 +26,12 @@ from analytics.views.build_order import READ_BY_NOTES, inputs_of
 from analytics.views.claims import Finding, checks, claims
 from analytics.views.parameters import Setting, values_of
 from analytics.views.store import open as open_store
+from recorder.cli.suggestions import did_you_mean
 from recorder.sharing.address import place_of
 from recorder.transfer.export import export_file
+
+if TYPE_CHECKING:
+    import duckdb
 
 _DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")
@@ -70,6 +76,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
         tables: The tables.
         figures: The figures.
         left_out: Why others are left out, by name.
+        notes: What the specification names and the store lacks.
         broken_claims: Claims about the store that do not hold.
     """
 
@@ -77,6 +84,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     tables: Mapping[str, PaperTable]
     figures: Mapping[str, PaperFigure]
     left_out: Mapping[str, str]
+    notes: tuple[str, ...] = ()
     broken_claims: tuple[Finding, ...] = ()
 
     def write(self, folder: Path | str) -> list[Path]:
@@ -153,6 +161,7 @@ def make(
             except Empty as reason:
                 left_out[choice.label] = str(reason)
         for figure in spec.figures:
+            _check_kept(connection, figure)
             try:
                 painted = paint(connection, figure.figure, title="", shown=_Shown(figure, shown, spec.names))
             except NothingToDraw as reason:
@@ -161,11 +170,41 @@ def make(
             caption = figure.caption or f"{figure_spec_of(figure.figure).title}."
             files = (to_bytes(painted, form, has_paths=True) for form in ("pdf", "svg"))
             figures[figure.label] = PaperFigure(figure.label, caption, *files)
+        absent = [
+            f"{name} keeps {value}, which no row of the table has"
+            for name, each in made.items()
+            for value in each.pivot.absent
+        ]
         return Paper(
-            title=spec.title, tables=made, figures=figures, left_out=left_out, broken_claims=checks(connection)
+            title=spec.title,
+            tables=made,
+            figures=figures,
+            left_out=left_out,
+            notes=(*absent, *(_unused(spec.names, rows) if rows else ())),
+            broken_claims=checks(connection),
         )
     finally:
         connection.close()
+
+
+def _unused(names: Mapping[str, str], rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each name of nothing in the tables, which may be a mistake of typing."""
+    known = {str(value) for row in rows for key, value in row.items() if isinstance(value, str) and key != "reason"}
+    known |= {value for values in ORDERS.values() for value in values}
+    for name in names:
+        if name not in known:
+            yield f"names has {name!r}, which is in no table{did_you_mean(name, known)}"
+
+
+def _check_kept(connection: "duckdb.DuckDBPyConnection", choice: FigureChoice) -> None:
+    """Raise an error if a figure keeps an agent or benchmark that its tables lack; tables without rows lack nothing."""
+    if not choice.keep:
+        return
+    rows = [row for view in figure_spec_of(choice.figure).reads for row in read(connection, view)]
+    try:
+        known_filter(choice.keep if rows else {}, rows)
+    except UnknownName as error:
+        raise AnalyticsError(f"figure {choice.label}: keep: {error}") from None
 
 
 class _Shown(msgspec.Struct, frozen=True):

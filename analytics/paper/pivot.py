@@ -1,5 +1,6 @@
 """A table of a store with agents in rows and conditions or measures in columns, ready to be printed."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -169,15 +170,20 @@ def pivot(
         )
         for line in lines
     ]
+    heads = tuple(
+        tuple(named(choice.columns[level], column[level]) for level in _shown_levels(columns)) for column in columns
+    )
+    for called in ([(line.heading, line.name) for line in grid], heads):
+        if twice := [name for name, count in Counter(called).items() if count > 1]:
+            raise AnalyticsError(f"table {choice.label}: two agents or others are called {twice[0][-1]!r} in 'names'")
     absent = _absent(whole, choice, named)
     grid, why = _without_shared_mark(grid, marks.reasons)
-    levels = [n for n in range(len(choice.columns)) if len({column[n] for column in columns}) > 1] or [-1]
     return Pivot(
         name=choice.label,
         title=choice.caption or table.title,
         facts=(*_facts(table, rows, choice, named, grid, parameters), *why),
         corner=key_label(choice.rows[-1]).capitalize() if choice.rows else "",
-        heads=tuple(tuple(named(choice.columns[level], column[level]) for level in levels) for column in columns),
+        heads=heads,
         lines=tuple(grid),
         reasons={} if why else marks.reasons,
         remarks=(
@@ -251,6 +257,11 @@ def _places(rows: Sequence[Row], keys: Sequence[str], choice: TableChoice) -> li
         return parts
 
     return sorted({_part(row, keys) for row in rows}, key=place)
+
+
+def _shown_levels(columns: Sequence[tuple[Any, ...]]) -> list[int]:
+    """Return which keys of the columns have several values; the last one if none has."""
+    return [n for n in range(len(columns[0])) if len({column[n] for column in columns}) > 1] or [-1]
 
 
 def _heading(choice: TableChoice, line: tuple[Any, ...], lines: Sequence[tuple[Any, ...]], named: _Names) -> str:

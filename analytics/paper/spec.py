@@ -174,8 +174,9 @@ def _table_problems(choice: TableChoice) -> Iterator[tuple[list[str], str]]:
             if key not in keys:
                 at = [field, key] if field == "keep" else [field]
                 yield at, f"{choice.table} has no key {key!r}{did_you_mean(key, keys)}; it has: {', '.join(keys)}"
-    if both := set(choice.rows) & set(choice.columns):
-        yield ["columns"], f"{min(both)!r} cannot be in rows and in columns"
+    placed = (*choice.rows, *choice.columns)
+    if twice := {key for key in placed if placed.count(key) > 1}:
+        yield ["columns"], f"{min(twice)!r} cannot have two places in rows and columns"
     if not choice.columns:
         yield ["columns"], 'is empty; name at least one key, for example ["measure"]'
 

@@ -222,6 +222,16 @@ def test_a_key_without_a_place_is_named():
         pivoted([row("a", "full", 1, 1, 1)], keep={"condition": ("control",)})
 
 
+def test_two_are_not_called_alike():
+    """Two agents that 'names' calls alike would be two lines of one name."""
+    rows = [row("a", "full", 1, 1, 1), row("b", "full", 1, 1, 1)]
+    one = Table(name="overall", title="t", keys=KEYS, columns=tuple(rows[0]), rows=tuple(rows), notes=())
+    for chosen in ({"columns": ("condition",)}, {"rows": ("condition",), "columns": ("agent",)}):
+        choice = TableChoice(table="overall", **chosen)
+        with pytest.raises(AnalyticsError, match="two agents or others are called 'Same' in 'names'"):
+            pivot(one, choice, names={"a": "Same", "b": "Same"}, parameters=values_of({}))
+
+
 def numbers(text):
     """The numbers of a text with a decimal point, in their order."""
     plain = html.unescape(re.sub(r"</?[a-z][^>]*>", " ", text.replace("$", "")))
@@ -273,6 +283,7 @@ def test_every_line_of_latex_has_the_same_columns(connection):
             "[[tables]]\ntable = 'overall'\nrows = ['agnet']\n",
             ":3: tables[0].rows: overall has no key 'agnet'; did you",
         ),
+        ("[[tables]]\ntable = 'overall'\nrows = ['agent', 'agent']\n", "'agent' cannot have two places"),
         (
             "[[tables]]\ntable = 'overall'\n[tables.keep]\nagents = ['a']\n",
             ":4: tables[0].keep.agents: overall has no key",
@@ -412,6 +423,12 @@ def test_what_cannot_be_made_is_said(stored, tmp_path, capsys):
     (tmp_path / "s.toml").write_text(SMALL)
     assert main(["paper", str(stored), "lhwa"]) == 1
     assert "presets conditions, lhaw, ask-early" in capsys.readouterr().err
+    (tmp_path / "f.toml").write_text(SMALL.replace("[[tables]]", 'names = { bb = "B" }\n[[tables]]', 1))
+    main(["paper", str(stored), str(tmp_path / "f.toml"), "--out", str(tmp_path / "out")])
+    assert "names has 'bb', which is in no table; did you mean" in capsys.readouterr().err
+    (tmp_path / "f.toml").write_text(SMALL + 'keep.agent = ["aa"]\n')
+    assert main(["paper", str(stored), str(tmp_path / "f.toml"), "--out", str(tmp_path / "out")]) == 1
+    assert "figure value-scatter: keep: no row has the agent 'aa'; did you mean 'a'?" in capsys.readouterr().err
     assert main(["paper", str(create_store(tmp_path / "empty").root), "lhaw", "--out", str(tmp_path / "out")]) == 1
     assert "main is left out: no rows" in capsys.readouterr().err
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--agent", "z"]) == 1
