@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from analytics.findings.findings import findings
+from analytics.tables.filters import without_lone_pools
 from analytics.tables.render import to_csv, to_json
 from analytics.tables.tables import TABLES, tables
 from analytics.views.store import connect
@@ -367,6 +368,27 @@ def test_a_heading_sorts_its_column(view, busy_address):
         orders[order] = numbers
     assert orders["ascending"] == sorted(orders["ascending"])
     assert orders["descending"] == sorted(orders["descending"], reverse=True)
+
+
+@pytest.mark.thorough
+def test_a_pool_of_one_is_left_out_as_in_print(view, busy_address):
+    """The page and the printed tables leave out the same rows, whoever pools whom."""
+    view.open(busy_address)
+    keys = ("benchmark", "agent", "condition")
+    for names, trials in (
+        (("a", "all"), (9, 9)),
+        (("a", "all"), (9, 18)),
+        (("a", "b", "all"), (9, 9, 9)),
+        (("all",), (9,)),
+    ):
+        for benchmarks in (("tac",), ("tac", "all"), ("desk", "tac", "all")):
+            rows = [
+                {"benchmark": benchmark, "agent": agent, "condition": "full", "n_trials": count}
+                for benchmark in benchmarks
+                for agent, count in zip(names, trials, strict=True)
+            ]
+            kept = view.value(f"withoutLonePools({json.dumps({'keys': keys})}, {json.dumps(rows)})")
+            assert kept == without_lone_pools(rows, keys)
 
 
 @pytest.mark.thorough
