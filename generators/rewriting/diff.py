@@ -15,8 +15,6 @@ SpanKind = Literal["same", "removed", "added"]
 _TOKEN = re.compile(rf"\s+|[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 _MOST_COMPARISONS = 1_000_000
 _CONTEXT_CHARS = 40
-_MOST_TOKENS_AHEAD = 200
-_SAME_TOKENS = 7
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -122,7 +120,8 @@ def _matches(left: list[str], right: list[str]) -> Iterator[tuple[int, int, int]
     """Yield equal runs of tokens by a patience diff.
 
     It first aligns the tokens that occur exactly once on both sides, then compares the text between them. It compares
-    prompts of 100 kB in milliseconds and reports a change where it was made.
+    prompts of 100 kB in milliseconds and reports a change where it was made. Long text that only repeats itself may
+    count as changed altogether.
     """
     pending = [(0, len(left), 0, len(right))]
     while pending:
@@ -147,42 +146,10 @@ def _matches(left: list[str], right: list[str]) -> Iterator[tuple[int, int, int]
             for (i, j), (next_i, next_j) in zip(edges, [*anchors, (high, last)], strict=True):
                 pending.append((i, next_i, j, next_j))
             yield from ((i, j, 1) for i, j in anchors)
-        elif (high - low) * (last - first) <= _MOST_COMPARISONS:
-            matcher = SequenceMatcher(None, left[low:high], right[first:last], autojunk=False)
-            yield from ((low + i, first + j, size) for i, j, size in matcher.get_matching_blocks() if size)
         else:
-            yield from _resynchronised(left, right, low, high, first, last)
-
-
-def _resynchronised(
-    left: list[str], right: list[str], low: int, high: int, first: int, last: int
-) -> Iterator[tuple[int, int, int]]:
-    """Yield equal runs of tokens, resuming after each difference where a few tokens match again.
-
-    This handles long repetitive text, in which no token occurs just once.
-    """
-    i, j = low, first
-    while i < high and j < last:
-        size = 0
-        while i + size < high and j + size < last and left[i + size] == right[j + size]:
-            size += 1
-        if size:
-            yield i, j, size
-            i, j = i + size, j + size
-        step = next(
-            (
-                (ahead, total - ahead)
-                for total in range(1, _MOST_TOKENS_AHEAD)
-                for ahead in range(total + 1)
-                if left[i + ahead : i + ahead + _SAME_TOKENS]
-                == right[j + total - ahead : j + total - ahead + _SAME_TOKENS]
-                and i + ahead < high
-            ),
-            None,
-        )
-        if step is None:
-            return
-        i, j = i + step[0], j + step[1]
+            is_long = (high - low) * (last - first) > _MOST_COMPARISONS
+            matcher = SequenceMatcher(None, left[low:high], right[first:last], autojunk=is_long)
+            yield from ((low + i, first + j, size) for i, j, size in matcher.get_matching_blocks() if size)
 
 
 def _anchors(left: list[str], right: list[str], low: int, high: int, first: int, last: int) -> list[tuple[int, int]]:

@@ -2,9 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 
 import msgspec
 
@@ -14,25 +13,16 @@ from generators.rewriting.forms import NUMBER_WORDS
 from generators.rewriting.occurrences import Prompt
 from generators.spans import replaced
 from recorder.events.canonical_json import digest
-from recorder.events.values import Dimension, ExpectedQuestions, Segment, Severity
+from recorder.events.values import ExpectedQuestions, Segment, Severity
 from recorder.resources import data_path
 from runners.models.calls import ModelCaller
 from runners.simulated_user.lexicon import stem
 
-NAME = "rules/10"
+NAME = "rules/11"
 NEEDS_A_REWRITER = "needs a rewriter"
 
-_FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)|<!--.*?-->")
-_BLOCK_EDGE = re.compile(
-    r"\n[ \t]*\r?\n|\n(?=[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+\S)|\n(?=[ \t]*(?:#{1,6} |\||```))|\\n"
-)
-_SENTENCE_END = re.compile(r"(?<![.\s][A-Za-z])(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)[.!?]['\")\]\u201d]*(?=\s)")
-_MARKER = re.compile(r"[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)?")
+_SENTENCE_EDGE = re.compile(r"\n|[.!?]['\")]*\s")
 _WRAPPERS = (("`", "`"), ('"', '"'), ("'", "'"), ("\u201c", "\u201d"), ("\u2018", "\u2019"))
-_NAME = r"[`\"'\u201c]?[\w./-]*\w\.\w{1,5}\b[`\"'\u201d]?"
-_LISTED = re.compile(rf"[^\w.;]{{0,3}}(?:\.\.\.|\u2026|(?:and |or )?{_NAME})")
-_LISTED_BEFORE = re.compile(rf"{_NAME}(?:,| and| or|, and|, or) $")
-_OPEN_QUOTE = re.compile(r"\u201c[^\u201d]*$|(?:^|[\s(:])'[^']*$")
 _PLACE = r"(?:path|location|name|directory|folder|file ?name|file)s?"
 _GIVEN = r"(?:exact(?:ly)?|same|specified|given|mentioned|required|correct|above|listed)"
 _POINTS_AT = re.compile(
@@ -40,11 +30,10 @@ _POINTS_AT = re.compile(
     r"|\bas (?:above|specified|named)\b|\b(?:above|previously)[ -]"
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d+")
-_FIRST_GUESSES = frozenset(("output", "out", "result", "answer", "ans", "solut", "report", "summary", "master", "main"))
-_FILES = {"txt": "text file", "xlsx": "spreadsheet", "pdf": "PDF file", "png": "PNG file", "jpg": "JPG file"}
-_LONGEST_SENTENCE = 2_000
-_NAME_CHARS = 200
-_IN_CAPITALS = ("csv", "json", "html", "yaml", "xml", "svg", "tsv")
+_FIRST_GUESSES = frozenset(
+    ("output", "out", "result", "answer", "ans", "solut", "report", "summary", "master", "main", "index")
+)
+_REACH_CHARS = 400  # on either side of a value; no place is longer
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,40 +46,24 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     phrase: str
     question: str
     failure: str
-    dimension: Dimension | None = None
-    unless: re.Pattern[str] | None = None
-    is_name: bool = False
-    noun: str | None = None
+    alone: re.Pattern[str] | None = None
 
     def fields(self, left: str, value: str, right: str) -> tuple[int, int, dict[str, str]] | None:
         """Return where ``before`` begins, how far ``after`` reaches, and the fields; None if the place does not fit."""
-        before, match = self.before.search(left), self.value.fullmatch(value)
-        after = self.after.match(right)
-        if not before or not match or not after or (self.unless and self.unless.search(left)):
+        before, match, after = self.before.search(left), self.value.fullmatch(value), self.after.match(right)
+        if not before or not match or not after:
             return None
         core, groups = value.strip("`\"'\u201c\u201d"), before.groupdict() | match.groupdict() | after.groupdict()
-        ending = groups.get("ending") or ""
-        kept = groups.get("kept") or ""
-        return (
-            before.start(),
-            after.end(),
-            {
-                **groups,
-                "said": kept[:1].lower() + kept[1:],
-                "file": _FILES.get(ending, f"{ending.upper() if ending in _IN_CAPITALS else ending} file"),
-                "where": ", and in which folder should it be" if re.search(r"\w/.*\.\w+$", core) else "",
-                "format": ", and which format should it have" if ending == "xlsx" else "",
-            },
-        )
+        where = ", and in which folder should it be" if re.search(r"\w/.*\.\w+$", core) else ""
+        return before.start(), after.end(), {**groups, "where": where}
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to one segment: the text at ``start:end`` becomes ``new``; an agent would ask ``question``."""
 
     start: int
     end: int
     new: str
-    segment_id: str
     question: str
     failure: str
 
@@ -101,7 +74,7 @@ def slots() -> tuple[Slot, ...]:
     raw = tomllib.loads(_text())["slots"]
     for each in raw:
         each["before"] = f"(?:{each['before']})$"
-    patterns = ("before", "value", "after", "unless")
+    patterns = ("before", "value", "after", "alone")
     return tuple(
         msgspec.convert({k: re.compile(v) if k in patterns else v for k, v in each.items()}, Slot) for each in raw
     )
@@ -136,127 +109,83 @@ class RuleRewriter:
         """Rewrite a prompt without the removed segments, and add the expected questions and the failure mode.
 
         Raises:
-            RewritingFailed: A value is not in the prompt, the rules have no replacement for it, or two segments would
-                be asked for with the same words.
+            RewritingFailed: A value is not in the prompt, or the rules have no replacement for it.
         """
         original = Prompt(prompt)
-        changes = sorted(_change(original, segment, removal.severity) for segment in removal.segments)
-        asked = [change.question for change in changes]
-        overlaps = any(one.end > other.start for one, other in pairwise(changes))
-        if overlaps or len(set(asked)) < len(asked):
-            raise RewritingFailed(f"two gaps would be one: {asked[0]!r}; {NEEDS_A_REWRITER}")
-        found = {change.segment_id: change for change in changes}
+        changes = [_change(original, segment, removal.severity) for segment in removal.segments]
         return Rewriting(
             prompt=replaced(prompt, {(each.start, each.end): each.new for each in changes}),
             expected_questions=tuple(
-                ExpectedQuestions(segment_id=each.segment_id, questions=(found[each.segment_id].question,))
-                for each in removal.segments
+                ExpectedQuestions(segment_id=segment.segment_id, questions=(change.question,))
+                for segment, change in zip(removal.segments, changes, strict=True)
             ),
-            failure_mode=" ".join(dict.fromkeys(found[each.segment_id].failure for each in removal.segments)),
+            failure_mode=" ".join(dict.fromkeys(change.failure for change in changes)),
         )
 
 
 def _change(original: Prompt, segment: Segment, severity: Severity) -> Change:
-    if not segment.value.strip() or original.own_place(segment) is None:
+    place = original.own_place(segment) if segment.value.strip() else None
+    if place is None:
         raise RewritingFailed(f"the value {segment.value!r} of {segment.segment_id} is not in the prompt")
-    places = original.occurrences(segment)
-    change = None
-    if len(places) == 1 and not _is_said_elsewhere(original.text, segment.value):
-        change = next(_changes(original.text, places[0].start, places[0].end, segment, severity), None)
-    if change is None:
+    change = _change_at(original.text, *place, segment.value, severity)
+    if not change or len(original.occurrences(segment)) > 1 or _is_said_elsewhere(original.text, segment.value):
         raise RewritingFailed(f"no rule is sure how to {severity} {segment.value[:80]!r}; {NEEDS_A_REWRITER}")
     return change
 
 
 def _is_said_elsewhere(text: str, value: str) -> bool:
-    """Return whether a value stands twice, however it is joined, or beside another of its kind: a_1.csv and a_2.csv."""
-    core, lower = value.strip("`\"' ./").lower(), text.lower()
-    joined = re.sub(r"[\W_]", "", re.sub(r"\.[a-z]\w{1,4}$", "", core).rsplit("/", 1)[-1])
-    if not joined or re.sub(r"[\W_]", "", lower).count(joined) > 1:
-        return True
-    ending = re.search(r"\.[a-z]\w{1,4}$", core)
-    return bool(ending) and len(set(re.findall(rf"(?<![\w/.-])[\w/.-]*\w{re.escape(ending[0])}\b", lower))) > 1  # type: ignore[index]
+    """Return whether a value stands twice, however it is joined: tide_7.csv and Tide 7."""
+    name = re.sub(r"\.[a-z]\w{1,4}$", "", value.strip("`\"' ./").lower()).rpartition("/")[2]
+    joined = re.sub(r"[\W_]", "", name)
+    return not joined or re.sub(r"[\W_]", "", text.lower()).count(joined) > 1
 
 
-def _changes(text: str, start: int, end: int, segment: Segment, severity: Severity) -> Iterator[Change]:
-    """Yield the certain ways to remove a value at its place."""
+def _change_at(text: str, start: int, end: int, value: str, severity: Severity) -> Change | None:
+    """Return the certain way to remove a value at its place, if there is one."""
     for opening, closing in _WRAPPERS:
         if text[:start].endswith(opening) and text.startswith(closing, end):
             start, end = start - 1, end + 1
             break
-    low, high = _block(text, start, end)
-    if _is_no_prose(text, low, start, end):
-        return
-    first, last = _sentence(text, low, high, start, end)
-    left, right = text[first:start], text[end:last]
-    if len(left) > _LONGEST_SENTENCE or left.count('"') % 2 or _OPEN_QUOTE.search(left) or segment.value[-1] in ".!?":
-        return  # no sentence, part of a text that is to be written as it stands, or the end of the sentence
+    left = _SENTENCE_EDGE.split(text[max(0, start - _REACH_CHARS) : start])[-1]
+    right = text[end : end + _REACH_CHARS].partition("\n")[0]
+    first = start - len(left)
+    if left.count('"') % 2 or text.count("```", 0, start) % 2 or value[-1] in ".!?":
+        return None  # a text that is to be written as it stands, code, or the end of the sentence
     for slot in slots():
-        fits = slot.severity == severity and slot.dimension in (None, segment.dimension)
-        said = slot.fields(left, text[start:end], right) if fits else None
+        said = slot.fields(left, text[start:end], right) if slot.severity == severity else None
         if said is None:
             continue
         begin, until, fields = said
-        if not _is_open(slot, segment.value, fields, f"{text[: first + begin]} {text[end + until :]}"):
-            yield Change(
+        if not _is_told(slot, value, fields, f"{text[: first + begin]} {text[end + until :]}"):
+            return Change(
                 start=first + begin,
                 end=end,
                 new=slot.phrase.format_map(fields),
-                segment_id=segment.segment_id,
                 question=slot.question.format_map(fields),
                 failure=slot.failure.format_map(fields),
             )
+    return None
 
 
-def _is_open(slot: Slot, value: str, fields: Mapping[str, str], rest: str) -> bool:
+def _is_told(slot: Slot, value: str, fields: Mapping[str, str], rest: str) -> bool:
     """Return whether the rest of a prompt gives a value away, points at it, or has another thing that it could be."""
-    words = re.findall(r"[a-z]+|\d+", value)
-    numbers = [str(NUMBER_WORDS.index(each)) if each in NUMBER_WORDS else each for each in words]
-    is_count = "things" in fields or "".join(numbers[:1]).isdigit()
-    if is_count and any(each.isdigit() and re.search(rf"(?<!\d){each}(?!\d)", rest) for each in numbers):
+    if (slot.alone and slot.alone.search(rest)) or ("things" in fields and _numbers(value) & _numbers(rest)):
         return True
-    if not slot.is_name:
+    noun = fields.get("noun")
+    if not noun:
         return False
-    noun = slot.noun or fields["noun"]
-    if slot.severity == "genericize" and (f"the {fields['file']}" if slot.noun else noun) in rest:
-        return True
-    folder, _, name = value.strip("`\"'\u201c\u201d ").rpartition("/")
-    said = {stem(each.lower()) for each in _WORDS.findall(f"{noun} {rest}")}
-    own = {stem(each.lower()) for each in _WORDS.findall(re.sub(r"\.\w{1,8}$", "", name))}
-    left = own - (_FIRST_GUESSES | said if not folder or folder in rest else said)
-    unnamed = rf"(?i)\b(?:an?|one|another|new|each|every) (?:[\w.&-]+ ){{0,3}}{noun}s?\b(?!\S* [`\"'\u201c])"
-    return not left or 2 * len(left) <= len(own) or bool(_POINTS_AT.search(rest)) or bool(re.search(unnamed, rest))
+    name = re.sub(r"\.\w{1,8}$", "", value.strip("`\"'\u201c\u201d ").rpartition("/")[2])
+    own = {stem(each.lower()) for each in _WORDS.findall(name)}
+    left = own - _FIRST_GUESSES - {stem(each.lower()) for each in _WORDS.findall(f"{noun} {rest}")}
+    other = rf"(?:an?|one|another|new|each|every) (?:[\w.&-]+ ){{0,3}}{noun}s?\b|{noun}s? (?:named|called|[`\"'\u201c])"
+    is_other = bool(re.search(rf"(?i)\b(?:{other})", rest))
+    return not left or 2 * len(left) <= len(own) or is_other or bool(_POINTS_AT.search(rest))
 
 
-def _is_no_prose(text: str, low: int, start: int, end: int) -> bool:
-    """Return whether a value is in code, a comment, a table, a heading, a link or a list of names."""
-    is_code = any(found.start() <= start < found.end() for found in _FENCE.finditer(text))
-    is_part = text.count("`", low, start) % 2 or text[start - 1 : start] in tuple("*_[/")
-    is_listed = _LISTED.match(text, end) or _LISTED_BEFORE.search(text, max(low, start - _NAME_CHARS), start)
-    is_marked = text[low:start].lstrip()[:1] in ("|", "#", ">")
-    return bool(is_code or is_part or is_listed or is_marked)
-
-
-def _block(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span of the paragraph, list item or heading around a value."""
-    low, high = 0, len(text)
-    for edge in _BLOCK_EDGE.finditer(text):
-        if edge.end() <= start:
-            low = edge.end()
-        elif edge.start() >= end:
-            high = edge.start()
-            break
-    return low, high
-
-
-def _sentence(text: str, low: int, high: int, start: int, end: int) -> tuple[int, int]:
-    marker = _MARKER.match(text, low, start)
-    first, last = marker.end() if marker else low, high
-    for found in _SENTENCE_END.finditer(text, low, high):
-        if found.end() <= start:
-            first = found.end()
-        elif found.start() >= end:
-            last = found.end()
-            break
-    first += len(text[first:start]) - len(text[first:start].lstrip())
-    return first, len(text[:last].rstrip())
+def _numbers(text: str) -> set[int]:
+    words = re.findall(r"[a-z]+|\d+", text.lower())
+    return {
+        int(each) if each.isdigit() else NUMBER_WORDS.index(each)
+        for each in words
+        if each.isdigit() or each in NUMBER_WORDS
+    }

@@ -10,6 +10,7 @@ from runners.models.replay import Parameter, Reference, ReferenceCall
 
 NAME = "my_benchmark"
 VERSION = "1"  # change it whenever a task, a file or the grader changes: it is part of every trial's identity
+WHAT = "Count the words in notes.txt and create a file sum.json with the number."
 
 CHECKPOINTS = (
     Checkpoint(checkpoint_id="c1", label="sum.json holds a number"),
@@ -41,7 +42,7 @@ class CountingTask(msgspec.Struct, frozen=True):
             benchmark=NAME,
             benchmark_version=VERSION,
             task_id=self.task_id,
-            prompt=f"Count the words in notes.txt and write the number into sum.json. Only words {self.phrase} count.",
+            prompt=f"{WHAT} Only words {self.phrase} count.",
             checkpoints=CHECKPOINTS,
             environment_digest=digest(self.text),
         )
@@ -52,7 +53,7 @@ class CountingTask(msgspec.Struct, frozen=True):
             benchmark=NAME,
             task_id=self.task_id,
             variant_id=f"{self.task_id}/length",
-            prompt="Count the words in notes.txt and write the number into sum.json.",
+            prompt=WHAT,
             segments=(
                 Segment(
                     segment_id="S1",

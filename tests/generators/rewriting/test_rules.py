@@ -10,11 +10,11 @@ from tests.generators.rewriting.rewriting_cases import REWRITER, rewritten, segm
 # Each case: the prompt, the value, the severity, the new prompt and the question.
 CASES = [
     (
-        'Go to my home and create a new page titled "Early Birds" in the wiki of the team.',
+        'Go to my home and create a new folder called "Early Birds" in the wiki of the team.',
         "Early Birds",
         "delete",
-        "Go to my home and create a new page in the wiki of the team.",
-        "What should the page be called?",
+        "Go to my home and create a new folder in the wiki of the team.",
+        "What should the folder be called?",
     ),
     (
         "Create a file called `/srv/notes/tide.txt` that holds the word low.",
@@ -24,38 +24,38 @@ CASES = [
         "What should the file be called, and in which folder should it be?",
     ),
     (
-        "Sum up the sales, save the result to `tide_7.csv` and tell the team.",
-        "tide_7.csv",
-        "genericize",
-        "Sum up the sales, save the result to a CSV file and tell the team.",
-        "What should the CSV file be called?",
-    ),
-    (
-        "If nobody answers within 5 days, call the house.",
-        "5 days",
-        "vaguify",
-        "If nobody answers within a few days, call the house.",
-        'How many days do you mean by "a few days"?',
-    ),
-    (
-        "Lower all of the prices by 15 percent, but tell nobody.",
-        "15 percent",
-        "vaguify",
-        "Lower all of the prices by some percentage, but tell nobody.",
-        "Which percentage should I use?",
-    ),
-    (
-        "Open the branch of the team and rename the branch to harbour-2.",
-        "harbour-2",
+        "Name the top three vans by weight and the town of each.",
+        "three",
         "delete",
-        "Open the branch of the team and rename the branch.",
-        "What should I rename the branch to?",
+        "Name the top vans by weight and the town of each.",
+        "How many of the top vans do you want?",
     ),
     (
-        "Send the plan to bo@hall.example before the end of the week.",
+        "Go to the site and book a room for 4 nights, starting from 2 May.",
+        "4 nights",
+        "vaguify",
+        "Go to the site and book a room for a few nights, starting from 2 May.",
+        'How many nights do you mean by "a few nights"?',
+    ),
+    (
+        "Show me what they added in the last 4 weeks and who bought it.",
+        "last 4 weeks",
+        "vaguify",
+        "Show me what they added in the last few weeks and who bought it.",
+        'How many weeks do you mean by "the last few weeks"?',
+    ),
+    (
+        "Write a `low_3.txt` file with the names.",
+        "low_3.txt",
+        "delete",
+        "Write a file with the names.",
+        "What should the file be called?",
+    ),
+    (
+        "Email the plan to bo@hall.example before the end of the week.",
         "bo@hall.example",
         "delete",
-        "Send the plan before the end of the week.",
+        "Email the plan before the end of the week.",
         "Which email address should I send it to?",
     ),
 ]
@@ -109,6 +109,8 @@ def test_what_the_rules_make_of_a_prompt(case):
         ('We are Group 2. Create a channel called "Group2" for us.', "Group2"),
         ("I did the seating of the plan. Save the plan as seating_plan.pdf for me.", "seating_plan.pdf"),
         ("Create a file with the rows. Create a file called links.txt with the links.", "links.txt"),
+        ('Create a group called "Herring" for Bo, who is in the group "Otters".', "Herring"),
+        ('Create an event called "Tide Party" on 4 May for us.', "Tide Party"),
         ("Draw the plan in green and show it to me.", "green"),
         ("Flag it if the price is above the order by more than 3.5 percent.", "more than 3.5 percent"),
         ("Keep the top 3 boats of the year in top3.txt for me.", "3 boats"),
@@ -116,9 +118,23 @@ def test_what_the_rules_make_of_a_prompt(case):
         ("Run this for me in the shell:\n\n```\nsort --limit 20 list.txt\n```\n", "20"),
         ("| name of it | limit of it |\n|---|---|\n| size | 20 |\n", "20"),
         ("Add up the numbers in rates.xlsx and tell me the sum.", "rates.xlsx"),
-        ("If nobody answers within 10 days, call the house.", "10 days"),
-        ("Sales have been low over the last 6 months. Say why.", "last 6 months"),
-        ("Send a note to ida@fern.example asking them to reply.", "ida@fern.example"),
+        ("Book the room by the sea for 7 days.", "7 days"),
+        ("Book the room by the sea for 4 days and the boat for one day.", "4 days"),
+        ("If nobody answers within 5 days, call the house.", "5 days"),
+        ("Show me the weather of the next 3 days.", "next 3 days"),
+        ("Send the plan to bo@hall.example for me.", "bo@hall.example"),
+        ("Send a confirmation email to bo@hall.example for me.", "bo@hall.example"),
+        ("Lower all of the prices by 15 percent, but tell nobody.", "15 percent"),
+        ("Open the branch of the team and rename the branch to harbour-2.", "harbour-2"),
+        ('Make a presentation called "Tides of the Coast" with five slides.', "Tides of the Coast"),
+        ("Save the sums in the same format as tide_7.csv for me.", "tide_7.csv"),
+        ("Email the plan to bo@hall.example and the map to al@hall.example.", "bo@hall.example"),
+        ("Name the top 3 vans by weight and then sort the three.", "3"),
+        ("Write a speech about the top 3 vans by weight.", "3"),
+        ("Open the Top 5 list and name the top 3 vans by weight.", "3"),
+        ("Sum up the sales, save the result to `tide_7.csv` and tell the team.", "tide_7.csv"),
+        ("Book the hotel for 3 days and write a funny itinerary.", "3 days"),
+        ("Email a note to ida@fern.example asking them to reply.", "ida@fern.example"),
     ],
 )
 @pytest.mark.parametrize("severity", ["delete", "vaguify", "genericize"])
@@ -129,14 +145,10 @@ def test_what_is_not_certain_is_refused(prompt, value, severity):
 
 
 def test_two_segments_go_together():
-    """Each is removed at its own place; two gaps that one question would ask for are refused."""
+    """Each is removed at its own place."""
     removed = (segment("3"), segment("her@firm.example", segment_id="S2"))
-    made = rewritten("List the top 3 posts, and send the list to her@firm.example.", "delete", *removed)
-    assert made.prompt == "List the top posts, and send the list."
-    prompt = "Lower all the fees by 5 percent. Raise all the wages by 2 percent."
-    removed = (segment("5 percent"), segment("2 percent", segment_id="S2"))
-    with pytest.raises(RewritingFailed, match="two gaps would be one"):
-        rewritten(prompt, "vaguify", *removed)
+    made = rewritten("List the top 3 posts by votes, and email the list to her@firm.example.", "delete", *removed)
+    assert made.prompt == "List the top posts by votes, and email the list."
 
 
 def test_a_value_that_is_not_there_is_refused():

@@ -82,7 +82,7 @@ def test_a_pipeline_on_the_benchmark_of_a_package(design, tmp_path, capsys):
     """Its file alone is enough: from tasks to a selection, without a word about sources or agents."""
     store, out = tmp_path / "store", tmp_path / "set.json"
     command = ["pipeline", "experiment", "--from", str(design()), "--store", str(store), "--out", str(out)]
-    done = main([*command, "--severity", "genericize"])
+    done = main([*command, "--severity", "delete"])
     said = capsys.readouterr()
     assert done == 0, said.err
     assert "1 of 1 tasks are within reach" in said.err
@@ -92,7 +92,7 @@ def test_a_pipeline_on_the_benchmark_of_a_package(design, tmp_path, capsys):
 def test_generate_says_how_to_run_what_it_made(design, tmp_path, capsys):
     """The line that it prints is the one that an experiment file needs."""
     path, store = design(), tmp_path / "store"
-    command = ["generate", "experiment", "--from", str(path), "--store", str(store), "--severity", "genericize"]
+    command = ["generate", "experiment", "--from", str(path), "--store", str(store), "--severity", "delete"]
     assert main(command) == 0
     line = capsys.readouterr().err.splitlines()[-1].strip()
     path.write_text(path.read_text().replace('tasks = ["rain"]', f'tasks = ["rain"]\n{line}'))
