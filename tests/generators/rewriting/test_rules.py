@@ -123,6 +123,7 @@ def test_what_the_rules_make_of_a_prompt(case):
         ("If nobody answers within 5 days, call the house.", "5 days"),
         ("Show me the weather of the next 3 days.", "next 3 days"),
         ("Send the plan to bo@hall.example for me.", "bo@hall.example"),
+        ("Email the plan to bo@hall.example and send the map to 555-0100.", "bo@hall.example"),
         ("Send a confirmation email to bo@hall.example for me.", "bo@hall.example"),
         ("Lower all of the prices by 15 percent, but tell nobody.", "15 percent"),
         ("Open the branch of the team and rename the branch to harbour-2.", "harbour-2"),
