@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 
+from generators.extraction.extractor import RuleExtractor
 from recorder.reading.reader import read_snapshot
 from recorder.reading.registrations import Registrations
 from tests.cli.program import called, query
@@ -205,7 +206,7 @@ def test_methods_are_compared(task):
         called("generate", "own", "--from", task, "--store", task.parent / "store", "--segments", "1")
     rows = json.loads(called("variants", "compare", task.parent / "store", "--format", "json").stdout)
     by_method = {(row["step"], row["method"]): row for row in rows}
-    model, rules = by_method["extraction", "local-model"], by_method["extraction", "rules/8"]
+    model, rules = by_method["extraction", "local-model"], by_method["extraction", RuleExtractor.name]
     assert [(each["n_accepted"], each["n_refused"], each["agreement"]) for each in (model, rules)] == [
         (2, 0, 0.8),
         (3, 0, 0.8),
