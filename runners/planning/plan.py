@@ -12,7 +12,7 @@ import msgspec
 
 from recorder.events import OracleBudgetSet
 from recorder.events.canonical_json import digest, short_digest
-from recorder.events.values import CONDITIONS, Task, Variant, prompt_state_and_channel
+from recorder.events.values import Task, Variant, prompt_state_and_channel
 from recorder.reading.trial_index import FinishedTrial, TrialIndex
 from runners.benchmarks.protocol import Benchmark
 from runners.conversation.injection import oracle_budget
@@ -131,7 +131,7 @@ def make_plan(
         raise ExperimentError(f"agents {' and '.join(names)} do not differ in anything that is measured; remove one")
     if not trials:
         raise ExperimentError("no trials are planned; check benchmark.tasks, benchmark.variants and conditions")
-    return Plan(trials=tuple(sorted(trials, key=_run_order)))
+    return Plan(trials=_in_run_order(trials, [*tasks], [*variants]))
 
 
 def budgets_of(plan: Plan, index: TrialIndex) -> dict[BudgetUnit, int]:
@@ -297,10 +297,20 @@ def _measured_limits(experiment: Experiment) -> dict[str, float]:
     }
 
 
-def _run_order(trial: PlannedTrial) -> tuple[int, int]:
-    """Return a trial's sort key.
+def _in_run_order(
+    trials: Sequence[PlannedTrial], tasks: Sequence[str], variants: Sequence[str]
+) -> tuple[PlannedTrial, ...]:
+    """Order trials by index, so that cells fill evenly, and within an index by task and variant.
 
-    ``full`` trials come first, because injected trials wait for them. Within a condition, trials are ordered by index,
-    so that cells fill evenly.
+    So the conditions of a variant run beside each other: what changes meanwhile at a provider changes all of them. The
+    ``full`` trials come first only where injected trials wait for them.
     """
-    return (CONDITIONS.index(trial.condition) if trial.condition != "full" else -1, trial.trial_index)
+    has_injections = any(trial.inject_percent is not None for trial in trials)
+    task_places, variant_places = ({name: place for place, name in enumerate(names)} for names in (tasks, variants))
+
+    def key(trial: PlannedTrial) -> tuple[bool, int, int, int]:
+        variant = -1 if trial.variant is None else variant_places[trial.variant.variant_id]
+        is_late = has_injections and trial.condition != "full"
+        return is_late, trial.trial_index, task_places[trial.task.task_id], variant
+
+    return tuple(sorted(trials, key=key))

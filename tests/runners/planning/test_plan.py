@@ -35,6 +35,21 @@ def test_counts_follow_from_the_design():
     assert {trial.condition for trial in plan.trials[:12]} == {"full"}
 
 
+def test_conditions_of_a_variant_run_beside_each_other():
+    """So a provider that changes during a run changes all arms of a pair; cells fill by index, full first if waited for."""
+    conditions = ("full", "underspecified", "ask_user")
+    plan = plan_of(experiment(conditions=conditions), ListedBenchmark(tasks=2, variants_each=2))
+    order = [(trial.trial_index, trial.task.task_id) for trial in plan.trials]
+    assert order == sorted(order)
+    paired = [trial for trial in plan.trials if trial.condition != "full"]
+    for one, other in zip(paired[::2], paired[1::2], strict=True):
+        assert (one.variant, one.agent) == (other.variant, other.agent)
+        assert (one.condition, other.condition) == conditions[1:]
+    waited_for = plan_of(experiment(conditions=("underspecified", "inject_50", "full")), ListedBenchmark())
+    is_full = [trial.condition == "full" for trial in waited_for.trials]
+    assert is_full == sorted(is_full, reverse=True)
+
+
 def test_with_variant_scope_every_variant_has_its_own_oracles():
     """oracle_scope = variant runs full trials per variant, and each is a unit of its own."""
     plan = plan_of(experiment(oracle_scope="variant"), ListedBenchmark(tasks=1, variants_each=3))

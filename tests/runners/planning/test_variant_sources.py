@@ -100,7 +100,7 @@ def test_a_class_is_no_part_of_a_trial(folder):
     without = [msgspec.structs.replace(each, ambiguity_class=None, classified_by=None) for each in found]
     plans = [make_plan(described, BENCHMARK, prompts, "exact:1", variants) for variants in (found, without)]
     assert [trial.trial_id for trial in plans[0].trials] == [trial.trial_id for trial in plans[1].trials]
-    assert plans[0].trials[0].variant.ambiguity_class == "divergent"
+    assert "divergent" in {trial.variant.ambiguity_class for trial in plans[0].trials}
 
 
 def test_they_choose_their_tasks_and_are_chosen_by_name(folder):
