@@ -60,11 +60,11 @@ if TYPE_CHECKING:
 
 _SECTIONS = {
     "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
-    "read the results": ("findings", "tables", "report", "trials", "show", "compare", "sensitivity", "sql"),
+    "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
     "publish them": ("paper", "figures", "export"),
     "plan a study": ("power", "coverage"),
     "make tasks and variants": ("tasks", "new-task", "generate", "variants", "select"),
-    "change what a store counts": ("import", "judge", "grade", "discard", "note"),
+    "change what a store counts": ("import", "judge", "grade", "discard"),
     "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
     "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap", "ask-user"),
     "maintenance": ("log", "completion"),

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,9 +28,6 @@ from analytics.views.store import open as open_store
 from recorder.cli.suggestions import did_you_mean
 from recorder.sharing.address import place_of
 from recorder.transfer.export import export_file
-
-if TYPE_CHECKING:
-    import duckdb
 
 _DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")
@@ -161,7 +157,9 @@ def make(
             except Empty as reason:
                 left_out[choice.label] = str(reason)
         for figure in spec.figures:
-            _check_kept(connection, figure)
+            of_figure = [row for view in figure_spec_of(figure.figure).reads for row in read(connection, view)]
+            _check_kept(figure, of_figure)
+            rows += of_figure
             try:
                 painted = paint(connection, figure.figure, title="", shown=_Shown(figure, shown, spec.names))
             except NothingToDraw as reason:
@@ -196,11 +194,8 @@ def _unused(names: Mapping[str, str], rows: Sequence[Row]) -> Iterator[str]:
             yield f"names has {name!r}, which is in no table{did_you_mean(name, known)}"
 
 
-def _check_kept(connection: "duckdb.DuckDBPyConnection", choice: FigureChoice) -> None:
-    """Raise an error if a figure keeps an agent or benchmark that its tables lack; tables without rows lack nothing."""
-    if not choice.keep:
-        return
-    rows = [row for view in figure_spec_of(choice.figure).reads for row in read(connection, view)]
+def _check_kept(choice: FigureChoice, rows: Sequence[Row]) -> None:
+    """Raise an error if a figure keeps an agent or benchmark that its rows lack; no rows lack nothing."""
     try:
         known_filter(choice.keep if rows else {}, rows)
     except UnknownName as error:

@@ -107,7 +107,7 @@ _OF_TABLE = {
         "several percentages give the same action",
     },
 }
-for _name in ("wasted", "kendall", "optimal_window", "commitment", "timing_hypotheses"):
+for _name in ("overall", "losses", "wasted", "kendall", "optimal_window", "commitment", "timing_hypotheses"):
     _OF_TABLE[_name] = _OF_TABLE["voi"]
 _OF_TABLE["point_of_no_return"] = {**_OF_TABLE["voi"], **_OF_TABLE["by_class"]}
 for _name in (

@@ -19,8 +19,9 @@ from runners.text.normalization import normalize
 
 _SCORES = (0.0, 0.5, 1.0)
 _LONGEST_VALUE = 300
-_MOST_SEGMENTS = 10
 _UNNAMED = "unspecified"
+MOST_SEGMENTS = 10
+"""Of a reply, those of the highest priority are taken. Ties go to the one proposed first."""
 
 
 _SCORE = {"type": "number", "enum": list(_SCORES)}
@@ -65,16 +66,13 @@ class _Refused(Exception):
     """A proposal is invalid; the message says why."""
 
 
-def read_proposals(
-    proposals: Sequence[Any], prompt: str, shown: PromptEvidence, max_segments: int = _MOST_SEGMENTS
-) -> Extraction:
+def read_proposals(proposals: Sequence[Any], prompt: str, shown: PromptEvidence) -> Extraction:
     """Return the valid segments of a reply, in prompt order, and the rejected proposals.
 
     Args:
         proposals: The items of the reply's list, in any form.
         prompt: The prompt.
         shown: What the model saw besides the prompt.
-        max_segments: The most segments to keep: those of the highest priority. Ties go to the one proposed first.
     """
     places = Places(prompt)
     taken: dict[str, tuple[Span, Segment]] = {}
@@ -92,9 +90,9 @@ def read_proposals(
         else:
             taken[key] = span, segment
     ranked = sorted(taken.values(), key=lambda each: -_priority(each[1]))
-    reason = f"one of more than {max_segments} segments, and of lower priority than those that are taken"
-    rejected += [RejectedSegment(value=segment.value, reason=reason) for _, segment in ranked[max_segments:]]
-    in_order = sorted(ranked[:max_segments], key=lambda each: each[0])
+    reason = f"one of more than {MOST_SEGMENTS} segments, and of lower priority than those that are taken"
+    rejected += [RejectedSegment(value=segment.value, reason=reason) for _, segment in ranked[MOST_SEGMENTS:]]
+    in_order = sorted(ranked[:MOST_SEGMENTS], key=lambda each: each[0])
     return Extraction(
         segments=tuple(
             msgspec.structs.replace(segment, segment_id=f"S{number}")

@@ -7,6 +7,7 @@ from recorder.events.action import ActionFinished, ActionStarted
 from recorder.events.control import (
     CONTROL,
     CONTROL_EXPERIMENT,
+    NOTES_EXPERIMENT,
     ExperimentCancelled,
     ExperimentPaused,
     ExperimentRequeued,
@@ -132,6 +133,7 @@ __all__ = [
     "CONTROL",
     "CONTROL_EXPERIMENT",
     "EVENT_TYPES",
+    "NOTES_EXPERIMENT",
     "ActionFinished",
     "ActionStarted",
     "AnchorLost",

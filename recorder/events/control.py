@@ -5,6 +5,9 @@ from recorder.events._base import Event
 CONTROL_EXPERIMENT = "daemon"
 """The experiment id under which the daemons of a store record their commands."""
 
+NOTES_EXPERIMENT = "trial-notes"
+"""The experiment id under which all notes about trials of a store are recorded."""
+
 
 class ExperimentSubmitted(Event, frozen=True, tag="experiment_submitted"):
     """Somebody submitted an experiment to the daemon. ``config_json`` is the normalised file as canonical JSON.

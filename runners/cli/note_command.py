@@ -28,8 +28,10 @@ def note_command(options: argparse.Namespace) -> int:
     wanted = {key: getattr(options, key) for key in FILTERS if getattr(options, key)}
     snapshot = read_snapshot(options.store)
     meant = chosen(read_attempts(snapshot), wanted)
+    notes = read_notes(snapshot)
     if options.text is None and not options.undo:
-        notes = read_notes(snapshot)
+        if options.by or options.cause:
+            raise ExperimentError("there is no text to note; give it after the store")
         rows = [
             {
                 "stream_id": each.stream_id,
@@ -49,6 +51,12 @@ def note_command(options: argparse.Namespace) -> int:
         return 0 if rows else 1
     if not wanted:
         raise ExperimentError(f"name what is meant, by one of --{', --'.join(FILTERS)}")
+    if options.undo:
+        if options.text is not None:
+            raise ExperimentError("--undo takes a note back and has no text; leave one of them out")
+        meant = [each for each in meant if options.by in {note.author for note in notes.get(each.stream_id, ())}]
+        if not meant:
+            raise ExperimentError(f"{options.by or 'nobody, as --by is missing,'} has no note about these trials")
     note = TrialsNoted(
         stream_ids=tuple(each.stream_id for each in meant),
         author=options.by or "",
@@ -57,7 +65,8 @@ def note_command(options: argparse.Namespace) -> int:
         is_undone=options.undo,
     )
     anyio.run(record_note, create_store(options.store), note)
-    say(f"{place_of(options.store)}: {len(meant)} attempts {'lose their note' if options.undo else 'are noted'}")
+    verb = "without their note" if options.undo else "noted"
+    say(f"{place_of(options.store)}: attempts {verb}: {len(meant)}")
     return 0
 
 

@@ -21,7 +21,7 @@ async def take(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNot
             the note could not be recorded.
     """
     store = daemon.store
-    if not await anyio.to_thread.run_sync(_is_attempt, store, stream_id):
+    if not await anyio.to_thread.run_sync(is_attempt, store, stream_id):
         raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
     note = TrialsNoted(
         stream_ids=(stream_id,), author=given.author, note=given.note, cause=given.cause, is_undone=given.is_undone
@@ -39,5 +39,6 @@ async def take(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNot
     return given
 
 
-def _is_attempt(store: Store, stream_id: str) -> bool:
+def is_attempt(store: Store, stream_id: str) -> bool:
+    """Return whether there is a stream of this id, and it is an attempt of a trial."""
     return any(isinstance(each.event, TrialStarted) for each in read_envelopes(store.root, stream_id))

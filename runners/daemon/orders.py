@@ -7,6 +7,7 @@ import anyio.to_thread
 
 from recorder.events import (
     CONTROL_EXPERIMENT,
+    NOTES_EXPERIMENT,
     ExperimentCancelled,
     ExperimentPaused,
     ExperimentRequeued,
@@ -175,8 +176,8 @@ def _checked(text: str, path: Path) -> Experiment:
         ExperimentError: The experiment cannot run as written.
     """
     experiment = read_experiment(text, path)
-    if experiment.name == CONTROL_EXPERIMENT:
-        raise ExperimentError(f"{path}: key 'name': {CONTROL_EXPERIMENT!r} is the daemon's own; take another name")
+    if experiment.name in (CONTROL_EXPERIMENT, NOTES_EXPERIMENT):
+        raise ExperimentError(f"{path}: key 'name': {experiment.name!r} is the daemon's own; take another name")
     lacking = missing_keys(experiment)
     if lacking:
         raise ExperimentError(f"{path}: {lacking[0]}; set it where the daemon is started, and start it again")

@@ -19,6 +19,7 @@ from recorder.html_templates import render
 from recorder.labels import CONDITION_LABELS
 from recorder.resources import data_path
 from recorder.storage.store import Store
+from runners.daemon.attempt_notes import is_attempt
 from runners.daemon.daemon import Daemon
 from runners.daemon.errors import DaemonRefusal
 from runners.daemon.messages import MOST_AT_A_TIME, Cell, DaemonFacts, Detail, Listing, Overview
@@ -89,6 +90,8 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         live = daemon.detail(name).live if is_known else ()
         is_live = stream_id in {f"{each.trial_id}-{each.attempt}" for each in live}
         out = io.StringIO()
+        if not await anyio.to_thread.run_sync(is_attempt, daemon.store, stream_id):
+            raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
         try:
             await anyio.to_thread.run_sync(write_attempt, daemon.store.root, stream_id, out)
         except StoreError as error:

@@ -4,34 +4,37 @@ import os
 from contextlib import ExitStack
 
 import anyio.to_thread
+import msgspec
 
-from recorder.events import TrialsNoted
+from recorder.events import NOTES_EXPERIMENT, TrialsNoted
 from recorder.storage.store import Store
 from recorder.writing.redaction import Redactor, secrets_of
 from runners.errors import ExperimentError
 from runners.run.supplementary_run import Counts, held, recorded_run
 
-NOTES_EXPERIMENT = "trial-notes"
-"""The experiment id under which all notes of a store are recorded."""
 _LONGEST_AUTHOR = 80
+_LONGEST_NOTE = 4_000
 
 
 async def record_note(store: Store, note: TrialsNoted) -> None:
-    """Record a note.
+    """Record a note, as one line: runs of blanks and line breaks become one blank.
 
     Args:
         store: A store opened for writing.
         note: The note about at least one attempt.
 
     Raises:
-        ExperimentError: The note has no author, or says nothing.
+        ExperimentError: The note has no author, says nothing, or is too long.
         StoreError: Somebody else records a note at this moment.
         RecordingFailed: The note could not be made durable.
     """
-    if not 0 < len(note.author.strip()) <= _LONGEST_AUTHOR:
+    note = msgspec.structs.replace(note, author=" ".join(note.author.split()), note=" ".join(note.note.split()))
+    if not 0 < len(note.author) <= _LONGEST_AUTHOR:
         raise ExperimentError(f"a note needs the name of who wrote it, of at most {_LONGEST_AUTHOR} characters")
-    if not (note.note.strip() or note.is_undone):
+    if not (note.note or note.is_undone):
         raise ExperimentError("the note says nothing; readers of the store will want to know what was seen")
+    if len(note.note) > _LONGEST_NOTE:
+        raise ExperimentError(f"the note has {len(note.note)} characters, and may have {_LONGEST_NOTE}; shorten it")
     with ExitStack() as stack:
         await anyio.to_thread.run_sync(lambda: stack.enter_context(held(store, (NOTES_EXPERIMENT,))))
         counts = Counts(len(note.stream_ids))

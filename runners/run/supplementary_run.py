@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 
 from recorder.errors import StoreError
-from recorder.events import CONTROL_EXPERIMENT, RunFinished
+from recorder.events import CONTROL_EXPERIMENT, NOTES_EXPERIMENT, RunFinished
 from recorder.events.canonical_json import canonical_json
 from recorder.reading.reader import Snapshot, read_snapshot
 from recorder.recovery.recovery import recover
@@ -41,7 +41,7 @@ def experiments_of(store: Store, chosen: str | None) -> tuple[str, ...]:
     """
     unsealed = read_snapshot(store.root).open_rows["experiment_id"].to_pylist()
     sealed = {segment.experiment_id for segment in list_segments(store).chosen}
-    found = sorted((sealed | set(unsealed)) - {CONTROL_EXPERIMENT})  # the daemon's own experiment has no trials
+    found = sorted((sealed | set(unsealed)) - {CONTROL_EXPERIMENT, NOTES_EXPERIMENT})  # they have no trials
     if chosen is not None and chosen not in found:
         raise ExperimentError(f"{store.name} has no experiment {chosen!r}; it has {', '.join(found) or 'none'}")
     return tuple(found) if chosen is None else (chosen,)

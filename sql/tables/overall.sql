@@ -8,8 +8,8 @@
 -- source: docs/metrics.md 3 and 6 [LHAW table 3; also pass^k and injections]
 -- notes: units are tasks for full, and variants otherwise. Gains and measures of asking
 --     are in the rows of the condition that gains or may ask. pass@k, pass^k and
---     progress are fractions. A trial that ended before its injection counts under the
---     condition that was planned.
+--     progress are fractions. If intention_to_treat, a trial that ended before its
+--     injection counts under the condition that was planned.
 with told as (
     select *
     from unit_values

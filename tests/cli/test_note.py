@@ -3,7 +3,10 @@
 import json
 
 import anyio
+import pytest
 
+from recorder.storage.store import Store as RecordedStore
+from runners.run.supplementary_run import experiments_of
 from tests.analytics.make_store import Store, write_events
 from tests.cli.program import called
 
@@ -17,10 +20,10 @@ def test_a_note_is_shown_replaced_and_taken_back(tmp_path):
     anyio.run(write_events, store, made.envelopes)
 
     assert called("note", store).returncode == 1
-    for lacking in ((), ("--by", "anna"), ("--trial", stream)):
-        assert called("note", store, "odd", *lacking).returncode == 2
+    for lacking in (("odd",), ("odd", "--by", "anna"), ("odd", "--trial", stream), ("--by", "anna", "--trial", stream)):
+        assert called("note", store, *lacking).returncode == 2
     assert called("note", store, " ", "--by", "anna", "--trial", stream).returncode == 2
-    assert called("note", store, "odd", "--by", "anna", "--trial", stream, "--cause", "grader").returncode == 0
+    assert called("note", store, " odd\n", "--by", "anna ", "--trial", stream, "--cause", "grader").returncode == 0
     assert called("note", store, "fine", "--by", "ben", "--task", "t").returncode == 0
     rows = json.loads(called("note", store, "--format", "json").stdout)
     assert [(row["stream_id"], row["author"], row["cause"], row["note"]) for row in rows] == [
@@ -29,5 +32,17 @@ def test_a_note_is_shown_replaced_and_taken_back(tmp_path):
     ]
     shown = called("show", store, stream).stdout
     assert "note by anna, blames the grader: odd\nnote by ben: fine\n" in shown
+    assert called("note", store, "--undo", "--by", "nobody", "--trial", stream).returncode == 2
     assert called("note", store, "--undo", "--by", "anna", "--trial", stream).returncode == 0
     assert [row["author"] for row in json.loads(called("note", store, "--format", "json").stdout)] == ["ben"]
+
+
+@pytest.mark.thorough
+def test_judges_and_graders_leave_the_notes_alone(tmp_path):
+    """They hold the experiments of a store for hours, and notes are no experiment with trials."""
+    made, store = Store(trials=1), tmp_path / "store"
+    made.task("t", (1.0,))
+    made.trial("t", "full", 0)
+    anyio.run(write_events, store, made.envelopes)
+    assert called("note", store, "fine", "--by", "ben", "--task", "t").returncode == 0
+    assert experiments_of(RecordedStore(store), None) == ("e",)

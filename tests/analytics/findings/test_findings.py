@@ -124,6 +124,7 @@ def test_agents_with_equal_numbers_share_a_sentence():
     assert (both.size, both.answers[0].sentence[-32:]) == ("", " (8 tasks, 48 trials per agent).")
 
 
+@pytest.mark.thorough
 def test_a_loss_of_many_agents_is_claimed_by_its_corrected_p_value():
     """All of seven tasks are lost: p = 2 / 128 is below 0.05 for three agents, times four agents it is not."""
     outcomes = {"full": lambda _: 3, "underspecified": lambda _: 0}

@@ -51,6 +51,7 @@ def closed_form(plus, minus, n=3):
     return ratio, sum(one * one for one in influences) / (len(plus) - 1) ** 2
 
 
+@pytest.mark.thorough
 def test_a_balanced_design_has_a_closed_form():
     """Log odds 16/8 and 6/18: ratio log 6 = 1.791759; interval and p-value are those of t with 7 degrees."""
     row = rows_of(trials_of("goal", {"underspecified": UNASKED, "ask_user": ASKED}))["goal", "ask_user"]

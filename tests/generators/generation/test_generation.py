@@ -168,6 +168,7 @@ async def test_a_model_is_told_what_failed_and_a_resumed_run_goes_on_counting(tm
 
     class _Caller:
         total_usage = usage_with_recalled = Usage(cost_usd=0.0)
+        unknown_cost_calls = 0
 
     async def only_number(self, source, grounding, caller):
         found = await _Extractor.extract(self, source, grounding, caller)
@@ -190,6 +191,7 @@ async def test_what_no_wording_mends_is_not_tried_again(tmp_path):
 
     class _Caller:
         total_usage = usage_with_recalled = Usage(cost_usd=0.0)
+        unknown_cost_calls = 0
 
     class _Honest(_Rewriter):
         async def rewrite(self, source, removal, caller, problems=()):

@@ -1,5 +1,7 @@
 """Proposed segments: each checked by itself, taken as the prompt spells it, or refused with the reason."""
 
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +31,8 @@ def proposal(value="summary.csv", **changes):
 
 def read(*proposals, shown=SHOWN, most=30):
     """What is taken of some proposals."""
-    return read_proposals(proposals, PROMPT, shown, most)
+    with mock.patch("generators.llm.segment_replies.MOST_SEGMENTS", most):
+        return read_proposals(proposals, PROMPT, shown)
 
 
 def reason_of(*proposals):
@@ -168,7 +171,7 @@ def test_too_many_segments_are_cut_by_priority():
 )
 def test_whatever_is_proposed_nothing_wrong_is_taken(proposals, most):
     """Every proposal is taken, merged or refused; what is taken is in the prompt, scored and in order."""
-    found = read_proposals(proposals, PROMPT, SHOWN, most)
+    found = read(*proposals, most=most)
     assert len(found.segments) + len(found.rejected) == len(proposals)
     assert len(found.segments) <= most
     for segment in found.segments:

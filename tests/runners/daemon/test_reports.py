@@ -68,7 +68,7 @@ async def test_an_attempt_is_shown_as_by_the_command(tmp_path):
         assert f'<pre tabindex="0">{escape(called("show", store, stream_id).stdout)}</pre>' in page
         assert "Ended." in page
         missing = await client.get("/experiments/small/attempts/0-1")
-        assert (missing.status_code, "begin with" in missing.text) == (404, True)
+        assert (missing.status_code, "there is no attempt" in missing.text) == (404, True)
 
 
 @pytest.mark.thorough

@@ -36,7 +36,7 @@ def test_counts_follow_from_the_design():
 
 
 def test_conditions_of_a_variant_run_beside_each_other():
-    """So a provider that changes during a run changes all arms of a pair; cells fill by index, full first if waited for."""
+    """A provider that changes meanwhile changes all arms of a pair; cells fill by index, full first if waited for."""
     conditions = ("full", "underspecified", "ask_user")
     plan = plan_of(experiment(conditions=conditions), ListedBenchmark(tasks=2, variants_each=2))
     order = [(trial.trial_index, trial.task.task_id) for trial in plan.trials]

@@ -124,6 +124,7 @@ async def test_no_bomb_leaves_the_denominator(task_id, kinds, tmp_path):
         assert not (bombed and grade.is_success), kind
 
 
+@pytest.mark.thorough
 async def test_the_far_cell(tmp_path):
     """A workbook that once took 5.2 GB fails only the checkpoints that read it; the runner's memory stays small."""
     task = TASKS["expense-audit"]
