@@ -37,7 +37,7 @@ def coverage_command(options: argparse.Namespace) -> int:
         )
         options.page.write_text(page(found, command), encoding="utf-8")
     missed = sum(each.is_met is False for each in found)
-    say(f"  {missed} of {len(found)} designs miss what they should hold" if missed else "  every design holds")
+    say(f"  {missed} of {len(found)} designs miss what they should hold" if missed else "  every promise holds")
     return 1 if missed else 0
 
 
@@ -70,7 +70,7 @@ _KINDS = (
     *("level", "share", "gain", "no_gain", "loss", "no_loss", "contrast", "no_contrast", "amount_contrast"),
     *("ratio", "median", "tau", "pooled", "precision", "decay", "net_value", "no_timing", "per_question", "amount"),
     *("kappa", "f1", "no_tau", "effect", "no_effect", "same_effect"),
-    *("uneven_contrast", "uneven_amounts"),
+    *("uneven_contrast", "uneven_amounts", "rare_gain"),
 )
 COMMANDS = (
     Command(

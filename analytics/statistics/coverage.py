@@ -47,8 +47,8 @@ class Coverage(NamedTuple):
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the share is what docs/metrics.md 5 promises. None if hardly any study has an interval."""
-        if self.with_interval < _FEWEST_INTERVALS * self.studies:
+        """Whether the share is what docs/metrics.md 5 promises. None without a promise, or with hardly an interval."""
+        if not KINDS[self.design.kind].is_promised or self.with_interval < _FEWEST_INTERVALS * self.studies:
             return None
         return self.share <= HIGHEST_ERROR if self._is_test else self.share >= LOWEST_COVERAGE
 

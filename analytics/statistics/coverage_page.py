@@ -57,12 +57,12 @@ def _lines(found: Sequence[Coverage], command: str) -> Iterator[str]:
     yield "| kind | `method` | worst (tasks) | fewest tasks |"
     yield "|---|---|---|---|"
     for name, kind in KINDS.items():
-        cells = [each for each in judged if each.design.kind == name]
+        cells = [each for each in (judged if kind.is_promised else found) if each.design.kind == name]
         if cells:
             fewest = min(each.design.tasks for each in cells)
             first = [each for each in cells if each.design.tasks == fewest]
-            worst = f"{_cell(cells, kind.is_test)} | {_cell(first, kind.is_test)}"
-            yield f"| {kind.title} | {kind.method} | {worst} |"
+            worst = _cell(cells, kind.is_test) + ("" if kind.is_promised else ", not promised")
+            yield f"| {kind.title} | {kind.method} | {worst} | {_cell(first, kind.is_test)} |"
     if missed:
         yield f"\nMissed{_listed(missed)}."
     yield ""

@@ -28,6 +28,10 @@ SETTINGS = Settings(draws=1_000, permutations=1_000)
 _MENDED = 0.4
 """Of the failures, this share succeeds with an answer."""
 
+_RARE = 0.1
+_RARE_GAIN = 0.8
+"""Where few tasks gain much and the others lose as much together: the share of the few, and their gain."""
+
 _TIMINGS = 5
 _TRIALS = 3
 
@@ -50,7 +54,8 @@ class Design(NamedTuple):
 class Kind(NamedTuple):
     """What is estimated, how a study of it is judged, and for which designs.
 
-    ``judge`` draws and estimates one study; it returns whether it is a hit, or None without an interval.
+    ``judge`` draws and estimates one study; it returns whether it is a hit, or None without an interval. A kind that is
+    not ``is_promised`` shows where a method ends.
     """
 
     title: str
@@ -62,6 +67,7 @@ class Kind(NamedTuple):
     is_test: bool = False
     has_agents: bool = False
     has_copies: bool = False
+    is_promised: bool = True
 
 
 def _sizes(design: Design, rng: "Generator", tasks: int | None = None) -> "NDArray[np.int64]":
@@ -118,6 +124,18 @@ def _gain(design: Design, rng: "Generator", mended: float) -> bool | None:
     found = _estimated("gain", gains, members)
     if mended:
         return _holds(found, mended * (1 - design.mean))
+    return found.p_value is not None and found.p_value < 0.05
+
+
+def _rare_gain(design: Design, rng: "Generator") -> bool:
+    """A tenth of the tasks gain much, the others lose a little, and the mean gain is 0: gains are not symmetric."""
+    members, rates = _sizes(design, rng), _rates(design, rng)
+    gains = rng.random(design.tasks) < _RARE
+    loss = _RARE * _RARE_GAIN / (1 - _RARE)
+    before = (1 - _RARE_GAIN) * rates * gains + (loss + (1 - loss) * rates) * ~gains
+    after = before + _RARE_GAIN * gains - loss * ~gains
+    values = _shares(design, rng, after, members, _TRIALS) - _shares(design, rng, before, members, _TRIALS)
+    found = _estimated("gain", values, members)
     return found.p_value is not None and found.p_value < 0.05
 
 
@@ -620,5 +638,14 @@ KINDS: dict[str, Kind] = {
         means=(0.2, 0.5),
         variants=(7, 1),
         is_test=True,
+    ),
+    "rare_gain": Kind(
+        title="Gains of mean 0: a tenth of the tasks gain 0.8 each, the others lose as much together",
+        method="sign_flips",
+        judge=_rare_gain,
+        tasks=_TESTED,
+        means=(0.5,),
+        is_test=True,
+        is_promised=False,
     ),
 }
