@@ -157,9 +157,10 @@ def make(
             except Empty as reason:
                 left_out[choice.label] = str(reason)
         for figure in spec.figures:
-            of_figure = [row for view in figure_spec_of(figure.figure).reads for row in read(connection, view)]
-            _check_kept(figure, of_figure)
-            rows += of_figure
+            if figure.keep or spec.names:
+                of_figure = [row for view in figure_spec_of(figure.figure).reads for row in read(connection, view)]
+                _check_kept(figure, of_figure)
+                rows += of_figure
             try:
                 painted = paint(connection, figure.figure, title="", shown=_Shown(figure, shown, spec.names))
             except NothingToDraw as reason:

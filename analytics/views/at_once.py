@@ -78,8 +78,9 @@ def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Itera
     ((threads,),) = connection.execute("select current_setting('threads')").fetchall()
     try:
         connection.execute(f"set threads = {min(threads, max(1, processors - len(others)))}").fetchall()
+        chosen = current(connection) if others else {}
         for other in others:
-            set_parameters(other, current(connection))
+            set_parameters(other, chosen)
         yield [connection, *others]
     finally:
         for other in others:

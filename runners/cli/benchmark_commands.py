@@ -12,6 +12,7 @@ from recorder.cli.command import Command, argument, flag, repeatable
 from recorder.cli.output import print_rows, say
 from runners.cli.model_options import json_values
 from runners.errors import ExperimentError
+from runners.text.listing import listed
 
 _MOST_NAMED = 5
 
@@ -76,8 +77,7 @@ def harbor_command(options: argparse.Namespace) -> int:
 def _summed(found: Mapping[str, bool], what: str) -> int:
     """Say of how many it is true, and name the others. Return exit code 1 if there are any."""
     others = [name for name, is_true in found.items() if not is_true]
-    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    left = f"; not: {', '.join(others[:_MOST_NAMED])}{more}" if others else ""
+    left = f"; not: {listed(others, _MOST_NAMED)}" if others else ""
     say(f"{len(found) - len(others)} of {len(found)} {what}{left}")
     return 1 if others or not found else 0
 

@@ -90,7 +90,7 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         live = daemon.detail(name).live if is_known else ()
         is_live = stream_id in {f"{each.trial_id}-{each.attempt}" for each in live}
         out = io.StringIO()
-        if not await anyio.to_thread.run_sync(is_attempt, daemon.store, stream_id):
+        if not is_live and not await anyio.to_thread.run_sync(is_attempt, daemon.store, stream_id):
             raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
         try:
             await anyio.to_thread.run_sync(write_attempt, daemon.store.root, stream_id, out)

@@ -12,8 +12,8 @@ from runners.experiment.tables import AgentSpec, Experiment
 from runners.external_agents.entries import found_content, found_version, resolved, shown_folders
 from runners.external_agents.installation import AGENTS_VARIABLE
 from runners.planning.plan import Plan
-from runners.planning.stored_variants import listed
 from runners.sandboxes.driver_config import folder_in_the_way_of
+from runners.text.listing import listed
 
 
 def with_programs(experiment: Experiment, base: Path) -> Experiment:

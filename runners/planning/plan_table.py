@@ -17,6 +17,7 @@ from runners.planning.spending import (
     expected_per_trial_usd,
     has_guessed_cost,
 )
+from runners.text.listing import listed
 
 _COLUMNS = ("agent", "model", "condition", "trials", "finished", "to_run", "failed_before", "expected_cost_usd")
 _MAX_REASONS = 5
@@ -131,9 +132,8 @@ def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
             known[variant.variant_id] = bool(removed) and reference is not None and hides_nothing(reference, removed)
     names = [name for name, is_known in known.items() if is_known]
     if names:
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         yield (
-            f"{MASKED_REPLAY} knows what is missing in {', '.join(names[:_MAX_NAMES])}{more}: no call of the solution "
+            f"{MASKED_REPLAY} knows what is missing in {listed(names, _MAX_NAMES)}: no call of the solution "
             "has it to the letter. In variants.toml of a Harbor task, 'written' says how the solution spells it."
         )
 
@@ -157,8 +157,7 @@ def _left_out(spec: BenchmarkSpec, benchmark: Benchmark) -> Iterator[str]:
         return
     yield f"{count} of {count + len(benchmark.tasks())} tasks are left out:"
     for reason, own in list(names.items())[:_MAX_REASONS]:
-        more = f" and {len(own) - _MAX_NAMES} more" if len(own) > _MAX_NAMES else ""
-        yield f"  {', '.join(own[:_MAX_NAMES])}{more}: {reason}"
+        yield f"  {listed(own, _MAX_NAMES)}: {reason}"
     rest = sum(len(own) for own in list(names.values())[_MAX_REASONS:])
     if rest:
         yield f"  {rest} more for other reasons; name one in benchmark.tasks to see its reason"

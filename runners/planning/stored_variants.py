@@ -1,7 +1,5 @@
 """Reads variants from a store, by selection or by the experiment that registered them, each with its full prompt."""
 
-from collections.abc import Iterable
-
 import msgspec
 
 from recorder.events import BenchmarkSelected
@@ -10,8 +8,7 @@ from recorder.reading.reader import Snapshot
 from recorder.reading.registrations import Registrations
 from recorder.reading.typed_rows import events_of_types, in_recorded_order
 from runners.errors import ExperimentError
-
-_SHOWN = 12
+from runners.text.listing import listed
 
 
 class SourcedVariant(msgspec.Struct, frozen=True):
@@ -95,10 +92,3 @@ class StoredVariants:
         labelled = [variant for variant in variants if variant.ambiguity_class is not None]
         task = self._registrations.task_of(digest, experiment_id)
         return SourcedVariant((labelled or variants[:1])[-1], task.prompt if task else None)
-
-
-def listed(names: Iterable[str]) -> str:
-    """Join the first names of a list for a message, and say how many more there are."""
-    found = list(names)
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return (", ".join(found[:_SHOWN]) or "none") + more

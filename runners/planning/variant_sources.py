@@ -19,7 +19,8 @@ from recorder.storage.store import has_store
 from runners.benchmarks.protocol import Benchmark
 from runners.errors import ExperimentError
 from runners.experiment.tables import BenchmarkSpec, StoreSpec
-from runners.planning.stored_variants import SourcedVariant, StoredVariants, listed
+from runners.planning.stored_variants import SourcedVariant, StoredVariants
+from runners.text.listing import listed
 
 _KEY = "benchmark.variants_from"
 _EXCERPT = 40
