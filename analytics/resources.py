@@ -6,11 +6,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def sql_root() -> Path:
-    """Return the folder that contains staging/, intermediate/, marts/, tables/, checks/ and macros/.
-
-    Raises:
-        FileNotFoundError: The installation does not contain the folder.
-    """
+    """Return the folder that contains staging/, intermediate/, marts/, tables/, checks/ and macros/."""
     installed = _PACKAGE / "sql"
     root = installed if installed.is_dir() else _PACKAGE.parent / "sql"
     if not root.is_dir():

@@ -65,13 +65,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     has_controls: bool = False
 
     async def run(self) -> Selection:
-        """Run the work of all phases that the store does not hold yet, and return the selection.
-
-        Raises:
-            PhaseStopped: A phase was interrupted, reached a limit, or could not finish some trials.
-            GeneratorError: No task is within reach of the evaluated agents, or no variant can be selected.
-            ExperimentError: The design cannot run.
-        """
+        """Run the work of all phases that the store does not hold yet, and return the selection."""
         await self._check()
         await self._baseline()
         tasks = self._within_reach()
@@ -166,18 +160,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
         tasks: Sequence[str] | None,
         variants: StoreSpec | None,
     ) -> None:
-        """Run the trials of one phase that are not finished yet.
-
-        Args:
-            phase: The name of the phase.
-            roles: The roles of the agents that run.
-            conditions: The conditions of the trials.
-            tasks: The ids of the tasks; None for all.
-            variants: Where the store holds the variants; None to run without variants.
-
-        Raises:
-            PhaseStopped: Some trials are left.
-        """
+        """Run the trials of one phase that are not finished yet."""
         experiment = self._of(conditions, roles, tasks, variants, has_own_conditions=phase == "evaluation")
         prepared = prepare_experiment(experiment, self.path)
         planned, index = prepared.plan.trials, stored_index(prepared, self.root)
@@ -218,11 +201,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_design(design: Experiment, benchmark: str) -> None:
-    """Check that a pipeline over tasks of ``benchmark`` can use a design.
-
-    Raises:
-        ExperimentError: The design belongs to another benchmark, or has no agent for one of the roles.
-    """
+    """Check that a pipeline over tasks of ``benchmark`` can use a design."""
     if design.benchmark.name != benchmark:
         raise ExperimentError(
             f"the design is for benchmark {design.benchmark.name!r}, the tasks are from {benchmark!r}; name a file of "

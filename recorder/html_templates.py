@@ -13,12 +13,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u
 
 
 def render(template: str, **values: Any) -> str:
-    """Render a template and return the page.
-
-    Args:
-        template: The template's path below ``data/``, for example ``daemon/experiment.html``.
-        values: The template's variables. Text is escaped, ``Markup`` is inserted unchanged, None becomes empty.
-    """
+    """Render a template and return the page."""
     return _environment().get_template(template).render(values)
 
 

@@ -6,23 +6,12 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def data_path(*parts: str) -> Path:
-    """Return the path of a bundled data file or folder.
-
-    Args:
-        parts: Path components below ``data/``, for example ``("desk", "labels.json")``.
-
-    Raises:
-        FileNotFoundError: The installation lacks the file.
-    """
+    """Return the path of a bundled data file or folder."""
     return _bundled("data", *parts)
 
 
 def experiment_path(name: str) -> Path:
-    """Return the path of a bundled experiment file, for example ``demo.toml``.
-
-    Raises:
-        FileNotFoundError: The installation lacks the file.
-    """
+    """Return the path of a bundled experiment file, for example ``demo.toml``."""
     return _bundled("experiments", name)
 
 

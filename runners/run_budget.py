@@ -72,11 +72,7 @@ class RunBudget:
         return self.max_cost_usd is not None and self.spent_usd >= self.max_cost_usd
 
     def check(self, model: str) -> None:
-        """Refuse a further request to a model once a limit is reached.
-
-        Raises:
-            RunBudgetSpent: One is. The trial is missing data and owed again.
-        """
+        """Refuse a further request to a model once a limit is reached."""
         if self.max_cost_usd is not None and self.is_spent:
             raise RunBudgetSpent(self.max_cost_usd)
         for pattern, limit_usd in self._models.items():
@@ -106,11 +102,7 @@ class BudgetedRecording:
         self.spent_on: Counter[str] = Counter()
 
     async def append(self, *events: AnyEvent) -> None:
-        """Append events in order and return when they are durable.
-
-        Raises:
-            RunBudgetSpent: One of them announces a request that the budget has no room for. Nothing was appended.
-        """
+        """Append events in order and return when they are durable."""
         paid: Counter[str] = Counter()
         for event in events:
             if isinstance(event, ModelCalled):

@@ -142,11 +142,7 @@ class TrialClock:
         return self._patience_s - (self.waited_s - exempt_s)
 
     async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
-        """Run the agent's part of a trial. Return None if the agent's own time ran out first.
-
-        Raises:
-            BoundaryError: The trial waited longer than patience allows.
-        """
+        """Run the agent's part of a trial. Return None if the agent's own time ran out first."""
         self._began_s = self._now_s()
         try:
             with self.current(), anyio.CancelScope() as self._scope:
@@ -160,11 +156,7 @@ class TrialClock:
 
     @contextmanager
     def current(self, request: Interval | None = None) -> Iterator[None]:
-        """Report the waits at doors to this clock during the block.
-
-        Args:
-            request: The request that is made in the block. It is told how long it was held.
-        """
+        """Report the waits at doors to this clock during the block."""
         token = _CURRENT.set((self, request))
         try:
             yield

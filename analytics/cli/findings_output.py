@@ -27,21 +27,7 @@ def print_findings(
     out: TextIO,
     wanted: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Print the findings of a store. Return 1 if a claim about the store does not hold, else 0.
-
-    Args:
-        store: The store's directory.
-        measure: Which success is meant.
-        settings: Analysis parameters as ``name=value``.
-        form: One of ``recorder.cli.output.FORMATS``.
-        out: The stream to print to.
-        wanted: The agents, conditions and benchmarks that findings are shown about, by key.
-
-    Raises:
-        UnknownName: A wanted name does not exist.
-        AnalyticsError: A parameter does not exist or does not allow the given value.
-        StoreError: There is no store.
-    """
+    """Print the findings of a store. Return 1 if a claim about the store does not hold, else 0."""
     chosen = parse_settings(settings)
     values = values_of(chosen)
     if "timing_measure" not in {*chosen, *READINGS[str(values["reading"])]}:

@@ -179,11 +179,6 @@ def _count(text: str) -> int:
 
 
 def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command, ...]:
-    """Return the command ``power``.
-
-    Args:
-        planned_by: Reads an experiment file. The layer of experiments is not imported here.
-    """
     return (
         Command(
             name="power",

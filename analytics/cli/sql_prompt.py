@@ -47,10 +47,6 @@ def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
     """Print the rows of one query. For the query ``.views``, print the same list as at the prompt.
 
     A table on a terminal has the first rows only.
-
-    Raises:
-        AnalyticsError: DuckDB rejects the query, or the query is a prompt command other than ``.views``.
-        StoreError: There is no store.
     """
     word, _, rest = query.strip().partition(" ")
     if word.startswith(".") and word != ".views":

@@ -48,26 +48,7 @@ def print_tables(
     printed_as: Sequence[str] = (),
     wanted: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Print tables or write them to files. Return 1 if a claim about the store does not hold, else 0.
-
-    Args:
-        store: The store's directory.
-        names: The names of the tables. If empty, all tables that are queries are printed.
-        settings: Analysis parameters as ``name=value``.
-        form: One of ``FORMS``. csv can hold only one table.
-        out: The stream to print to.
-        folder: If given, each table is written there as NAME.csv, .json, .md and .tex, and only the file paths are
-            printed.
-        is_compared: Print a single table with the papers' numbers beside ours, instead of the tables.
-        printed_as: Which model of the papers each agent corresponds to, as ``agent=model``.
-        wanted: The agents, conditions, measures and benchmarks that are shown, by key.
-
-    Raises:
-        UnknownName: A table, a parameter, an agent or a model of the papers does not exist.
-        BadParameter: A parameter does not allow the given value, or csv was requested for several tables.
-        AnalyticsError: The folder cannot be created.
-        StoreError: There is no store, or a file cannot be written.
-    """
+    """Print tables or write them to files. Return 1 if a claim about the store does not hold, else 0."""
     chosen = known_tables(names)
     if form == "csv" and len(chosen) > 1 and not is_compared and folder is None:
         raise BadParameter("csv holds one table; name one, take --format json, or --out DIR for a file each")
@@ -96,9 +77,6 @@ def known_tables(names: Sequence[str]) -> list[str]:
     """Check that the named tables exist and return their names without repeats.
 
     Without names, return the names of all tables that are queries.
-
-    Raises:
-        UnknownName: A table does not exist.
     """
     known = (*TABLES, *COMPUTED_TABLES)
     unknown = [name for name in names if name not in known]
@@ -111,12 +89,7 @@ def known_tables(names: Sequence[str]) -> list[str]:
 def compute(
     store: Path, names: Sequence[str], parameters: Mapping[str, Setting]
 ) -> tuple[list[Table], tuple[Finding, ...]]:
-    """Compute tables of a store and check its claims. Return the tables and the claims that do not hold.
-
-    Raises:
-        AnalyticsError: A parameter does not exist or does not allow the given value.
-        StoreError: There is no store.
-    """
+    """Compute tables of a store and check its claims. Return the tables and the claims that do not hold."""
     Thread(target=import_module, args=("scipy.special",)).start()  # it takes 0.2 s, and no view needs it
     are_all_queries = not set(names) & set(COMPUTED_TABLES)
     only = {*inputs_of([*names, *claims()]), READ_BY_NOTES} if are_all_queries else None
@@ -128,11 +101,7 @@ def compute(
 
 
 def print_list(form: str, out: TextIO) -> None:
-    """Print the name and the meaning of every table and every parameter.
-
-    Raises:
-        BadParameter: ``form`` is not table, csv or json.
-    """
+    """Print the name and the meaning of every table and every parameter."""
     if form not in FORMATS:
         raise BadParameter(f"the list comes as {', '.join(FORMATS)}; choose one of them with --format")
     grains = {each.view: each.grain for each in headers() if each.layer == "tables"}

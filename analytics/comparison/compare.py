@@ -192,18 +192,6 @@ def compare(
     a loss. If no cluster has units of both groups (``is_unpaired``), the difference is that of their means, and p-value
     and interval come from the permutation of whole clusters between the groups, and from the two groups' own intervals
     too.
-
-    Args:
-        connection: A connection from :func:`analytics.views.store.connect` with at least ``VIEWS``.
-        a: The first group.
-        b: The second group, which is subtracted.
-        measure: One of ``MEASURES``.
-        by: What to split the rows by, one of ``SPLITS``. None gives only the first row.
-
-    Raises:
-        BadParameter: The groups are equal, they name different keys (agent, condition), ``by`` is one of these keys, or
-            it is a property of variants and the groups have tasks in common and no variant.
-        UnknownName: A group has no trials. The message lists the groups that have trials.
     """
     query = "select distinct agent, condition from int_arm_values order by agent, condition"
     check_groups(a, b, by, connection.execute(query).fetchall(), _left_out(connection))
@@ -253,21 +241,7 @@ def print_comparison(
     form: str,
     out: TextIO,
 ) -> None:
-    """Print a comparison of two groups, followed by notes on standard error, such as what was left out.
-
-    Args:
-        store: The store's directory.
-        arms: The two groups, as texts that :func:`parse_group` reads.
-        measure: One of ``MEASURES``.
-        by: What to split the rows by, one of ``SPLITS`` or None.
-        settings: Analysis parameters that differ from their defaults.
-        form: The output format: table, csv or json.
-        out: The stream to print the rows to.
-
-    Raises:
-        AnalyticsError: A group or a parameter is not valid. See :func:`compare`.
-        StoreError: There is no store.
-    """
+    """Print a comparison of two groups, followed by notes on standard error, such as what was left out."""
     a, b = (parse_group(text) for text in arms)
     connection = open_store(store, parameters=settings, only=VIEWS)
     try:

@@ -38,11 +38,7 @@ class Group(NamedTuple):
 
 
 def parse_group(text: str) -> Group:
-    """Parse a group from its command-line form, which the module's docstring describes.
-
-    Raises:
-        BadParameter: The text does not have this form, or it names a condition that does not exist.
-    """
+    """Parse a group from its command-line form, which the module's docstring describes."""
     if "=" in text:
         named = [part.partition("=") for part in text.split(",")]
         found = {name.strip(): value.strip() for name, _, value in named}
@@ -66,19 +62,7 @@ def check_groups(
     known: Sequence[tuple[str, str]],
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Check that two groups can be compared.
-
-    Args:
-        a: The first group.
-        b: The second group.
-        by: What the rows are split by, or None.
-        known: The pairs (agent, condition) that have trials, sorted.
-        left_out: Maps each agent whose trials cannot be compared to the reason.
-
-    Raises:
-        BadParameter: The groups are equal, they name different keys (agent, condition), or ``by`` is one of these keys.
-        UnknownName: A group has no trials. The message lists the groups that have trials.
-    """
+    """Check that two groups can be compared."""
     if a == b:
         raise BadParameter(f"both arms are {a}; name two different ones")
     named = [[name for name in Group._fields if getattr(arm, name) is not None] for arm in (a, b)]

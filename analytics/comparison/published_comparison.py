@@ -25,13 +25,6 @@ def comparison(tables: Sequence[Table], printed_as: Sequence[str] = ()) -> Table
     """Return a table with one row for each of our cells that the papers print, too.
 
     Our values are converted to the unit that the paper prints.
-
-    Args:
-        tables: Our tables.
-        printed_as: ``agent=model`` for each agent whose name is not that of a printed model.
-
-    Raises:
-        UnknownName: An agent in ``printed_as`` is in none of our tables, or a model is in no printed table.
     """
     agents = _agents(tables)
     models = {agent: model for agent in agents if (model := printed_model(agent)) is not None}

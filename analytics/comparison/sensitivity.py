@@ -85,10 +85,6 @@ def readings(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setti
 
     These are the other values of parameters with a closed list of values, the values in ``STATED``, and names from the
     store: if it has several classifiers, judges or agents with full trials, each one alone is a reading.
-
-    Args:
-        connection: A connection to the store with at least the views ``ASKED``.
-        chosen: Parameters of the reference tables that differ from the defaults.
     """
     found = []
     for parameter in PARAMETERS:
@@ -110,15 +106,6 @@ def sensitivity(
     """Compute the tables under every alternative reading. Return all changes, and the readings that were tried.
 
     For each reading, only the tables that depend on its parameter are computed again.
-
-    Args:
-        snapshot: A snapshot of the store, so that all readings use the same events.
-        names: The names of the tables.
-        chosen: Parameters of the reference tables that differ from the defaults. Each reading replaces one value.
-        on_reading: Called before each reading with its number from 1, the number of readings, and the reading.
-
-    Raises:
-        AnalyticsError: A parameter does not exist or does not allow the given value.
     """
     before, tried = _opened(snapshot, names, chosen, lambda connection: readings(connection, chosen))
     plain = {view.name for view in all_views()}

@@ -61,15 +61,7 @@ _KEPT = (
 
 
 def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
-    """Return a document for each valid trial with recorded actions.
-
-    Args:
-        store: The store's directory.
-        experiment: Export only trials of this experiment.
-
-    Raises:
-        StoreError: There is no store.
-    """
+    """Return a document for each valid trial with recorded actions."""
     connection = open_store(store, only={"trials", "actions", "model_calls"})
     try:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])

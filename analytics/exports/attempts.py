@@ -77,11 +77,7 @@ class Said(NamedTuple):
 
 
 def conversations(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Said]]:
-    """Return the conversation of each counted attempt by stream id, as OpenAI chat messages.
-
-    Raises:
-        KeyError: A model call continues an earlier call that was not recorded.
-    """
+    """Return the conversation of each counted attempt by stream id, as OpenAI chat messages."""
     rows = rows_of(connection, _EVENTS)
     return {stream_id: _rebuilt(events) for stream_id, events in groupby(rows, key=lambda row: str(row["stream_id"]))}
 

@@ -13,13 +13,6 @@ def database_file(store: Path, target: Path) -> int:
     """Write a new DuckDB file and return how many tables it has, 0 if the store has no trials.
 
     The tables hold results, so the file is read without our views and macros.
-
-    Args:
-        store: The store's directory.
-        target: The file, which does not exist yet.
-
-    Raises:
-        StoreError: There is no store.
     """
     chosen = [each for each in headers() if each.layer == "marts" or each.view in TABLES]
     connection = open_store(store, only={each.view for each in chosen})

@@ -14,14 +14,6 @@ Features = Mapping[str, Any]
 
 
 def card(title: str, text: str, features: Features, files: Mapping[str, str]) -> bytes:
-    """Return the card.
-
-    Args:
-        title: Its heading.
-        text: What is below the heading, in Markdown.
-        features: The columns.
-        files: The file of each split.
-    """
     splits = [{"split": split, "path": name} for split, name in files.items()]
     head = {
         "configs": [{"config_name": "default", "data_files": splits}],

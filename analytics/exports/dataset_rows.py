@@ -55,19 +55,7 @@ class _Candidate(msgspec.Struct, frozen=True):
 def dataset_rows(
     store: Path, experiment: str | None = None, *, selection: str | None = None, benchmark: str | None = None
 ) -> ExportDocument:
-    """Return one dataset row for each variant that has a class, in the order of registration.
-
-    Args:
-        store: The store's directory.
-        experiment: Export only variants that this experiment registered.
-        selection: Export only variants of the latest selection with this name in each benchmark. They keep the order
-            of the selection, and get the class for which they were selected.
-        benchmark: Use only the selection of this benchmark.
-
-    Raises:
-        StoreError: There is no store.
-        UnknownName: The store has no such selection.
-    """
+    """Return one dataset row for each variant that has a class, in the order of registration."""
     views = {"selections", "ambiguity_classes", "trials"}
     connection = open_store(store, only=views)
     try:
@@ -103,12 +91,7 @@ def dataset_folder(store: Path, experiment: str | None = None, *, selection: str
 
 
 def chosen_variants(store: Path, selection: str, benchmark: str) -> frozenset[str]:
-    """Return the digests of the variants that a selection chose of a benchmark.
-
-    Raises:
-        StoreError: There is no store.
-        UnknownName: The store has no such selection.
-    """
+    """Return the digests of the variants that a selection chose of a benchmark."""
     connection = open_store(store, only={"selections"})
     try:
         selections = rows_of(connection, _SELECTIONS)

@@ -28,15 +28,7 @@ _TRIALS = """
 
 
 def golden_trajectories(store: Path, experiment: str | None = None) -> ExportDocument:
-    """Return the actions of every successful trial with the full prompt, grouped by task.
-
-    Args:
-        store: The store's directory.
-        experiment: Export only trials of this experiment.
-
-    Raises:
-        StoreError: There is no store.
-    """
+    """Return the actions of every successful trial with the full prompt, grouped by task."""
     connection = open_store(store, only={"trials", "actions", "tasks", "stg_trials_finished"})
     try:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])

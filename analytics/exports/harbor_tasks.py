@@ -51,18 +51,7 @@ class HarborFolders(msgspec.Struct, frozen=True, kw_only=True):
 def harbor_folders(
     store: Path, tasks: Path, experiment: str | None = None, *, selection: str | None = None
 ) -> HarborFolders:
-    """Return the folders of all variants that a store has of the tasks of a dataset, each task before its variants.
-
-    Args:
-        store: The store's directory.
-        tasks: The folder with the task folders, or one task folder.
-        experiment: Export only variants that this experiment registered.
-        selection: Export only variants of the latest selection with this name.
-
-    Raises:
-        StoreError: There is no store.
-        UnknownName: The store has no such selection, or there is no task folder.
-    """
+    """Return the folders of all variants that a store has of the tasks of a dataset, each task before its variants."""
     sources = {path.name: path for path in ([tasks] if _is_task(tasks) else sorted(filter(_is_task, _entries(tasks))))}
     if not sources:
         raise UnknownName(f"no folder in {tasks} has a {CONFIG}; name the dataset that the variants were made of")
@@ -122,9 +111,6 @@ def renamed(config: str, suffix: str, place: str) -> str:
     """Return the text of a ``task.toml`` with a suffix at ``[task].name``; unchanged if it has none.
 
     The suffix stands in the one string that makes this the only change, however TOML lets the key be written.
-
-    Raises:
-        UnknownName: The file, which ``place`` names, is not TOML, or the name has a spelling that hides where it ends.
     """
     try:
         wanted = tomllib.loads(config)

@@ -62,15 +62,7 @@ _KEPT = (
 
 
 def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
-    """Return the logs. A sample is a valid trial, its epoch is its place among those of the same task or variant.
-
-    Args:
-        store: The store's directory.
-        experiment: Export only trials of this experiment.
-
-    Raises:
-        StoreError: There is no store.
-    """
+    """Return the logs. A sample is a valid trial, its epoch is its place among those of the same task or variant."""
     views = {"trials", "tasks", "variants", "checkpoints", "questions", "stg_trials_finished"}
     connection = open_store(store, only=views)
     try:

@@ -145,17 +145,7 @@ class Timing(msgspec.Struct, frozen=True):
 def training_rows(
     store: Path, experiment: str | None = None, *, test_share: float = 0.1, question_cost_pp: float = 5.0
 ) -> ExportFolder:
-    """Return the trials as JSON Lines for each split, with a card.
-
-    Args:
-        store: The store's directory.
-        experiment: Export only trials of this experiment, with its own baselines, budgets and curves.
-        test_share: The share of the tasks that the split ``test`` gets, expected over their hashes.
-        question_cost_pp: The cost of a question in ``net_value``, percentage points.
-
-    Raises:
-        StoreError: There is no store.
-    """
+    """Return the trials as JSON Lines for each split, with a card."""
     connection = open_store(store, parameters={"experiment": experiment}, only=TRAINING_VIEWS)
     try:
         return training_of(connection, test_share=test_share, question_cost_pp=question_cost_pp)

@@ -23,15 +23,7 @@ _TRIALS = """
 
 
 def trial_records(store: Path, experiment: str | None = None) -> ExportDocument:
-    """Return one record for each valid trial of a store.
-
-    Args:
-        store: The store's directory.
-        experiment: Export only trials of this experiment.
-
-    Raises:
-        StoreError: There is no store.
-    """
+    """Return one record for each valid trial of a store."""
     connection = open_store(store, only={"trials", "actions"})
     try:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])

@@ -109,11 +109,7 @@ FIGURES: tuple[str, ...] = tuple(_BY_NAME)
 
 
 def spec_of(name: str) -> FigureSpec:
-    """Return the specification of the named figure.
-
-    Raises:
-        UnknownName: There is no such figure.
-    """
+    """Return the specification of the named figure."""
     if name not in _BY_NAME:
         raise UnknownName(f"there is no figure {name!r}{did_you_mean(name, FIGURES)}; known: {', '.join(FIGURES)}")
     return _BY_NAME[name]
@@ -122,17 +118,7 @@ def spec_of(name: str) -> FigureSpec:
 def draw(
     connection: "duckdb.DuckDBPyConnection", name: str, shown: Callable[[list[Row]], list[Row]] = list
 ) -> "Figure":
-    """Draw a figure from a store. If there is nothing to draw, the figure says why.
-
-    Args:
-        connection: A connection from :func:`analytics.views.store.open`.
-        name: The name of the figure, one of ``FIGURES``.
-        shown: Picks the rows that are drawn. It is also given the rows of the agent ``all`` alone, for what a figure
-            says of the pool whichever agents are drawn.
-
-    Raises:
-        UnknownName: There is no such figure.
-    """
+    """Draw a figure from a store. If there is nothing to draw, the figure says why."""
     try:
         return paint(connection, name, shown=shown)
     except NothingToDraw as reason:
@@ -147,12 +133,7 @@ def paint(
     title: str | None = None,
     shown: Callable[[list[Row]], list[Row]] = list,
 ) -> "Figure":
-    """Draw a figure from a store. The arguments are those of :func:`draw`, and a title in place of its own.
-
-    Raises:
-        UnknownName: There is no such figure.
-        NothingToDraw: The tables have no rows for it.
-    """
+    """Draw a figure from a store. The arguments are those of :func:`draw`, and a title in place of its own."""
     spec = spec_of(name)
     rows = {view: read(connection, view) for view in spec.reads}
     about_agents = [view for view, found in rows.items() if any(row.get("agent") != "all" for row in found)]

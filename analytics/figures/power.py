@@ -19,11 +19,6 @@ def power_curve(rows: Sequence[Mapping[str, Any]], *, wanted: float, assumed: st
 
     Where the cost of a trial is unknown, the second panel counts trials instead. Bars are two standard errors of the
     simulation.
-
-    Args:
-        rows: The designs as ``lhaw-record power`` prints them.
-        wanted: The wanted power, drawn as a line.
-        assumed: The rates that were assumed, in words.
     """
     with styled():
         figure, ((left, right),) = canvas(1, 2, title="Power to see a gain from asking", size=(8.6, 3.7))

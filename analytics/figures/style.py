@@ -83,14 +83,7 @@ def styled() -> Iterator[None]:
 
 
 def canvas(rows: int, columns: int, *, title: str, size: tuple[float, float]) -> tuple["Figure", list[list["Axes"]]]:
-    """Create an empty figure with a grid of axes.
-
-    Args:
-        rows: The number of rows in the grid.
-        columns: The number of columns in the grid.
-        title: The title above all axes.
-        size: The width and height of the figure in inches.
-    """
+    """Create an empty figure with a grid of axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -145,13 +138,7 @@ _FONT, _FONTS = b"font-family: 'DejaVu Sans'", b"font-family: 'DejaVu Sans', Ver
 
 
 def to_bytes(figure: "Figure", form: str, *, has_paths: bool = False) -> bytes:
-    """Encode a figure as ``svg``, ``png`` or ``pdf``, which embeds its fonts.
-
-    Args:
-        figure: The figure.
-        form: One of ``FORMATS``.
-        has_paths: Draw the letters of an SVG, so that it needs no font. Else they stay text.
-    """
+    """Encode a figure as ``svg``, ``png`` or ``pdf``, which embeds its fonts."""
     from matplotlib import rc_context
 
     out = io.BytesIO()

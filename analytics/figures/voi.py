@@ -100,11 +100,7 @@ def _benchmarks(rows: Sequence[Row]) -> list[str]:
 
 
 def injected(rows: Sequence[Row]) -> list[Row]:
-    """Check that at least one injection has a value, and return the rows as a list.
-
-    Raises:
-        NothingToDraw: No injection has a value.
-    """
+    """Check that at least one injection has a value, and return the rows as a list."""
     if not any(has_value(row) and row["condition"].startswith("inject_") for row in rows):
         planned = any(row["condition"].startswith("inject_") and row["n_dropped"] for row in rows)
         raise NothingToDraw(

@@ -277,17 +277,7 @@ class _Said(NamedTuple):
 
 
 def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, confidence: float) -> tuple[Finding, ...]:
-    """Say what tables show.
-
-    Args:
-        tables: The tables in :data:`NEEDED`, by name.
-        measure: Which success is meant, from :data:`MEASURES`.
-        timing_measure: The analysis parameter of this name that the tables were made with.
-        confidence: The confidence of the intervals, as a fraction.
-
-    Returns:
-        The findings, in the order of the questions, then of benchmarks and agents.
-    """
+    """Say what tables show."""
     said = _Said(tables, measure, timing_measure, confidence)
     return (
         *_differences(said, _COST_OF_MISSING, f"{measure}_loss"),

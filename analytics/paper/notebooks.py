@@ -16,15 +16,7 @@ _WRITE = 'paper.write(".")'
 def notebook(
     store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
 ) -> str:
-    """Return a Jupyter notebook in the folder of the paper.
-
-    Args:
-        store: The store's address, or its path from the folder.
-        tables: The names of the tables.
-        figures: The names of the figures.
-        only: The rows that are shown.
-        settings: Analysis parameters that win over those of ``paper.toml``.
-    """
+    """Return a Jupyter notebook in the folder of the paper."""
     cells = [("markdown", _INTRODUCTION), ("code", _opening(store, only, settings))]
     cells += [("code", f"paper.tables[{name!r}]") for name in tables]
     cells += [("code", f"paper.figures[{name!r}]") for name in figures]

@@ -84,12 +84,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     broken_claims: tuple[Finding, ...] = ()
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Write every table as .tex, every figure as .pdf and .svg, paper.tex and paper.md, and return their paths.
-
-        Raises:
-            AnalyticsError: The folder cannot be made.
-            StoreError: A file cannot be written.
-        """
+        """Write every table as .tex, every figure as .pdf and .svg, paper.tex and paper.md, and return their paths."""
         root, written = Path(folder), []
         files = {f"tables/{name}.tex": each.latex.encode() for name, each in self.tables.items()}
         for name, each in self.figures.items():
@@ -116,18 +111,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
 def make(
     store: Path, spec: PaperSpec, *, settings: Mapping[str, Setting] | None = None, only: Filter | None = None
 ) -> Paper:
-    """Make the tables and figures of a paper.
-
-    Args:
-        store: The store's directory.
-        spec: What to make.
-        settings: Analysis parameters; they win over those of the specification.
-        only: The agents, conditions, measures and benchmarks that are shown.
-
-    Raises:
-        AnalyticsError: The specification does not fit the store; the message names table and key.
-        StoreError: There is no store.
-    """
+    """Make the tables and figures of a paper."""
     parameters = {**spec.settings, **(settings or {})}
     names = list(dict.fromkeys(each.table for each in spec.tables))
     drawn = [figure_spec_of(each.figure) for each in spec.figures]
@@ -227,9 +211,6 @@ def write_notebooks(
 
     A file that is not as it was last written here is left alone, because somebody worked in it. ``.written.json``
     tells them by their digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
-
-    Returns:
-        The paths that were written, and those that were left alone.
     """
     place = place_of(store)
     source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)

@@ -121,20 +121,6 @@ def pivot(
     unequal: Iterable[str] = (),
     only: Filter | None = None,
 ) -> Pivot:
-    """Pivot a table.
-
-    Args:
-        table: The computed table.
-        choice: What is in its rows and columns.
-        names: What values are called, where it is not what this program calls them.
-        parameters: The analysis parameters that it was computed with.
-        unequal: Benchmarks whose agents met different tasks or variants: they are not compared, nor those of pools.
-        only: The rows that are shown. What is the best of a column does not depend on the agents among them.
-
-    Raises:
-        Empty: The table has no rows, or none of those that are kept.
-        AnalyticsError: A kept value does not exist, or a key has several values and no place.
-    """
     named = _Names(names, parameters["k"])
     only = only or Filter()
     others = Filter({key: values for key, values in only.wanted.items() if key != "agent"})

@@ -53,7 +53,6 @@ def to_latex(table: Pivot) -> str:
 
 
 def _pages(table: Pivot) -> list[list[Line]]:
-    """Return the lines of a table, page by page."""
     pages: list[list[Line]] = [[]]
     room, heading = _PAGE_LINES, ""
     own = 2 if table.has_intervals else 1

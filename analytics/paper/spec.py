@@ -93,11 +93,7 @@ class PaperSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def preset(name: str) -> tuple[PaperSpec, str]:
-    """Return a bundled specification, and its text.
-
-    Raises:
-        UnknownName: There is none of this name.
-    """
+    """Return a bundled specification, and its text."""
     if name not in PRESETS:
         raise UnknownName(f"there is no file and no preset {name!r}; presets: {', '.join(PRESETS)}")
     path = data_path("paper", f"{name}.toml")
@@ -106,15 +102,7 @@ def preset(name: str) -> tuple[PaperSpec, str]:
 
 
 def read_spec(text: str, path: Path | str = "the specification") -> PaperSpec:
-    """Decode a specification.
-
-    Args:
-        text: The text of the file, in TOML.
-        path: The file that the text comes from, for messages.
-
-    Raises:
-        AnalyticsError: The text cannot be used. The message names the line, the key and the remedy.
-    """
+    """Decode a specification."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

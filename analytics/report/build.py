@@ -58,17 +58,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(store: Path, *, settings: Sequence[str] = ()) -> Page:
-    """Build the report on a store. Equal stores and settings give equal pages.
-
-    Args:
-        store: The store's directory.
-        settings: Analysis parameters as ``name=value``.
-
-    Raises:
-        UnknownName: A parameter does not exist.
-        BadParameter: A parameter does not allow the given value.
-        StoreError: There is no store.
-    """
+    """Build the report on a store. Equal stores and settings give equal pages."""
     connection = open_store(store, parameters=parse_settings(settings))
     try:
         return page_of(connection, Store(store).address or store.resolve().name)

@@ -117,12 +117,7 @@ _TEXTS = {
 
 
 def timelines(connection: "duckdb.DuckDBPyConnection", length: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list. Empty parts are left out.
-
-    Args:
-        connection: A connection with the temporary tables of :func:`analytics.report.trials.choose_trials`.
-        length: The number of characters after which texts are cut.
-    """
+    """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list. Empty parts are left out."""
     texts = {name: cut_sql(column, length) for name, column in _TEXTS.items()}
     (row,) = connection.execute("select count(*) from shown_trials").fetchall()
     parts = {name: _entries(connection, query.format(**texts)) for name, query in _PARTS.items()}

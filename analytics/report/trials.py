@@ -232,10 +232,6 @@ def choose_length(connection: "duckdb.DuckDBPyConnection", budget: int = BUDGET_
     """Choose the longest of ``LENGTHS`` with which the texts of the shown attempts stay within a budget.
 
     If even the shortest length exceeds the budget, the shortest is chosen.
-
-    Args:
-        connection: A connection with the temporary table ``shown_trials``.
-        budget: The largest total number of characters.
     """
     sums = ", ".join(f"sum(least(n, {length}))" for length in LENGTHS)
     query = f"""

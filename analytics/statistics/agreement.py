@@ -48,16 +48,6 @@ def weighted_kappa(left: "Floats", right: "Floats", clusters: "NDArray[np.int64]
     frequencies. For the categories 0, 0.5 and 1, these are the usual linear weights.
 
     Source: J. Cohen, Weighted kappa, Psychological Bulletin 70 (1968).
-
-    Args:
-        left: The scores of the first grader.
-        right: The scores of the second grader for the same items in the same order.
-        clusters: For each item, an integer that names its cluster.
-        settings: The level of the interval, and the draws.
-
-    Returns:
-        The estimate. It has no value if both graders gave the same score to every item, because chance would then
-        agree equally well (``no_variation``).
     """
     import numpy as np
 
@@ -123,16 +113,6 @@ def rank_correlation(left: "Floats", right: "Floats", clusters: "NDArray[np.int6
     The cells of a cluster, such as the five timings of a variant, are drawn together. A cell that is drawn twice counts
     as two cells that are tied for both agents. Pairs are counted between distinct values, of which pass@k has few, so
     the time per draw does not grow with the square of the number of cells.
-
-    Args:
-        left: The values of the first agent.
-        right: The values of the second agent for the same cells in the same order.
-        clusters: For each cell, an integer that names its cluster.
-        settings: The level of the interval, and the draws.
-
-    Returns:
-        The estimate. It has no value with fewer than three cells (``too_few_cells``), or if all values of one agent are
-        equal (``no_order``), and no interval with few clusters. Draws in which tau is undefined are left out.
     """
     import numpy as np
 
@@ -170,9 +150,6 @@ def tau_by_chance(cells: "Floats") -> float:
 
     Source: H. E. Daniels, The relation between measures of correlation in the universe of sample permutations,
     Biometrika 33 (1944).
-
-    Args:
-        cells: The number of cells of each task with each pair of values, shape (tasks, values, values).
     """
     import numpy as np
 
@@ -202,13 +179,6 @@ def _jackknifed(
     pull tau, and every bootstrap draw even more, towards 0. Of the p-values the largest one counts, so that it
     still agrees with the interval. Room for one more cluster, in perfect agreement or disagreement, is added on either
     side of an interval, but not beyond 0 where the p-value excludes it.
-
-    Args:
-        statistic: As for :func:`expanded`.
-        sizes: As for :func:`expanded`.
-        settings: The level of the interval, and the draws.
-        least: The smallest value of the statistic; its largest one is 1.
-        by_chance: The standard error of the statistic where there is nothing to see; 0 if it is unknown.
     """
     import numpy as np
     from scipy.special import stdtr, stdtrit
@@ -245,11 +215,6 @@ def f1(hits: Units, found: Units, settings: Settings) -> Estimate:
     """Estimate the harmonic mean of two ratios of sums, such as precision and recall. It is 0 if both are 0.
 
     Both ratios use the same draws, which keeps their correlation.
-
-    Args:
-        hits: The units of the first ratio.
-        found: The units of the second ratio.
-        settings: The level of the interval, and the draws.
     """
     import numpy as np
 

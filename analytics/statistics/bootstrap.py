@@ -24,16 +24,6 @@ def studentised(above: "Floats", below: "Floats", draws: int, seed: int) -> tupl
     """Draw sum(above) / sum(below), each draw less the estimate over its own linearised standard error.
 
     Source: B. Efron and R. J. Tibshirani, An introduction to the bootstrap (1993), 12.5.
-
-    Args:
-        above: One sum per cluster.
-        below: One sum per cluster, not negative.
-        draws: The number of draws.
-        seed: The seed of the weights.
-
-    Returns:
-        The standard error of the estimate and the draws. None if the clusters do not vary. Draws without variance are
-        left out.
     """
     import numpy as np
 
@@ -69,19 +59,6 @@ def expanded_percentile(
     interval of a mean of normal values is the t interval.
 
     Source: T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015), 4.2.
-
-    Args:
-        statistic: A function from weights, shape (draws, clusters), to one value per draw. NaN means undefined; such
-            draws are left out.
-        count: The number of clusters.
-        effective: The number of equal clusters that would tell as much; it decides how far the tails are out.
-        confidence: The level of the interval, for example 0.95.
-        draws: The number of draws.
-        seed: The seed of the weights.
-
-    Returns:
-        The bounds, and the p-value of 0: one minus the highest level at which the interval excludes 0. None if all
-        draws are equal or undefined.
     """
     import numpy as np
     from scipy.special import ndtr, ndtri, stdtr, stdtrit

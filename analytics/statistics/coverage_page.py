@@ -31,12 +31,7 @@ interval claim nothing and do not count; a design in which fewer than 5 % have o
 
 
 def page(found: Sequence[Coverage], command: str) -> str:
-    """Render the page of some simulated designs.
-
-    Args:
-        found: The designs.
-        command: What simulated them, in Markdown.
-    """
+    """Render the page of some simulated designs."""
     return "\n".join(_lines(found, command))
 
 

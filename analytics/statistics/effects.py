@@ -110,9 +110,6 @@ def effects(connection: "duckdb.DuckDBPyConnection") -> "pa.Table":
 
     Rows with the dimension ``all`` test whether a condition has the same effect in every dimension (chi-squared Wald
     test).
-
-    Args:
-        connection: A connection from :func:`analytics.views.store.connect`.
     """
     import pyarrow as pa
 
@@ -165,13 +162,7 @@ def _corrected(rows: Sequence[Row]) -> list[Row]:
 
 
 def effect_rows(trials: Sequence[Trial], gaps: Gaps, settings: Settings) -> list[Row]:
-    """Compute the rows of the table for one set of trials.
-
-    Args:
-        trials: The trials of the set, in a fixed order.
-        gaps: For each cell, the number of missing trials and the number of variants without trials.
-        settings: The level of the intervals, and the flips.
-    """
+    """Compute the rows of the table for one set of trials."""
     cells: dict[Cell, list[Trial]] = {}
     for trial in trials:
         cells.setdefault(trial.cell, []).append(trial)

@@ -122,14 +122,7 @@ class Clusters(NamedTuple):
 
 
 def estimate(kind: str, units: Units, settings: Settings) -> Estimate:
-    """Estimate a cell. See the table of kinds at the top of this module.
-
-    Args:
-        kind: level, percent, gain, double_gain, percent_gain, free_gain, loss, percent_loss, free_loss, ratio, amount,
-            amount_from_1 or median.
-        units: The units that have a value. A mean has denominators of 1, or weights.
-        settings: The level of the interval, and the draws.
-    """
+    """Estimate a cell. See the table of kinds at the top of this module."""
     if not len(units.numerators):
         return Estimate(reason="no_units")
     ordered = _ordered(units)
@@ -162,12 +155,6 @@ def contrast(kind: str, one: Units, other: Units, settings: Settings) -> Estimat
     """Estimate the mean of one arm minus the mean of another arm of different tasks.
 
     A cluster that is in both arms has no place here: pair its units instead.
-
-    Args:
-        kind: What the values of the arms are: level, percent or amount.
-        one: The units of the first arm.
-        other: The units of the second arm.
-        settings: The level of the interval, and the draws.
     """
     if not len(one.numerators) or not len(other.numerators):
         return Estimate(reason="no_units")
@@ -392,14 +379,7 @@ def _tested(found: Inversion, method: str, largest: float | None, settings: Sett
 
 
 def agreeing(low: float, high: float, side: int) -> tuple[float, float]:
-    """Round the bounds of an interval without contradicting the test that stands beside it.
-
-    Args:
-        low: The lower bound.
-        high: The upper bound.
-        side: 0 if the test does not reject 0; otherwise 1 for values above 0, or -1 for values below. A bound on the
-            wrong side stops at 0, or short of it.
-    """
+    """Round the bounds of an interval without contradicting the test that stands beside it."""
     low, high = round(low, _DIGITS) + 0.0, round(high, _DIGITS) + 0.0
     if side == 0:
         return min(low, 0.0), max(high, 0.0)
@@ -515,13 +495,7 @@ def _median(units: Units, settings: Settings) -> Estimate:
 
 
 def expanded(statistic: "Statistic", sizes: "Floats", settings: Settings) -> Estimate:
-    """Wrap the expanded percentile interval of any statistic of cluster weights. The value is left out.
-
-    Args:
-        statistic: A function from weights, shape (draws, clusters), to one value per draw.
-        sizes: The size of each cluster. Clusters of unequal sizes tell less than as many equal ones.
-        settings: The level of the interval, and the draws.
-    """
+    """Wrap the expanded percentile interval of any statistic of cluster weights. The value is left out."""
     count = len(sizes)
     if count < FEWEST_FOR_PERCENTILES:
         return Estimate(n_clusters=count, reason="too_few_clusters")

@@ -28,12 +28,7 @@ class PooledVariance(NamedTuple):
 
 
 def pass_noise_floor(units: Sequence[PooledSuccesses], k: int) -> float | None:
-    """Compute the standard deviation that the mean gain in pass@k has without an effect. Return None without units.
-
-    Args:
-        units: The units that have a gain. Each has at least k trials in each arm.
-        k: The k of pass@k.
-    """
+    """Compute the standard deviation that the mean gain in pass@k has without an effect. Return None without units."""
     return _of_mean([sum(_pass_variance(n, unit, k) for n in (unit.left, unit.right)) for unit in units])
 
 

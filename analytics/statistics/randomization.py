@@ -65,14 +65,7 @@ class _Choices(NamedTuple):
 
 
 def sign_flips(above: "Floats", below: "Floats", confidence: float, draws: Draws) -> Inversion:
-    """Test the mean of paired differences by flipping the signs of whole clusters.
-
-    Args:
-        above: The sum of the differences of each cluster, times their weights.
-        below: The sum of the weights of each cluster; the number of its units for a plain mean.
-        confidence: The level of the interval, for example 0.95.
-        draws: How many sign choices to look at.
-    """
+    """Test the mean of paired differences by flipping the signs of whole clusters."""
     import numpy as np
 
     steps = np.rint(above * _STEPS)
@@ -105,12 +98,6 @@ def permuted(
 
     Source: A. Janssen, Studentized permutation tests for non-i.i.d. hypotheses and the generalized Behrens-Fisher
     problem, Statistics and Probability Letters 36 (1997); E. Chung and J. P. Romano, Annals of Statistics 41 (2013).
-
-    Args:
-        one: The sums of the first arm's clusters: values times weights, and weights.
-        other: The same of the second arm.
-        confidence: The level of the interval, for example 0.95.
-        draws: How many choices of clusters to look at.
     """
     import numpy as np
 
@@ -159,17 +146,7 @@ def permuted(
 
 
 def _expanded(sums: "Floats", count: int) -> tuple["Floats", ...]:
-    """Expand the mean of an arm in every choice, and its linearised variance, by powers of the first arm's shift s.
-
-    Args:
-        sums: Of the clusters of the arm, one row each: values, weights, squared values, their products, squared
-            weights; and of those that the shift moves: weights, products with the values, squared weights.
-        count: The number of clusters in the arm.
-
-    Returns:
-        Eight rows: the mean and its decrease with s; the coefficients of 1, s and s**2 in the variance; and the same
-        of the terms that the variance is a difference of.
-    """
+    """Expand the mean of an arm in every choice, and its linearised variance, by powers of the first arm's shift s."""
     above, below, squares, products, weights, moved, crossed, moved_squares = sums
     mean, slope, scale = above / below, moved / below, count / (count - 1) / below**2
     return (
@@ -187,18 +164,7 @@ def _expanded(sums: "Floats", count: int) -> tuple["Floats", ...]:
 def _edge(
     p_value: Callable[[float], float], estimate: float, step: float, rejected: float | None, level: float
 ) -> float | None:
-    """Search from the estimate for the end of the differences that are not rejected.
-
-    Args:
-        p_value: The p-value of a difference.
-        estimate: The estimate.
-        step: How far to go at first. Its sign is that of the side.
-        rejected: 0 if 0 is rejected. If it is None, 0 is between the ends.
-        level: Differences with smaller p-values are rejected.
-
-    Returns:
-        The end, or None if no difference in reach is rejected.
-    """
+    """Search from the estimate for the end of the differences that are not rejected."""
     inside, reach = estimate, _FARTHEST * abs(step)
     if rejected is None and (0.0 - estimate) * step > 0:
         inside = 0.0

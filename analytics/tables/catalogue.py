@@ -399,11 +399,7 @@ _BY_NAME = {spec.name: spec for spec in SPECS}
 
 
 def spec_of(name: str) -> TableSpec:
-    """Return the specification of the named table.
-
-    Raises:
-        UnknownName: There is no such table.
-    """
+    """Return the specification of the named table."""
     if name not in _BY_NAME:
         raise UnknownName(f"there is no table {name!r}{did_you_mean(name, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]

@@ -55,10 +55,6 @@ def without_lone_pools(rows: Iterable[Row], keys: Sequence[str]) -> list[Any]:
     """Return the rows to print: without those that pool a single agent or benchmark, which stand there already.
 
     CSV, JSON and SQL have them, so that the rows of a table do not depend on how many agents ran.
-
-    Args:
-        rows: The rows of a table.
-        keys: The keys of the table.
     """
     kept = list(rows)
     for pooled in _POOLED_KEYS:
@@ -73,15 +69,7 @@ def without_lone_pools(rows: Iterable[Row], keys: Sequence[str]) -> list[Any]:
 
 
 def known_filter(wanted: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> Filter:
-    """Return a filter whose values occur in the rows.
-
-    Args:
-        wanted: Values by key.
-        rows: The rows of all tables that are filtered.
-
-    Raises:
-        UnknownName: A value occurs in none of them. A condition or measure that exists elsewhere passes.
-    """
+    """Return a filter whose values occur in the rows."""
     from analytics.tables.catalogue import ORDERS  # every command starts with this module
 
     for key, values in wanted.items():

@@ -130,13 +130,7 @@ def measure_of(name: str) -> Measure:
 
 
 def label(key: str, value: object, k: object = "k") -> str:
-    """Return what people call a value of a key, for example ``may ask`` for the condition ``ask_user``.
-
-    Args:
-        key: The key column, for example ``measure``.
-        value: Its value.
-        k: The parameter k, for names of measures.
-    """
+    """Return what people call a value of a key, for example ``may ask`` for the condition ``ask_user``."""
     text = "" if value is None else str(value)
     if key == "measure":
         return measure_of(text).label.format(k=k)

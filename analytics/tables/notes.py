@@ -196,14 +196,7 @@ def background(connection: "duckdb.DuckDBPyConnection") -> Background:
 def notes_for(
     found: Background, table: str, parameters: Sequence[str], rows: Sequence[dict[str, Any]]
 ) -> tuple[str, ...]:
-    """Return the notes of a table. The most general notes come first.
-
-    Args:
-        found: The background of the connection.
-        table: The name of the table.
-        parameters: The names of the parameters that its numbers depend on.
-        rows: Its rows.
-    """
+    """Return the notes of a table. The most general notes come first."""
     values, counted = found.values, found.counted
     drawn = f"{values['draws']} draws, {values['permutations']} exchanges, seed {values['seed']}"
     notes = [
@@ -269,13 +262,7 @@ def _shown(value: Any) -> str:
 
 
 def missing_notes(needs: str, conditions: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return notes on missing rows, missing conditions and unknown dimensions.
-
-    Args:
-        needs: What a store must contain for the table to have rows.
-        conditions: The conditions that the table covers.
-        rows: The rows of the table.
-    """
+    """Return notes on missing rows, missing conditions and unknown dimensions."""
     if not rows:
         return [f"no rows: this store has no {needs}"]
     found: dict[str, set[str]] = {}

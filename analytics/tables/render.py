@@ -43,12 +43,7 @@ def to_json(tables: Sequence[Table]) -> str:
 
 
 def to_text(table: Table, width: int = 132) -> str:
-    """Render a table as text with one block per benchmark, and with a column per agent if this fits into ``width``.
-
-    Args:
-        table: The table.
-        width: The width of the terminal in characters.
-    """
+    """Render a table as text with one block per benchmark, and with a column per agent if this fits into ``width``."""
     parts = [f"{table.name}: {table.title}\n"]
     for benchmark, block in _blocks(table):
         lines = _without_repeats(_costs(block), 4) if "purpose" in table.keys else _estimates(table, block, width)
@@ -64,11 +59,6 @@ def to_terminal(table: Table, width: int, painted: Callable[[str, str], str]) ->
     """Render a table for a terminal, with no line longer than ``width``.
 
     Where a line is too long, leading keys become headings, then counts share a column, then texts are cut.
-
-    Args:
-        table: The table.
-        width: The width of the terminal in characters.
-        painted: Returns a text in a style of :mod:`recorder.cli.terminal`.
     """
     parts = [*(painted(line, BOLD) for line in wrap(f"{table.name}: {table.title}", width))]
     for benchmark, block in _blocks(table):

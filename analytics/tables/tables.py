@@ -49,13 +49,6 @@ def tables(connection: "duckdb.DuckDBPyConnection", names: Iterable[str]) -> lis
 
     Their queries are run as they stand, so the connection needs only the views that they read and those that notes
     read.
-
-    Args:
-        connection: A connection from :func:`analytics.views.store.open`.
-        names: The names of the tables, from ``TABLES`` or ``COMPUTED_TABLES``.
-
-    Raises:
-        UnknownName: There is no such table.
     """
     chosen = [spec_of(name) for name in names]
     found = background(connection)

@@ -29,17 +29,7 @@ def at_once(
     jobs: Mapping[str, Collection[str]],
     work: "Callable[[duckdb.DuckDBPyConnection, str], T]",
 ) -> dict[str, T]:
-    """Do every job once, each after those that it needs, and return their results by name.
-
-    Args:
-        connection: A connection to the database, with the parameters set. What it registered itself is its own: jobs
-            see the tables, views, functions and parameters.
-        jobs: The names of the jobs, each with the names of those that must be done before it.
-        work: Does a job on a connection that nobody else uses meanwhile.
-
-    Raises:
-        Exception: The first that a job raised, after the jobs that run then. Others are left out.
-    """
+    """Do every job once, each after those that it needs, and return their results by name."""
     order = TopologicalSorter(jobs)
     with _connections(connection, len(jobs)) as free:
         if len(free) == 1:

@@ -165,11 +165,6 @@ def create_views(
     Intermediate views and marts that other views read become tables, so that each is computed once. As plain views,
     they would be inlined and planned again and again, and computing a table would take minutes. If the events are in
     Parquet, staging views of rare event types become tables, too, and those of absent types read no file.
-
-    Args:
-        connection: A connection with ``events``, its parts, and ``live_streams``.
-        only: The names of the views to create, together with the views that they read. None creates all views.
-        parts: The views or tables that together hold the rows of ``events``.
     """
     wanted = None if only is None else needed_for(only)
     chosen = [view for view in all_views() if wanted is None or view.name in wanted]

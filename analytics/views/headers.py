@@ -53,17 +53,7 @@ def headers() -> tuple[Header, ...]:
 
 
 def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str, out: TextIO) -> None:
-    """Print the views. The form table gives one paragraph per view, csv and json give one row per column.
-
-    Args:
-        connection: A connection to a store. Its views and tables that have no SQL file are printed, too.
-        wanted: The name of a view or of a layer. If empty, all views are printed.
-        form: The output format: table, csv or json.
-        out: The stream to print to.
-
-    Raises:
-        UnknownName: There is no such view or layer.
-    """
+    """Print the views. The form table gives one paragraph per view, csv and json give one row per column."""
     every = (*headers(), *_others(connection))
     chosen = [each for each in every if wanted in ("", each.view, each.layer)]
     if not chosen:

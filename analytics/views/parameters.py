@@ -343,12 +343,7 @@ _BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 
 
 def set_parameters(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setting] | None = None) -> None:
-    """Set every parameter on a connection to its chosen value, or to its default.
-
-    Raises:
-        UnknownName: A parameter does not exist.
-        BadParameter: A value is not allowed.
-    """
+    """Set every parameter on a connection to its chosen value, or to its default."""
     values = values_of(chosen or {})
     for parameter in PARAMETERS:
         value = _literal(values[parameter.name])
@@ -356,12 +351,7 @@ def set_parameters(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str,
 
 
 def values_of(chosen: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the value of every parameter: the chosen one, else that of the chosen reading, else the default.
-
-    Raises:
-        UnknownName: A parameter does not exist.
-        BadParameter: A value is not allowed.
-    """
+    """Return the value of every parameter: the chosen one, else that of the chosen reading, else the default."""
     for name, value in chosen.items():
         check(name, value)
     given = {**READINGS[str(chosen.get("reading", "default"))], **chosen}
@@ -371,12 +361,7 @@ def values_of(chosen: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def check(name: str, value: Setting) -> None:
-    """Check that a parameter exists and that it allows a value.
-
-    Raises:
-        UnknownName: There is no such parameter.
-        BadParameter: The value is not allowed.
-    """
+    """Check that a parameter exists and that it allows a value."""
     parameter = _parameter(name)
     if parameter.allowed and value not in parameter.allowed:
         choices = ", ".join(str(choice) for choice in parameter.allowed)
@@ -396,12 +381,7 @@ def _parts(value: Setting) -> list[str]:
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Setting]:
-    """Parse ``name=value`` texts into parameter values of the right types.
-
-    Raises:
-        UnknownName: A parameter does not exist.
-        BadParameter: A text has no value, or its value has the wrong type.
-    """
+    """Parse ``name=value`` texts into parameter values of the right types."""
     found: dict[str, Setting] = {}
     for setting in settings:
         name, has_value, text = setting.partition("=")

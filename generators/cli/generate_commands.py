@@ -48,13 +48,7 @@ def generate_command(options: argparse.Namespace) -> int:
 
 
 async def generate(options: argparse.Namespace, name: str, tasks: Sequence["SourceTask"]) -> "Generation":
-    """Run generation over the given tasks with the command's options, and return the finished generation.
-
-    Args:
-        options: The options of the command.
-        name: The experiment that records the variants.
-        tasks: The tasks.
-    """
+    """Run generation over the given tasks with the command's options, and return the finished generation."""
     from generators.generation.generate import Generation, GenerationSettings
     from generators.generation.variant_plan import VariantKinds
     from recorder.storage.creation import create_store
@@ -97,18 +91,7 @@ def removal_settings(options: argparse.Namespace) -> "RemovalSettings":
 def chosen_tasks(
     tasks: Sequence["SourceTask"], options: argparse.Namespace, benchmark: str, *, is_competent: bool = False
 ) -> list["SourceTask"]:
-    """Return the tasks of a source that the options ask for.
-
-    Args:
-        tasks: The tasks of the source.
-        options: The options of the command.
-        benchmark: The benchmark of the tasks.
-        is_competent: Whether to keep only tasks that the store's ``full`` trials show to be within the agents' reach.
-
-    Raises:
-        ExperimentError: A named task does not exist.
-        GeneratorError: No task is left, or none has the changed workspaces for ``--environment``.
-    """
+    """Return the tasks of a source that the options ask for."""
     known = [source.task.task_id for source in tasks]
     unknown = [name for name in options.task if name not in known]
     if unknown:

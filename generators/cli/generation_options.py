@@ -156,12 +156,6 @@ def paid_settings(
     """Return the settings of a run that asks models, all but its ``config``.
 
     Replies that the store already holds are not paid for again.
-
-    Args:
-        options: The parsed values of the model options.
-        experiment_id: The experiment that records the run.
-        store: Its store.
-        models: The model of each role. A role without one is left to the rules.
     """
     from recorder.reading.reader import read_snapshot
     from recorder.writing.redaction import Redactor

@@ -69,9 +69,6 @@ def _design_path(options: argparse.Namespace, benchmark: str) -> Path:
 
     This is the experiment file itself for the source ``experiment``, and the built-in design for the benchmark
     ``desk``.
-
-    Raises:
-        GeneratorError: The benchmark has no built-in design.
     """
     if options.source == "experiment":
         source: Path = options.source_paths[0]
@@ -153,11 +150,7 @@ def _dataset_path(options: argparse.Namespace, name: str) -> Path:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create the folder for the benchmark's files.
-
-    Raises:
-        GeneratorError: The folder cannot be created.
-    """
+    """Create the folder for the benchmark's files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

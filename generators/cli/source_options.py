@@ -72,11 +72,7 @@ SOURCE_ARGUMENTS = (
 
 
 def source_of(options: argparse.Namespace) -> "CheckedSource":
-    """Return the source that the options name.
-
-    Raises:
-        ExperimentError: An option is missing, does not belong to this source, or names a missing file.
-    """
+    """Return the source that the options name."""
     name: str = options.source
     paths: list[Path] = options.source_paths
     _check_arguments(options)

@@ -29,10 +29,6 @@ def chained(prompt: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
     The later segment has the subdimension ``format`` or ``precision`` and directly follows the earlier one, with only a
     comma, a relative pronoun, a participle or the like between them. The earlier segment must not be a file name,
     because what follows a file name says more than how to write it.
-
-    Args:
-        prompt: The prompt with the segments.
-        segments: The segments that are removed together.
     """
     text = Prompt(prompt)
     places = {segment.segment_id: text.own_place(segment) for segment in segments}

@@ -41,12 +41,7 @@ class DecoyRewriter:
     async def rewrite(
         self, source: SourceTask, removal: Removal, caller: ModelCaller | None, problems: Sequence[str] = ()
     ) -> Rewriting:
-        """Return the prompt with each segment's value replaced by its decoy. The result is deterministic.
-
-        Raises:
-            RewritingFailed: A segment has no decoy, is not in the prompt, or occurs there in a form that the decoy
-                cannot take.
-        """
+        """Return the prompt with each segment's value replaced by its decoy. The result is deterministic."""
         original = Prompt(source.task.prompt)
         places: dict[Span, str] = {}
         for segment in removal.segments:

@@ -43,10 +43,6 @@ def decoy_for(segment: Segment, source: SourceTask) -> str | None:
     The decoy has the same kind as the right value, occurs nowhere in the prompt and is not another notation of the
     right value. An input file of the task is replaced with a similarly named file of the environment with the same
     suffix, if there is one.
-
-    Args:
-        segment: The segment to replace.
-        source: Its task.
     """
     for decoy in _proposals(segment.value, source):
         shown = msgspec.structs.replace(segment, value=decoy)

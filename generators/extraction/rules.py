@@ -69,12 +69,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compiled_rules(file: RulesFile, lists: Mapping[str, str]) -> tuple[Rule, ...]:
-    """Expand and compile the rules of a file, and return them ordered by rank.
-
-    Args:
-        file: The rules.
-        lists: The lists of the words file: name of a list -> a pattern that matches any of its words.
-    """
+    """Expand and compile the rules of a file, and return them ordered by rank."""
     macros = dict(lists)
     for name, pattern in file.macros.items():
         macros[name] = _expanded(pattern, macros)

@@ -35,14 +35,7 @@ _MOST_NOUNS = 2
 def wordings(
     document: Document, lexicon: Lexicon, candidate: Candidate, written: Candidate | None = None
 ) -> tuple[str, ...]:
-    """Return the synonyms of a segment: first other ways to write its value, then names for it.
-
-    Args:
-        document: The prompt.
-        lexicon: Tells which words are nouns.
-        candidate: The segment.
-        written: The last output file named before it, or None.
-    """
+    """Return the synonyms of a segment: first other ways to write its value, then names for it."""
     value = document.text[candidate.start : candidate.end]
     found = list(_other_forms(value))
     noun = _noun_before(document, lexicon, candidate.start)

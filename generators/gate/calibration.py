@@ -108,13 +108,7 @@ def rates_on(name: str) -> Rates:
 
 
 def rates_of(name: str, judge: str, judged: Sequence[tuple[Labelled, bool]]) -> Rates:
-    """Return how a judge does on one set.
-
-    Args:
-        name: The set.
-        judge: Who judged.
-        judged: Each labelled rewriting, and whether the judge let it pass.
-    """
+    """Return how a judge does on one set."""
     bad = [(each.prompt_id, passes) for each, passes in judged if each.fault]
     good = [(each.prompt_id, not passes) for each, passes in judged if not each.fault]
     return Rates(

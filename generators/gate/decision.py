@@ -37,12 +37,6 @@ def problems_of(
     """Return every finding against a rewriting. If there are none, it may become a variant.
 
     The messages tell the rewriter what to correct. docs/generating.md lists what is looked for.
-
-    Args:
-        original: The original prompt.
-        rewriting: The rewriter's result.
-        removal: The segments to remove, and the severity.
-        scene: The task around it; None if nothing of it is known.
     """
     scene = scene or Scene()
     if rewriting.prompt == original:

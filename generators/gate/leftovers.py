@@ -15,14 +15,7 @@ _VERBATIM = re.compile(r"\bfollowing \w+:\s*[\"'\u201c]?$")
 
 
 def left_over(before: str, after: str, values: Spans, removed: Spans) -> Iterator[tuple[str, str]]:
-    """Yield a finding for each thing that has lost the one that it belongs to.
-
-    Args:
-        before: The original prompt.
-        after: The rewritten one.
-        values: Where the removed values stood.
-        removed: Where all that may go with them stood.
-    """
+    """Yield a finding for each thing that has lost the one that it belongs to."""
     for hunk in hunks(before, after):
         joint, lead = _LAST_JOINT.search(before[hunk.start : hunk.end]), before[: hunk.start]
         is_lost = joint is not None and not removed.has(hunk.start + joint.start(1))

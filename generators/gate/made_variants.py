@@ -18,12 +18,8 @@ def why_unjudged(found: Sequence[FailedCheck], *, is_written: bool) -> str:
 
 
 def findings_against(variant: Variant, original: str, others: Iterable[Variant]) -> tuple[FailedCheck, ...]:
-    """Return what the gate's rules find against a variant. They do not see the environment's files, which no store has.
-
-    Args:
-        variant: A variant that changes the prompt.
-        original: The prompt of the task that it was made from.
-        others: Other variants, of which those that remove the same segments under other severities matter.
+    """Return what the gate's rules find against a variant. They do not see the environment's files, which no
+    store has.
     """
     if variant.fault is not None:
         found = dict.fromkeys(fault_findings(variant, original))

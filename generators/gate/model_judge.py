@@ -116,17 +116,6 @@ class ModelJudge:
 
         What the editor refuses, the adversary does not see: it asks most often. One right guess is enough for a
         finding. A decoy is only judged as a text: its value is there, and wrong.
-
-        Args:
-            original: The original prompt.
-            rewriting: The rewriter's result.
-            removal: The removed segments.
-            files: The texts of the environment's files, by path.
-            caller_of: Makes the caller for each question. Each needs a thread of its own.
-
-        Raises:
-            NothingUsable: A question got no usable reply.
-            ModelBoundaryError: The model cannot be reached.
         """
         is_decoy = removal.severity == "decoy"
         found = await self._assessed(original, rewriting, removal, caller_of("assessment"))
@@ -225,9 +214,6 @@ def _read_values(reply: str, segments: Sequence[Segment]) -> dict[str, tuple[str
     """Return the guesses by segment id; several if an id is given more than once.
 
     Each id must be answered: a reader that could not tell says so by an empty value, or by null.
-
-    Raises:
-        UnusableReply: An id has no answer, or an item is not one id with one value.
     """
     given = json_object(reply, "values")["values"]
     if not isinstance(given, list):
@@ -250,11 +236,7 @@ def _read_values(reply: str, segments: Sequence[Segment]) -> dict[str, tuple[str
 
 
 def _read_faults(reply: str) -> list[FailedCheck]:
-    """Return the faults that an editor quotes, each as a finding.
-
-    Raises:
-        UnusableReply: There is no list of faults, or one has no known point or no reason.
-    """
+    """Return the faults that an editor quotes, each as a finding."""
     found = []
     try:
         for each in msgspec.convert(json_object(reply, "faults")["faults"], list[dict[str, str]]):

@@ -123,11 +123,6 @@ def parts_kept(value: str, gone: Sequence[Fact], new: Sequence[Fact]) -> tuple[s
 
     Of a value with numbers or a date, none of these may be left; of another value with a name, no part of the name; of
     one that is mainly a path, an address or a quotation, or consists of common words, not all of it.
-
-    Args:
-        value: The value.
-        gone: The facts that the rewriting lost.
-        new: The facts that it added.
     """
     facts = facts_of(value)
     exact = [each for each in facts if each.kind == "number" or each.text[:1].isdigit() or each.kind == "colour"]
@@ -180,11 +175,6 @@ def is_told(segment: Segment, guess: str, original: Prompt) -> bool:
     Numbers, days and colours must all be there and no others, but a year may be missing; of other values every word
     that says something, in any form of it. Multiplied numbers, shares, times and ranges are compared by what they come
     to; what the guess adds in brackets does not count.
-
-    Args:
-        segment: The removed segment.
-        guess: What was guessed; empty for nothing.
-        original: The original prompt.
     """
     if not guess.strip():
         return False

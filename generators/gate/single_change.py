@@ -43,13 +43,6 @@ def collateral(
     Outside of the sentences that held a value nothing may change but marks; inside, no word that turns or compares may
     change by itself. Words of the clause that held a value may go with it, and so may a clause that depends on it.
     Numbers, months, colours, names and coded words may not, nor may the value of another segment.
-
-    Args:
-        before: The original prompt.
-        after: The rewritten one.
-        removal: What was removed.
-        others: The other segments of the task.
-        extents: The passages that a person declared to belong to the removed segments.
     """
     places = [
         place

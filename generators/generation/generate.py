@@ -83,10 +83,6 @@ class Generation(PaidRun):
         """Do the extractions and rewritings that the store does not hold yet.
 
         The first interrupt lets open requests end; the second stops them.
-
-        Raises:
-            StoreError: Another process is writing to the experiment.
-            RecordingFailed: An event could not be made durable.
         """
         settings = self.settings
         with held(self._store, (settings.experiment_id,)) as snapshot:
@@ -194,12 +190,7 @@ class Generation(PaidRun):
         return tuple(name for name, is_there in found.items() if is_there)
 
     async def _extract(self, source: SourceTask, callers: Callers) -> None:
-        """Extract one task's segments.
-
-        Raises:
-            ExtractionFailed: The result is unusable.
-            ModelBoundaryError: The model cannot be reached.
-        """
+        """Extract one task's segments."""
         settings, extractor = self.settings, self.settings.extractor_of(source)
         recorded = self._recorded.get(source.task.task_digest) if settings.grounding.has_trajectory else None
         caller = callers.of("extractor", f"extract-{source.task.task_id}")
@@ -218,11 +209,7 @@ class Generation(PaidRun):
         await self._record(callers.stream, event)
 
     async def _rewrite(self, planned: VariantPlan, callers: Callers) -> None:
-        """Rewrite until a result passes the checks or the attempts are used up. Every attempt is recorded.
-
-        Raises:
-            ModelBoundaryError: A model cannot be reached.
-        """
+        """Rewrite until a result passes the checks or the attempts are used up. Every attempt is recorded."""
         has_model = planned.rewriter is self.settings.rewriter  # rules make the decoys, whatever the rewriter
         caller = callers.of("rewriter", f"rewrite-{planned.variant_id}") if has_model else None
         earlier = self.index.attempts.get(planned.variant_id, ())
@@ -247,11 +234,7 @@ class Generation(PaidRun):
             problems.append(problems_seen(decision))
 
     async def _judge(self, planned: VariantPlan, callers: Callers) -> None:
-        """Judge a variant that was made without a judge: it is registered anew, or withdrawn.
-
-        Raises:
-            ModelBoundaryError: The model cannot be reached.
-        """
+        """Judge a variant that was made without a judge: it is registered anew, or withdrawn."""
         made = next(each for each in self.index.variants.values() if each.variant.variant_id == planned.variant_id)
         rewriting = Rewriting(
             prompt=made.variant.prompt,

@@ -41,12 +41,7 @@ class JudgeCalibration(PaidRun):
         return sum(len(labelled(name)) for name in self._settings.sets) - len(self._passes)
 
     async def run(self) -> None:
-        """Judge every rewriting of the sets.
-
-        Raises:
-            StoreError: Another process is writing to the experiment.
-            RecordingFailed: An event could not be made durable.
-        """
+        """Judge every rewriting of the sets."""
         with held(self._store, (self._settings.experiment_id,)):
             async with self.recorded("judge", self.left, lambda: self.left) as stream:
                 await self.work.run(

@@ -110,13 +110,7 @@ class PaidRun:
 
     @asynccontextmanager
     async def recorded(self, kind: str, to_do: int, left: Callable[[], int]) -> AsyncIterator[Stream]:
-        """Record the run, and how it ended if the block does. The caller holds the experiment's lock.
-
-        Args:
-            kind: The command.
-            to_do: How many items there are.
-            left: Returns how many are left.
-        """
+        """Record the run, and how it ended if the block does. The caller holds the experiment's lock."""
         paid, counts = self._paid, Counts(to_do)
         async with recorded_run(
             self._store, paid.experiment_id, kind, paid.config, counts, redactor=paid.redactor

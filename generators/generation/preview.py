@@ -16,13 +16,7 @@ from recorder.events.values import Severity
 async def preview(
     source: SourceTask, removals: int, severities: Sequence[Severity]
 ) -> tuple[list[VariantGenerated], list[VariantRejected]]:
-    """Return the variants that the rules, or the task's author, make from a task, and those that are refused.
-
-    Args:
-        source: The task.
-        removals: The most subsets of segments to remove, best first.
-        severities: Each subset is removed under each of these severities.
-    """
+    """Return the variants that the rules, or the task's author, make from a task, and those that are refused."""
     rules = RuleExtractor()
     extraction = await extractor_for(source, rules).extract(source, Grounding(), None)
     rewriter = rewriter_for(source, rules, RuleRewriter())

@@ -48,9 +48,6 @@ def recorded_tasks(store: Path) -> dict[str, RecordedTask]:
     """Return the recorded trials of each task, by task digest.
 
     The golden trajectory is the shortest successful trial. Ties go to the lowest stream id.
-
-    Raises:
-        StoreError: The store does not exist.
     """
     with open_store(store, only={"trials", "actions", "checkpoints"}) as connection:
         actions = connection.execute(_ACTIONS).fetchall()

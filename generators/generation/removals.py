@@ -49,13 +49,6 @@ def choose_removals(
     The subset sizes take turns. The next subset of a size is the one with the highest mean discounted priority: the
     priority of a segment divided by 1 + (earlier uses of the segment) + 0.5 (earlier uses of its dimension). Ties go to
     the subset that comes first in the prompt.
-
-    Args:
-        prompt: The prompt, used to find overlapping segments.
-        segments: The extracted segments.
-        settings: Sizes, severities and limits.
-        is_possible: Whether a removal can be made at all. If some subsets of a size can under every severity, only they
-            are chosen; else those that can under one, which is then missing under the others.
     """
     worthy = [segment for segment in segments if priority(segment) >= max(settings.min_priority, 1e-9)]
     worthy = sorted(worthy, key=lambda segment: -priority(segment))[:_MOST_SEGMENTS]

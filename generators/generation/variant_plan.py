@@ -62,12 +62,7 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.source.task.task_id}/{kind}-{names}-{short_digest(content)[:8]}"
 
     def problems(self, rewriting: Rewriting, siblings: Mapping[Severity, str]) -> tuple[FailedCheck, ...]:
-        """Return everything that the gate finds against a rewriting.
-
-        Args:
-            rewriting: What the rewriter made.
-            siblings: The prompts of the same segments under other severities.
-        """
+        """Return everything that the gate finds against a rewriting."""
         source, extents = self.source, self._declared_passages()
         scene = Scene(segments=self.segments, files=source.files, extents=extents, siblings=siblings)
         return problems_of(source.task.prompt, rewriting, self.removal, scene)
@@ -150,15 +145,7 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
         is_final: bool,
         judgement: GateJudgement | None = None,
     ) -> VariantRejected:
-        """Return the event that records a failed attempt.
-
-        Args:
-            rewriting: The rejected rewriting; None if the rewriter returned nothing usable.
-            failed: The checks that it fails.
-            attempt: The number of the attempt, from 1; 0 withdraws a variant that was made.
-            is_final: Whether the variant is given up after this attempt.
-            judgement: What a model was asked about it; None if none was.
-        """
+        """Return the event that records a failed attempt."""
         task = self.source.task
         return VariantRejected(
             benchmark=task.benchmark,
@@ -188,15 +175,7 @@ def problems_seen(rejected: VariantRejected) -> str:
 def plan_variants(
     source: SourceTask, segments: Sequence[Segment], settings: RemovalSettings, rewriter: Rewriter, extras: VariantKinds
 ) -> list[VariantPlan]:
-    """Plan the variants of a task that need a rewriter, removals first.
-
-    Args:
-        source: The task.
-        segments: Its segments.
-        settings: Which segments are removed together, and under which severities.
-        rewriter: Makes the variants of all severities except ``decoy``; decoys are always made by rules.
-        extras: Which further kinds of variants are wanted.
-    """
+    """Plan the variants of a task that need a rewriter, removals first."""
     prompt, plan = source.task.prompt, partial(VariantPlan, source=source, rewriter=rewriter, segments=tuple(segments))
     severities = tuple(each for each in settings.severities if each != "decoy")
     wanted = msgspec.structs.replace(settings, severities=severities)

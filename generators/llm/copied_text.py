@@ -36,10 +36,6 @@ class Places:
 
         Exact matches are preferred to matches after normalization; among equals, matches inside ``within`` come first,
         then the earliest match.
-
-        Args:
-            wanted: The text that a model copied.
-            within: The span where the text is expected.
         """
         for candidate in _spellings(wanted):
             exact = (match.span() for match in re.finditer(re.escape(candidate), self.prompt))

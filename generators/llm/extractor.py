@@ -37,12 +37,7 @@ class LlmExtractor:
         self.digest = short_digest([self._template.source, name, dict(parameters), LAYOUT, VERSION])
 
     async def extract(self, source: SourceTask, grounding: Grounding, caller: ModelCaller | None) -> Extraction:
-        """Ask the model for the segments of a task, in at most two requests.
-
-        Raises:
-            ExtractionFailed: The prompt is empty or too long for the model, or no reply could be used.
-            ModelBoundaryError: The model cannot be reached.
-        """
+        """Ask the model for the segments of a task, in at most two requests."""
         assert caller is not None, "this extractor needs a model"
         prompt = source.task.prompt
         if not prompt.strip():

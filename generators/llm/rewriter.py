@@ -37,13 +37,7 @@ class LlmRewriter:
     async def rewrite(
         self, source: SourceTask, removal: Removal, caller: ModelCaller | None, problems: Sequence[str] = ()
     ) -> Rewriting:
-        """Ask the model for the prompt without the segments, in at most two requests.
-
-        Raises:
-            NotRemovable: The model says that it cannot be done.
-            RewritingFailed: The prompt is too long for the model, or no reply could be used.
-            ModelBoundaryError: The model cannot be reached.
-        """
+        """Ask the model for the prompt without the segments, in at most two requests."""
         assert caller is not None, "this rewriter needs a model"
         prompt = source.task.prompt
         question = self._template.user(

@@ -44,16 +44,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def read_rewriting(reply: str, original: str, segments: Sequence[Segment]) -> Rewriting | NotRemovable:
-    """Return the rewriting that a reply contains, or that the segments cannot be taken out, and why.
-
-    Args:
-        reply: The reply's text.
-        original: The prompt that was rewritten.
-        segments: The segments to remove.
-
-    Raises:
-        UnusableReply: The reply has no prompt, no questions or no failure mode, or was cut off.
-    """
+    """Return the rewriting that a reply contains, or that the segments cannot be taken out, and why."""
     found = repaired_object(reply, _KEY)
     if found.open_depth:
         raise UnusableReply("it ends before the JSON object does, or a quotation mark in a text is not escaped")
@@ -123,15 +114,7 @@ def _ending(line: str) -> str:
 
 
 def _questions(given: Any, segments: Sequence[Segment]) -> tuple[ExpectedQuestions, ...]:
-    """Return the expected questions for every segment, in order.
-
-    Args:
-        given: The reply's value: a list of objects, or one object that maps segment ids to questions.
-        segments: The removed segments.
-
-    Raises:
-        UnusableReply: A segment has no questions.
-    """
+    """Return the expected questions for every segment, in order."""
     by_id: dict[str, list[str]] = {}
     for item in given if isinstance(given, list) else [given]:
         if isinstance(item, Mapping):

@@ -67,13 +67,7 @@ class _Refused(Exception):
 
 
 def read_proposals(proposals: Sequence[Any], prompt: str, shown: PromptEvidence) -> Extraction:
-    """Return the valid segments of a reply, in prompt order, and the rejected proposals.
-
-    Args:
-        proposals: The items of the reply's list, in any form.
-        prompt: The prompt.
-        shown: What the model saw besides the prompt.
-    """
+    """Return the valid segments of a reply, in prompt order, and the rejected proposals."""
     places = Places(prompt)
     taken: dict[str, tuple[Span, Segment]] = {}
     rejected: list[RejectedSegment] = []
@@ -103,11 +97,7 @@ def read_proposals(proposals: Sequence[Any], prompt: str, shown: PromptEvidence)
 
 
 def _read_one(proposal: Any, places: Places, shown: PromptEvidence) -> tuple[Span, Segment]:
-    """Return the span and the segment that one proposal describes.
-
-    Raises:
-        _Refused: The proposal is invalid.
-    """
+    """Return the span and the segment that one proposal describes."""
     if not isinstance(proposal, Mapping):
         raise _Refused("it is not a JSON object")
     text = places.find(str(proposal.get("text") or ""))
@@ -157,11 +147,7 @@ def _dimension(given: Any) -> str:
 
 
 def _score(name: str, given: Any) -> float:
-    """Return a score that is given as a number or as text.
-
-    Raises:
-        _Refused: The score is not exactly 0, 0.5 or 1.
-    """
+    """Return a score that is given as a number or as text."""
     try:
         score = float(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else None
     except ValueError:

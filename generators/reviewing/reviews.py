@@ -68,11 +68,7 @@ class Reviewable(msgspec.Struct, frozen=True, kw_only=True):
         return () if reason else found, reason
 
     def check_edit(self, prompt: str) -> None:
-        """Check that a prompt is another one than the variant's, and not the full one.
-
-        Raises:
-            GeneratorError: It is not.
-        """
+        """Check that a prompt is another one than the variant's, and not the full one."""
         if not prompt.strip():
             raise GeneratorError("nothing was changed: the edited prompt is empty")
         if prompt == self.variant.prompt:
@@ -99,11 +95,6 @@ def reviewable(snapshot: Snapshot, benchmark: str | None = None, experiment_id: 
     The order mixes tasks, so that reviewers who stop early have read the same variants. Controls, requests with a
     fault (nothing was removed from them) and variants whose task is not registered are left out; of several variants
     with one id only the latest counts.
-
-    Args:
-        snapshot: The store.
-        benchmark: Only variants of this benchmark; None for all.
-        experiment_id: Only variants registered in this experiment; None for all.
     """
     registrations = Registrations.read(snapshot)
     latest = {each.event.variant.variant_id: each.event for each in registrations.of_experiment(experiment_id)}

@@ -37,12 +37,7 @@ class ReviewSession:
         self._counts = counts
 
     async def decide(self, item: Reviewable, decision: Decision) -> VariantReviewed:
-        """Record a decision about a variant. Return its event. A prompt in its place is registered as a variant.
-
-        Raises:
-            GeneratorError: The decision lacks its reason or its prompt, or has one that does not belong to it.
-            RecordingFailed: The decision could not be made durable.
-        """
+        """Record a decision about a variant. Return its event. A prompt in its place is registered as a variant."""
         _check(item, decision)
         registered = [] if decision.prompt is None else [self._registered(item, decision.prompt)]
         reviewed = VariantReviewed(
@@ -88,11 +83,7 @@ def _check(item: Reviewable, decision: Decision) -> None:
 
 
 def experiment_of(reviewer: str) -> str:
-    """Return the experiment in which a reviewer's decisions are recorded.
-
-    Raises:
-        GeneratorError: The name cannot be part of an experiment's name.
-    """
+    """Return the experiment in which a reviewer's decisions are recorded."""
     try:
         if reviewer:
             return check_experiment_id(f"review-{reviewer}")
@@ -108,11 +99,6 @@ async def review_session(store: Path, reviewer: str) -> AsyncIterator[ReviewSess
     """Open a sitting of a reviewer, in an experiment of its own: ``review-`` and the name.
 
     So several reviewers can work in one store at the same time.
-
-    Raises:
-        GeneratorError: The name cannot be part of an experiment's name.
-        StoreError: The store does not exist, or the reviewer has a sitting open elsewhere.
-        RecordingFailed: A decision could not be made durable.
     """
     experiment_id = experiment_of(reviewer)
     with ExitStack() as stack:

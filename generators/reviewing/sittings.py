@@ -64,12 +64,7 @@ class Sitting:
         self._changed = anyio.Event()
 
     async def read(self, benchmark: str | None = None, experiment_id: str | None = None) -> Reading:
-        """Read the store anew.
-
-        Args:
-            benchmark: Show only variants of this benchmark; None for all.
-            experiment_id: Show only variants registered in this experiment; None for all.
-        """
+        """Read the store anew."""
         async with self._turn:
             self._reading = await anyio.to_thread.run_sync(self._read, benchmark, experiment_id)
             return self._reading
@@ -85,14 +80,6 @@ class Sitting:
 
         Return None without recording it if the reviewer has meanwhile decided otherwise, on another page. The decision
         that counts already, sent again because its reply was lost, is not recorded twice.
-
-        Args:
-            item: The variant.
-            decision: The decision.
-
-        Raises:
-            GeneratorError: The decision lacks its reason or its prompt, or has one that does not belong to it.
-            RecordingFailed: The decision could not be made durable. The sitting ends.
         """
         async with self._turn:
             assert self._reading is not None
@@ -165,13 +152,7 @@ class Sittings:
 
     @asynccontextmanager
     async def of(self, reviewer: str) -> AsyncIterator[Sitting]:
-        """Yield the sitting of a reviewer for one request. It is opened if it is not open.
-
-        Raises:
-            GeneratorError: The name cannot be part of an experiment's name.
-            StoreError: The reviewer has a sitting open elsewhere.
-            RecordingFailed: The sitting's beginning could not be made durable.
-        """
+        """Yield the sitting of a reviewer for one request. It is opened if it is not open."""
         async with self._opening[reviewer]:
             sitting = self._open.get(reviewer)
             if sitting is not None and sitting.is_ending:

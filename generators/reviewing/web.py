@@ -53,11 +53,7 @@ async def review_extension(daemon: Daemon) -> AsyncIterator[Extension]:
 
 @asynccontextmanager
 async def _sitting(sittings: Sittings, reviewer: str) -> AsyncIterator[Sitting]:
-    """Yield the sitting of a reviewer, and turn what goes wrong into refusals that say what to do on a page.
-
-    Raises:
-        DaemonRefusal: The name is not usable, the reviewer sits elsewhere, or a decision could not be recorded.
-    """
+    """Yield the sitting of a reviewer, and turn what goes wrong into refusals that say what to do on a page."""
     try:
         experiment_of(reviewer)
     except GeneratorError as error:
@@ -112,14 +108,7 @@ async def _close(sittings: Sittings, reviewer: str, _: Nothing) -> Nothing:
 def comparison(
     item: Reviewable, prompt: str | None, own: VariantReviewed | None, outcomes: Sequence[Outcome]
 ) -> Comparison:
-    """Return what a reviewer sees of a variant.
-
-    Args:
-        item: The variant.
-        prompt: What the reviewer would write in its place; None shows the variant as it is.
-        own: The reviewer's decision about it.
-        outcomes: What its trials showed.
-    """
+    """Return what a reviewer sees of a variant."""
     variant = item.variant
     findings, unjudged = item.findings(prompt)
     return Comparison(

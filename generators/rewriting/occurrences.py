@@ -35,13 +35,7 @@ class Prompt:
         self._list_numbers = {match.span(1) for match in _LIST_NUMBER.finditer(text)}
 
     def occurrences(self, segment: Segment, original: "Prompt | None" = None) -> tuple[Occurrence, ...]:
-        """Return the occurrences of a segment's value, in order and without overlaps.
-
-        Args:
-            segment: The segment.
-            original: The prompt that the segment comes from, if this is a rewritten one. A small number counts only
-                next to a word that was also next to the value there.
-        """
+        """Return the occurrences of a segment's value, in order and without overlaps."""
         own = None if original else self.own_place(segment)
         company = (original or self).company(segment)
         found = {} if own is None else {own: True}

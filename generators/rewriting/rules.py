@@ -95,22 +95,13 @@ class RuleRewriter:
     async def rewrite(
         self, source: SourceTask, removal: Removal, caller: ModelCaller | None, problems: Sequence[str] = ()
     ) -> Rewriting:
-        """Return the prompt without the segments. The result is deterministic, so a second attempt is refused.
-
-        Raises:
-            RewritingFailed: A value is not in the prompt, the rules have no replacement for it, or this is a second
-                attempt.
-        """
+        """Return the prompt without the segments. The result is deterministic, so a second attempt is refused."""
         if problems:
             raise RewritingFailed(f"{NAME} gives the same prompt again, with the same problems: {'; '.join(problems)}")
         return self.rewriting(source.task.prompt, removal)
 
     def rewriting(self, prompt: str, removal: Removal) -> Rewriting:
-        """Rewrite a prompt without the removed segments, and add the expected questions and the failure mode.
-
-        Raises:
-            RewritingFailed: A value is not in the prompt, or the rules have no replacement for it.
-        """
+        """Rewrite a prompt without the removed segments, and add the expected questions and the failure mode."""
         original = Prompt(prompt)
         changes = [_change(original, segment, removal.severity) for segment in removal.segments]
         return Rewriting(

@@ -34,12 +34,7 @@ class WrittenRewriter:
         caller: ModelCaller | None = None,
         problems: Sequence[str] = (),
     ) -> Rewriting:
-        """Return the prompt with the written passages. The result is deterministic, so a second attempt is refused.
-
-        Raises:
-            RewritingFailed: Nobody wrote a passage for this severity, passages of two segments overlap, or this is a
-                second attempt.
-        """
+        """Return the prompt with the written passages. The result is deterministic, so a second attempt is refused."""
         if problems:
             raise RewritingFailed(f"the written prompt has problems: {'; '.join(problems)}")
         return self.rewriting(removal)
@@ -53,11 +48,7 @@ class WrittenRewriter:
         return True
 
     def rewriting(self, removal: Removal) -> Rewriting:
-        """Return the prompt with the written passages.
-
-        Raises:
-            RewritingFailed: Nobody wrote a passage for this severity, or passages of two segments overlap.
-        """
+        """Return the prompt with the written passages."""
         written = [self._written[segment.segment_id] for segment in removal.segments]
         return Rewriting(
             prompt=replaced(self._prompt, _changes(self._prompt, written, removal)),

@@ -49,12 +49,7 @@ class CardFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def card(found: Provenance, files: CardFiles) -> str:
-    """Return the text of the card.
-
-    Args:
-        found: The provenance of the selection.
-        files: The dataset file, and the figure in each format.
-    """
+    """Return the text of the card."""
     return _template().render(
         found=found,
         event=found.event,

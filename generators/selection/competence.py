@@ -85,22 +85,7 @@ def competent_tasks(
     min_progress_pct: float = MIN_PROGRESS_PCT,
     experiment: str | None = None,
 ) -> list[TaskCompetence]:
-    """Judge each task by whether the reference agents can do it.
-
-    Args:
-        store: The store that holds the agents' ``full`` trials.
-        benchmark: The name of the benchmark.
-        tasks: The tasks to judge; None for all tasks in the store, each in its latest version.
-        reference_agents: Agent names as in the tables; empty for every evaluated agent with ``full`` trials.
-        rule: The rule to apply; None for the benchmark's own rule.
-        trials: The number of valid trials that each agent needs; the k of pass@k.
-        min_progress_pct: The threshold of ``progress``, 0 to 100.
-        experiment: Count only trials of this experiment; None for all trials.
-
-    Raises:
-        StoreError: The store does not exist.
-        BadParameter: A number is out of range.
-    """
+    """Judge each task by whether the reference agents can do it."""
     asked = {"benchmark": benchmark}
     with open_store(
         store,

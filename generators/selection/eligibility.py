@@ -159,21 +159,7 @@ def eligible_variants(
     experiment: str | None = None,
     reviewers: int = 0,
 ) -> EligibleVariants:
-    """Return the variants of a store that may be selected.
-
-    Args:
-        store: The directory of the store.
-        benchmark: The benchmark of the variants.
-        classifier: The classifying agent, or VOTE; None if there is only one.
-        classifier_experiment: Count only the classifier's trials in this experiment; None for all its trials.
-        experiment: Consider only variants registered in this experiment; None for all variants.
-        reviewers: How many reviewers must have accepted a variant, with none against it; 0 if nobody need have read it.
-
-    Raises:
-        StoreError: The store does not exist.
-        GeneratorError: The store has no variants of the benchmark, or the classifying agent is ambiguous or has no
-            trials.
-    """
+    """Return the variants of a store that may be selected."""
     asked = {"benchmark": benchmark}
     views = {"tasks", "variants", "observed_classes", "stg_variants_generated", "stg_variants_rejected"}
     views |= {"stg_variants_reviewed", "variant_reviews"} if reviewers else set()
@@ -217,11 +203,7 @@ def _labelled(variants: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _observed(classes: Sequence[Mapping[str, Any]], classifier: str | None) -> dict[str, Mapping[str, Any]]:
-    """Return the class that the classifier's trials give each variant, by variant digest.
-
-    Raises:
-        GeneratorError: Several agents classified variants and none is named, or the named agent classified none.
-    """
+    """Return the class that the classifier's trials give each variant, by variant digest."""
     agents = sorted({row["agent"] for row in classes} - {VOTE})
     if classifier is None:
         classes = [row for row in classes if row["agent"] != VOTE]

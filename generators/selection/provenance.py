@@ -179,12 +179,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def provenance(store: Path, event: BenchmarkSelected) -> Provenance:
-    """Return the provenance of a selection.
-
-    Raises:
-        StoreError: The store does not exist.
-        GeneratorError: A selected variant is not registered.
-    """
     registrations = Registrations.read(read_snapshot(store))
     chosen = tuple(_chosen(event, registrations))
     found = {each.variant.task_id: registrations.task_of(each.variant.variant_digest) for each in chosen}

@@ -17,13 +17,7 @@ FIGURE_FORMATS = ("png", "svg")
 
 
 def write_dataset(store: Path, event: BenchmarkSelected, out: Path) -> ExportDocument:
-    """Write the dataset of a recorded selection. Return its rows and a list of what the format cannot express.
-
-    Raises:
-        StoreError: The store does not exist.
-        UnknownName: The selection is not recorded.
-        OSError: The file cannot be written.
-    """
+    """Write the dataset of a recorded selection. Return its rows and a list of what the format cannot express."""
     exported = _dataset(store, event)
     with export_file(out) as file:
         file.write(exported.to_bytes())
@@ -31,21 +25,7 @@ def write_dataset(store: Path, event: BenchmarkSelected, out: Path) -> ExportDoc
 
 
 def write_card(store: Path, event: BenchmarkSelected, out: Path, dataset: str) -> list[Path]:
-    """Write the card of a recorded selection and its figure, and return their paths, the card first.
-
-    Args:
-        store: The store of the selection.
-        event: The selection.
-        out: The path of the card. The figure goes beside it, as ``STEM-distribution.png`` and
-            ``STEM-distribution.svg``.
-        dataset: The name of the dataset file beside the card.
-
-    Raises:
-        StoreError: The store does not exist.
-        UnknownName: The selection is not recorded.
-        GeneratorError: A selected variant is not registered.
-        OSError: A file cannot be written.
-    """
+    """Write the card of a recorded selection and its figure, and return their paths, the card first."""
     found = provenance(store, event)
     figures = {form: out.with_name(f"{out.stem}-distribution.{form}") for form in FIGURE_FORMATS}
     exported = _dataset(store, event)

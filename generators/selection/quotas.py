@@ -33,12 +33,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def quotas(max_variants: int, percents: Mapping[str, int] = PERCENTS) -> dict[str, int]:
-    """Return the quota of each class, rounded by the largest remainder; ties go to the first class of ``CLASSES``.
-
-    Args:
-        max_variants: The sum of the quotas.
-        percents: The share of each class in percent; the shares must add up to 100.
-    """
+    """Return the quota of each class, rounded by the largest remainder; ties go to the first class of ``CLASSES``."""
     assert sum(percents.values()) == 100, percents
     wanted = {name: max_variants * percents.get(name, 0) // 100 for name in CLASSES}
     by_remainder = sorted(CLASSES, key=lambda name: -(max_variants * percents.get(name, 0) % 100))
@@ -51,11 +46,6 @@ def choose(candidates: Sequence[Candidate], wanted: Mapping[str, int], seed: int
     """Return the chosen variants in the order of choice, so that the first n are well spread for every n.
 
     A class with too few variants stays short; other classes do not make up for it.
-
-    Args:
-        candidates: The variants, in any order.
-        wanted: The quota of each class.
-        seed: Breaks ties.
     """
     left = {name: [each for each in candidates if each.ambiguity_class == name] for name in wanted}
     taken: Counter[str] = Counter()

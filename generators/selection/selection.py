@@ -89,10 +89,6 @@ def find_selection(store: Path, request: SelectionRequest) -> Selection:
     """Return what a request selects from the store in its present state, without recording it.
 
     The result is deterministic.
-
-    Raises:
-        StoreError: The store does not exist, or the selection's name is invalid.
-        GeneratorError: The request is invalid, or the store does not allow the selection.
     """
     check_experiment_id(request.name)
     _check(request)
@@ -127,18 +123,7 @@ def find_selection(store: Path, request: SelectionRequest) -> Selection:
 
 
 async def select_benchmark(store: Path, request: SelectionRequest, *, experiment_id: str | None = None) -> Selection:
-    """Select variants and record the selection, unless the store already has the same one.
-
-    Args:
-        store: An existing store.
-        request: What to select.
-        experiment_id: The experiment that the event belongs to; None for one with the selection's name.
-
-    Raises:
-        StoreError: The store does not exist, or another process is running the experiment.
-        GeneratorError: The request is invalid, the store does not allow the selection, or no variant can be chosen.
-        RecordingFailed: The event could not be made durable.
-    """
+    """Select variants and record the selection, unless the store already has the same one."""
     Store(store)  # a mistyped name must not create a store
     experiment_id = experiment_id or request.name
     check_experiment_id(experiment_id)

@@ -67,10 +67,8 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def texts_of(files: Mapping[str, Path]) -> FileTexts:
-    """Return the text of each file. A file over 2 MB, or over what is left of 20 MB for all files, gets an empty text.
-
-    Raises:
-        OSError: A file cannot be read.
+    """Return the text of each file. A file over 2 MB, or over what is left of 20 MB for all files, gets an
+    empty text.
     """
     texts: dict[str, str] = {}
     too_large: list[str] = []

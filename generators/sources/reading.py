@@ -24,15 +24,12 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that are errors."""
         return tuple(finding for finding in self.findings if finding.is_error)
 
 
 def error(message: str, task_id: str | None = None) -> Finding:
-    """Return a finding that is an error."""
     return Finding(is_error=True, message=message, task_id=task_id)
 
 
 def warning(message: str, task_id: str | None = None) -> Finding:
-    """Return a finding that is a warning."""
     return Finding(is_error=False, message=message, task_id=task_id)

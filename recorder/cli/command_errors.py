@@ -10,16 +10,7 @@ from recorder.sharing.address import place_of
 
 @contextmanager
 def clear_errors(doing: str, root: Path) -> Iterator[None]:
-    """Translate library and system errors raised in a ``with`` block into recorder errors.
-
-    Args:
-        doing: What the block does, for example ``compact``.
-        root: The store's directory.
-
-    Raises:
-        StoreError: The operating system refuses an operation, or ``root`` is a file.
-        DamagedStore: A file in the store is damaged.
-    """
+    """Translate library and system errors raised in a ``with`` block into recorder errors."""
     import pyarrow as pa
 
     if root.is_file():

@@ -19,14 +19,7 @@ _NARROWEST_COLUMN = 16
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], form: str, out: TextIO | None = None) -> None:
-    """Print rows as a table, CSV or JSON.
-
-    Args:
-        rows: One mapping per row. A missing value or None is empty in CSV, null in JSON and ``-`` in a table.
-        columns: The column names, in order.
-        form: One of ``FORMATS``.
-        out: Where to print. None means standard output.
-    """
+    """Print rows as a table, CSV or JSON."""
     out = out or sys.stdout
     if form == "json":
         json.dump([{name: row.get(name) for name in columns} for row in rows], out, indent=1, default=str)
@@ -56,11 +49,7 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes the one given by ``--output``. It appears complete, or not at all.
-
-    Raises:
-        StoreError: The folder is there already, cannot be written, or is standard output.
-    """
+    """Yield an empty folder that becomes the one given by ``--output``. It appears complete, or not at all."""
     from recorder.errors import StoreError
 
     if path == STANDARD_STREAM or path.exists():

@@ -45,16 +45,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def fitting_widths(widths: Sequence[int], width: int, *, narrowest: int = 10) -> tuple[list[int], int]:
-    """Shrink the widest columns until a line fits, and leave out the last ones where that is not enough.
-
-    Args:
-        widths: The width of each column.
-        width: The width of the terminal.
-        narrowest: Columns are left out rather than made narrower than this.
-
-    Returns:
-        The widths of the columns that are shown, and the number of those that are not.
-    """
+    """Shrink the widest columns until a line fits, and leave out the last ones where that is not enough."""
     gap, shown = 2, list(widths)
     while len(shown) > 1 and sum(min(each, narrowest) + gap for each in shown) - gap > width:
         shown.pop()

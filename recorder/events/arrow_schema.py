@@ -60,12 +60,7 @@ def event_schema() -> pa.Schema:
 
 
 def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Table:
-    """Convert records to an Arrow table in the same order.
-
-    Args:
-        envelopes: The records.
-        only_present: Leave out the struct columns of event types that do not occur.
-    """
+    """Convert records to an Arrow table in the same order."""
     rows: dict[str, list[Any]] = {field.name: [] for field in ENVELOPE_FIELDS}
     structs: dict[str, list[Any]] = {type_name(cls): [None] * len(envelopes) for cls in EVENT_TYPES}
     for index, envelope in enumerate(envelopes):
@@ -85,16 +80,7 @@ def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Tab
 
 
 def from_row(row: Mapping[str, Any]) -> Envelope:
-    """Convert a row to a record.
-
-    Args:
-        row: Python values by column name, as ``Table.to_pylist`` returns them. The struct columns of other event types
-            may be absent.
-
-    Raises:
-        msgspec.ValidationError: A value does not fit its field.
-        KeyError: The struct column of the event is missing.
-    """
+    """Convert a row to a record."""
     envelope = {field.name: row[field.name] for field in ENVELOPE_FIELDS if field.name != "type"}
     event = _known(row[row["type"]], _shapes().get(row["type"], _Shape(frozenset(), {})))
     return msgspec.convert({**envelope, "event": {"type": row["type"], **event}}, Envelope)

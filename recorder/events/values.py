@@ -135,11 +135,7 @@ class EnvironmentChange(Value, frozen=True):
     arguments: tuple[ChangeArgument, ...]
 
     def argument(self, name: str) -> str:
-        """Return the value of a named argument.
-
-        Raises:
-            KeyError: The change has no such argument.
-        """
+        """Return the value of a named argument."""
         return {each.name: each.value for each in self.arguments}[name]
 
 
@@ -204,11 +200,7 @@ class Usage(Value, frozen=True):
 
 
 def condition_of(prompt_state: str, channel: str) -> str:
-    """Return the name of the condition that has the given prompt state and channel.
-
-    Raises:
-        ValueError: No condition has this pair, for example a full prompt with an injection.
-    """
+    """Return the name of the condition that has the given prompt state and channel."""
     for condition, pair in _PROMPTS_AND_CHANNELS.items():
         if pair == (prompt_state, channel):
             return condition
@@ -216,11 +208,7 @@ def condition_of(prompt_state: str, channel: str) -> str:
 
 
 def prompt_state_and_channel(condition: str) -> tuple[PromptState, Channel]:
-    """Return the prompt state and the channel of a condition. This is the inverse of :func:`condition_of`.
-
-    Raises:
-        ValueError: The name is not a condition.
-    """
+    """Return the prompt state and the channel of a condition. This is the inverse of :func:`condition_of`."""
     if condition not in _PROMPTS_AND_CHANNELS:
         raise ValueError(f"unknown condition {condition!r}; known: {', '.join(CONDITIONS)}")
     return _PROMPTS_AND_CHANNELS[condition]

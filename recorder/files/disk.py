@@ -51,16 +51,7 @@ class Disk:
 
 
 def publish(disk: Disk, path: Path, content: bytes) -> None:
-    """Write a file atomically: it appears under its name complete and durable, or not at all.
-
-    Args:
-        disk: The disk to write to.
-        path: The file's path. An existing file is replaced.
-        content: The file's bytes.
-
-    Raises:
-        OSError: The file could not be written. No part of it remains.
-    """
+    """Write a file atomically: it appears under its name complete and durable, or not at all."""
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")  # several processes may write the same blob
     try:
         descriptor = disk.create(temporary)

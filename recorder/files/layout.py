@@ -41,9 +41,5 @@ def is_segment(path: Path) -> bool:
 
 
 def marker(**more: object) -> bytes:
-    """Return the content of a marker file.
-
-    Args:
-        more: Facts about the store besides its format: ``has_manifest``, ``is_shared`` or ``address``.
-    """
+    """Return the content of a marker file."""
     return json.dumps({"format": FORMAT, **more}).encode() + b"\n"

@@ -84,11 +84,7 @@ class Directory(Place):
             self._write(name, content)
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file. It appears complete and durable, or not at all.
-
-        Raises:
-            FileNotFoundError: The directory or its marker is missing, so it is not mounted and must not be written to.
-        """
+        """Write a file. It appears complete and durable, or not at all."""
         (Path(self._base) / MARKER).stat()
         self._write(name, content)
 
@@ -103,14 +99,6 @@ class Directory(Place):
 
 
 def open_place(address: str) -> Place:
-    """Open the place at an address.
-
-    Args:
-        address: The text of a :class:`recorder.sharing.address.SharedAddress`.
-
-    Raises:
-        StoreError: pyarrow refuses an option in the address.
-    """
     from pyarrow import ArrowException, fs
 
     if address.startswith("shared:"):

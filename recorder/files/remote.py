@@ -59,11 +59,7 @@ class Remote:
         self._is_made = False
 
     def is_made(self) -> bool:
-        """Return whether the place holds a shared store. A positive answer is remembered.
-
-        Raises:
-            StoreError: The place holds something else or a store in a different format, or cannot be reached.
-        """
+        """Return whether the place holds a shared store. A positive answer is remembered."""
         if self._is_made:
             return True
         try:
@@ -81,11 +77,7 @@ class Remote:
         return True
 
     def make(self) -> None:
-        """Create a shared store in an empty place. Hosts that do this at the same time create the same store.
-
-        Raises:
-            StoreError: The place holds something else, or cannot be reached or written to.
-        """
+        """Create a shared store in an empty place. Hosts that do this at the same time create the same store."""
         strangers = {name for name in self.names("") if not name.startswith(f"{_MAKERS}/")}
         if strangers and not self.has(MARKER):
             raise StoreError(
@@ -96,53 +88,28 @@ class Remote:
 
     @cached_property
     def makers(self) -> frozenset[str]:
-        """The identity of this shared store: the names of the files that its creators left. They are never removed.
-
-        Raises:
-            StoreError: The place cannot be reached.
-        """
+        """The identity of this shared store: the names of the files that its creators left. They are never removed."""
         return frozenset(self.names(_MAKERS))
 
     def names(self, folder: str) -> set[str]:
-        """Return the paths of all complete files below a folder.
-
-        Raises:
-            StoreError: The place cannot be reached.
-        """
+        """Return the paths of all complete files below a folder."""
         return self._try("list", lambda: self._place.names(folder))
 
     def has(self, name: str) -> bool:
-        """Return whether a file exists.
-
-        Raises:
-            StoreError: The place cannot be reached.
-        """
+        """Return whether a file exists."""
         return self._try("look into", lambda: self._place.has(name))
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file unless it exists. Files with the same name always have the same content.
-
-        Raises:
-            StoreError: The place cannot be reached or written to. No file has the name then.
-        """
+        """Write a file unless it exists. Files with the same name always have the same content."""
         if not self.has(name):
             self._write("write to", lambda: self._place.write(name, content))
 
     def get(self, name: str) -> bytes:
-        """Return the bytes of a file.
-
-        Raises:
-            FileNotFoundError: The file does not exist.
-            StoreError: The place cannot be reached.
-        """
+        """Return the bytes of a file."""
         return self._try("read from", lambda: self._place.read(name))
 
     def remove(self, name: str) -> None:
-        """Remove a file if it exists.
-
-        Raises:
-            StoreError: The place cannot be reached or written to.
-        """
+        """Remove a file if it exists."""
         try:
             self._try("remove from", lambda: self._place.remove(name))
         except FileNotFoundError:
@@ -160,12 +127,7 @@ class Remote:
             raise StoreError(f"cannot {what} {self.address}: {error}; is it mounted?") from error
 
     def _try(self, what: str, step: Callable[[], T]) -> T:
-        """Run a step, and retry it while the connection is lost.
-
-        Raises:
-            FileNotFoundError: The step raised this error.
-            StoreError: The step failed for good, or there was no connection for ``patience_s`` seconds.
-        """
+        """Run a step, and retry it while the connection is lost."""
         began_s = time.monotonic()
         tries = 0
         while True:
@@ -178,11 +140,7 @@ class Remote:
                 tries += 1
 
     def _pause(self, what: str, error: OSError, tries: int, waited_s: float) -> None:
-        """Wait before the next try.
-
-        Raises:
-            StoreError: Retrying is useless, or the time limit for retries has passed.
-        """
+        """Wait before the next try."""
         if error.errno in _INCURABLE_ERRNOS or _INCURABLE_S3.search(str(error)):
             raise StoreError(f"cannot {what} {self.address}: {_reason(error)}; fix this, then try again") from error
         if waited_s >= self.patience_s:
@@ -205,11 +163,7 @@ def _reason(error: OSError) -> str:
 
 
 def publishing_patience_s() -> float:
-    """Return how long a run retries after a lost connection before it stops, in seconds.
-
-    Raises:
-        StoreError: The environment variable ``LHAW_RECORD_PATIENCE_S`` is not a number.
-    """
+    """Return how long a run retries after a lost connection before it stops, in seconds."""
     said = os.environ.get(PATIENCE_VARIABLE)
     try:
         return PUBLISHING_PATIENCE_S if said is None else float(said)

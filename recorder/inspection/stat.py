@@ -77,12 +77,7 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stat(root: Path) -> Stat:
-    """Return the current statistics of a store, without writing anything.
-
-    Raises:
-        StoreError: There is no store at ``root``, or the store changes faster than it can be read.
-        DamagedStore: A compacted segment does not say which journals it covers.
-    """
+    """Return the current statistics of a store, without writing anything."""
     store = Store(root)
     return consistent_read(store, lambda: _read(store))
 
@@ -136,11 +131,7 @@ def _read(store: Store) -> Stat:
 
 
 def _segment_part(store: Store, segment: StoreSegment) -> _Part:
-    """Return the statistics of a segment from its footer, two of its columns and its index.
-
-    Raises:
-        FileNotFoundError: The segment is gone.
-    """
+    """Return the statistics of a segment from its footer, two of its columns and its index."""
     writers = frozenset(name.writer_id for name in segment.covers)
     part = _Part(experiment_id=segment.experiment_id, writers=writers)
     try:
@@ -169,11 +160,7 @@ def _segment_part(store: Store, segment: StoreSegment) -> _Part:
 
 
 def _journal_part(path: Path) -> _Part | None:
-    """Return the statistics of a journal that is not sealed, or None if the journal has no complete header.
-
-    Raises:
-        FileNotFoundError: The journal is gone.
-    """
+    """Return the statistics of a journal that is not sealed, or None if the journal has no complete header."""
     try:
         live = is_live(path)
         content = read_journal(path, path.read_bytes())

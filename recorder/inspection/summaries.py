@@ -10,13 +10,7 @@ Fields = Mapping[str, Any]
 
 
 def summary(event_type: str, event: Fields, longest: int) -> str:
-    """Return what an event says, in one line of at most ``longest`` characters.
-
-    Args:
-        event_type: Its type on the wire, for example ``action_started``.
-        event: Its fields.
-        longest: Longer texts are cut, and end in an ellipsis.
-    """
+    """Return what an event says, in one line of at most ``longest`` characters."""
     text = " ".join(_WORDS.get(event_type, _fields)(event).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 

@@ -91,25 +91,12 @@ class Tail:
         self._seen = _Seen()
 
     def last(self, count: int) -> list[Line]:
-        """Return the last events in order of time. Later events come from :meth:`new`.
-
-        Args:
-            count: The maximum number of events.
-
-        Raises:
-            StoreError: The store changes faster than it can be read.
-            DamagedStore: A journal is damaged in the middle, or a segment cannot be read.
-        """
+        """Return the last events in order of time. Later events come from :meth:`new`."""
         found, self._seen = consistent_read(self._store, lambda: self._last(max(count, 1)))
         return sorted(found)[max(0, len(found) - count) :]
 
     def new(self) -> list[Line]:
-        """Return the events that arrived since the last call, in order of time.
-
-        Raises:
-            StoreError: The store changes faster than it can be read.
-            DamagedStore: A journal is damaged in the middle, or a segment cannot be read.
-        """
+        """Return the events that arrived since the last call, in order of time."""
         found, self._seen = consistent_read(self._store, self._new)
         return sorted(line for line in found if self._is_wanted(line))
 
@@ -203,10 +190,6 @@ def _last_lines(paths: Iterable[Path], found: list[Line], count: int) -> list[Li
     """Return the last ``count`` lines of some segments and of the lines already found, in no particular order.
 
     Row groups are read from the newest to the oldest, until ``count`` lines are newer than the next group.
-
-    Raises:
-        FileNotFoundError: A segment is gone.
-        DamagedStore: A segment cannot be read.
     """
     best = [_Candidate(msgspec.structs.astuple(line)[: len(_ORDER)], line=line) for line in found]
     for newest_us, path, group in sorted(chain.from_iterable(map(_groups, paths)), reverse=True):
@@ -224,17 +207,7 @@ def _last_lines(paths: Iterable[Path], found: list[Line], count: int) -> list[Li
 
 
 def _new_lines(path: Path, sequences: Mapping[tuple[str, str], int], since_us: int) -> list[Line]:
-    """Return the lines of a segment's events that have not been seen yet.
-
-    Args:
-        path: The segment.
-        sequences: The last sequence number seen, by (experiment_id, stream_id).
-        since_us: Events before this time are left out, in microseconds since the epoch.
-
-    Raises:
-        FileNotFoundError: The segment is gone.
-        DamagedStore: The segment cannot be read.
-    """
+    """Return the lines of a segment's events that have not been seen yet."""
     lines: list[Line] = []
     for _, _, group in _groups(path):
         keys = _read_keys(path, group).to_pylist()

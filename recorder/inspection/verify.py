@@ -35,16 +35,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda done, total: None) -> VerifyReport:
-    """Check a whole store. This also works while the store is being written.
-
-    Args:
-        root: The store's directory.
-        on_progress: Called with the number of events checked so far and the total number of sealed events.
-
-    Raises:
-        StoreError: There is no store at ``root``, or the store changes faster than it can be read.
-        DamagedStore: A compacted segment does not say which journals it covers.
-    """
+    """Check a whole store. This also works while the store is being written."""
     store = Store(root)
     findings: list[Finding] = []
     checks = StreamChecks(store)

@@ -7,11 +7,7 @@ from recorder.reading.typed_rows import in_recorded_order
 
 
 def standing_discards(envelopes: Iterable[Envelope]) -> dict[str, TrialsDiscarded]:
-    """Return the decision that stands for each attempt that is set aside, by stream id.
-
-    Args:
-        envelopes: Events in any order. Events of other types are ignored.
-    """
+    """Return the decision that stands for each attempt that is set aside, by stream id."""
     standing: dict[str, TrialsDiscarded] = {}
     decisions = [each for each in envelopes if isinstance(each.event, TrialsDiscarded)]
     for envelope in sorted(decisions, key=in_recorded_order):

@@ -13,11 +13,7 @@ def read_notes(snapshot: Snapshot) -> dict[str, list[TrialsNoted]]:
 
 
 def standing_notes(envelopes: Iterable[Envelope]) -> dict[str, list[TrialsNoted]]:
-    """Return the notes that stand, as :func:`read_notes` does.
-
-    Args:
-        envelopes: Events in any order. Events of other types are ignored.
-    """
+    """Return the notes that stand, as :func:`read_notes` does."""
     standing: dict[str, dict[str, TrialsNoted]] = {}
     for envelope in sorted((each for each in envelopes if isinstance(each.event, TrialsNoted)), key=in_recorded_order):
         event = envelope.event

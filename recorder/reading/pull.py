@@ -34,10 +34,6 @@ def pull(store: Store, remote: Remote) -> StoreSegments:
 
     Afterwards, all chosen segments are in the working copy. Processes on one host wait for each other, so that each
     segment is fetched once.
-
-    Raises:
-        StoreError: The place holds no shared store or another one than before, or cannot be reached.
-        DamagedStore: A segment of the remote store is lost or cannot be read.
     """
     with store.hold_pull():
         check_remote(store, remote)
@@ -59,12 +55,6 @@ def _fetch(store: Store, remote: Remote, wanted: Mapping[Path, str], *, is_gap_a
 
     A listing is not a snapshot: it may miss a file but show a later one. Each writer's segments are published in order,
     so a gap in the numbers of a writer's journals reveals this.
-
-    Returns:
-        The listed segments, or None if there is a gap and ``is_gap_allowed`` is false.
-
-    Raises:
-        FileNotFoundError: A segment is gone from the remote store.
     """
     with _Download(store, remote) as download:
         download.fetch({path: name for path, name in wanted.items() if path.name.startswith("c")})
@@ -138,10 +128,8 @@ class _Download:
 
 
 def _drop_replaced(store: Store, segments: StoreSegments, gone: Iterable[Path]) -> None:
-    """Remove segments that the remote store no longer has, once the merged segments that replaced them are old enough.
-
-    Raises:
-        DamagedStore: The remote store has lost events.
+    """Remove segments that the remote store no longer has, once the merged segments that replaced them are old
+    enough.
     """
     replaced = [describe(path) for path in gone]
     for segment in replaced:

@@ -83,12 +83,7 @@ class Registrations:
                 yield each
 
     def task_of(self, variant_digest: str, experiment_id: str | None = None) -> Task | None:
-        """Return the version of the task that a variant was made from, or None if the store does not have it.
-
-        Args:
-            variant_digest: The digest of the variant.
-            experiment_id: The experiment whose registrations take precedence, if any.
-        """
+        """Return the version of the task that a variant was made from, or None if the store does not have it."""
         everywhere = self.of_variant(variant_digest)
         here = [each for each in everywhere if experiment_id in (None, each.experiment_id)]
         for registrations in (here, everywhere):

@@ -19,36 +19,18 @@ def names_in_use(store: Store, experiment_id: str | None = None) -> frozenset[st
     """Return the ids of all streams in segments and journals on this host, whether closed or open.
 
     The working copy of a shared store is not updated first, because stream ids in a shared store contain the writer id.
-
-    Args:
-        store: The store.
-        experiment_id: Only streams of this experiment. None means all.
-
-    Raises:
-        DamagedStore: A file cannot be read.
-        OSError: The disk cannot be read.
     """
     return retry_vanished(store, lambda: _names(store, experiment_id))
 
 
 def stream_ids(root: Path) -> frozenset[str]:
-    """Return the ids of all streams that a store holds now. For a shared store, this includes those of other hosts.
-
-    Raises:
-        StoreError: There is no store at ``root``, or the store changes faster than it can be read.
-        DamagedStore: A file cannot be read.
-    """
+    """Return the ids of all streams that a store holds now. For a shared store, this includes those of other hosts."""
     store = Store(root)
     return consistent_read(store, lambda: _names(store, None))
 
 
 def stream_ends(store: Store, experiment_id: str) -> dict[str, str | None]:
-    """Return the streams of an experiment by id, with the digest in the closing event, or None for an open stream.
-
-    Raises:
-        StoreError: The store changes faster than it can be read.
-        DamagedStore: A file cannot be read.
-    """
+    """Return the streams of an experiment by id, with the digest in the closing event, or None for an open stream."""
     return consistent_read(store, lambda: _ends(store, experiment_id))
 
 

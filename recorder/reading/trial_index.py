@@ -73,12 +73,7 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
-    """Build the trial index of one experiment.
-
-    Args:
-        snapshot: A snapshot taken after recovery, so that no attempt is open.
-        experiment_id: The experiment.
-    """
+    """Build the trial index of one experiment."""
     finished: dict[str, tuple[Rank, FinishedTrial]] = {}
     failures: dict[str, list[tuple[int, TrialFailed]]] = {}
     last_attempt: dict[str, int] = {}
@@ -123,11 +118,7 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
 
 
 def rank(envelope: Envelope) -> Rank:
-    """Return the rank of a valid attempt. The trial's attempt with the highest rank counts, see FinishedTrial.
-
-    Args:
-        envelope: The ``trial_finished`` record of the attempt.
-    """
+    """Return the rank of a valid attempt. The trial's attempt with the highest rank counts, see FinishedTrial."""
     return envelope.attempt or 0, envelope.began_at_us, envelope.stream_id
 
 

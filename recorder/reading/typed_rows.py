@@ -20,13 +20,7 @@ def datasets(snapshot: Snapshot) -> Iterator[ds.Dataset]:
 def events_of_types(
     snapshot: Snapshot, types: Sequence[type[Event]], experiment_id: str | None = None
 ) -> Iterator[Envelope]:
-    """Yield the events of some types. A stream's events are in order only if one segment holds all of them.
-
-    Args:
-        snapshot: The snapshot to read.
-        types: The event types.
-        experiment_id: Only events of this experiment. None means all.
-    """
+    """Yield the events of some types. A stream's events are in order only if one segment holds all of them."""
     names = [type_name(cls) for cls in types]
     wanted = ds.field("type").isin(names)
     if experiment_id is not None:

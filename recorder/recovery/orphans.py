@@ -28,14 +28,6 @@ def find_orphans(store: Store, experiment_id: str | None = None) -> list[list[En
 
     A living writer always holds the lock of a journal: it opens a new journal before the earlier ones are sealed. So
     journals are checked again after the segments were read.
-
-    Args:
-        store: The store. The journals of dead writers must have been recovered.
-        experiment_id: Only streams of this experiment. None means all.
-
-    Raises:
-        FileNotFoundError: A file vanished. The caller must look again.
-        DamagedStore: A file cannot be read.
     """
     living = _living(store)
     segments = list_segments(store)
@@ -58,12 +50,7 @@ def find_orphans(store: Store, experiment_id: str | None = None) -> list[list[En
 
 
 def write_records(store: Store, experiment_id: str, envelopes: Sequence[Envelope]) -> str:
-    """Write records to a new journal in one commit, seal it, and return its name.
-
-    Raises:
-        RecordingFailed: The records could not be made durable.
-        OSError: The journal could not be sealed. It is intact, and the next recovery seals it.
-    """
+    """Write records to a new journal in one commit, seal it, and return its name."""
     name = JournalName(f"w{secrets.token_hex(6)}", 1)
     journal = JournalFile(store, new_header(name, experiment_id, time.time_ns() // 1000))
     try:

@@ -47,18 +47,7 @@ class RecoveryAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None = None) -> list[RecoveryAction]:
-    """Recover every journal of a store whose writer is dead. Only one process at a time does this.
-
-    Args:
-        store: The store. It must be opened for writing unless this is a dry run.
-        is_dry_run: Only report what would be done.
-        experiment_id: Only journals of this experiment. None means all.
-
-    Raises:
-        DamagedStore: A journal is damaged in the middle. That journal stays unchanged.
-        StoreError: The place of a shared store cannot be reached. Unpublished journals stay.
-        OSError: The disk cannot be read or written.
-    """
+    """Recover every journal of a store whose writer is dead. Only one process at a time does this."""
     if is_dry_run:
         planned = list(_recovered(store, experiment_id, is_dry_run=True))
         return planned + close_orphans(store, experiment_id, is_dry_run=True)

@@ -36,17 +36,7 @@ class SeparatedRecording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def repair(store: Store, *, is_dry_run: bool = False) -> list[SeparatedRecording]:
-    """Recover the store, then separate the streams that were begun twice.
-
-    Args:
-        store: The store. It must be opened for writing unless this is a dry run.
-        is_dry_run: Only report what would be done.
-
-    Raises:
-        StoreError: A run is writing to the store, or the store is shared. Shared stores never use a stream id twice.
-        DamagedStore: A file cannot be read, or both recordings of a stream were closed.
-        OSError: The disk cannot be read or written.
-    """
+    """Recover the store, then separate the streams that were begun twice."""
     if store.address is not None:
         raise StoreError(f"{store.name} is a shared store, where no stream is begun twice; it needs no repair")
     if not is_dry_run:
@@ -88,9 +78,6 @@ def _to_separate(stream_id: str, envelopes: list[Envelope]) -> list[list[Envelop
     """Return all recordings of a stream except the one that keeps its id.
 
     The closed recording keeps the id. If none is closed, the one that began last keeps it.
-
-    Raises:
-        DamagedStore: Several recordings are closed, or one has a gap.
     """
     in_order = sorted(envelopes, key=lambda each: (each.writer_id, each.sequence))
     recordings = [list(each) for _, each in groupby(in_order, key=lambda each: each.writer_id)]

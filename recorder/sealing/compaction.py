@@ -54,22 +54,6 @@ def compact(
 
     On a shared store, two hosts may merge overlapping sets of segments at the same time. Readers then choose one of the
     two merged segments, and the other is removed later.
-
-    Args:
-        store: The store. It must be opened for writing unless this is a dry run.
-        experiment_id: Only segments of this experiment. None means all.
-        small_records: Segments with fewer records than this are merged.
-        grace_s: How long a replaced segment is kept, in seconds.
-        is_dry_run: Only report what would be done.
-        on_progress: Called with the number of records merged so far and the total number of records to merge.
-
-    Returns:
-        What was done or would be done, or None if another process is compacting this store.
-
-    Raises:
-        DamagedStore: A segment cannot be read. It and everything not merged yet stay unchanged.
-        StoreError: The place of a shared store cannot be reached. Everything stays unchanged.
-        OSError: The disk cannot be read or written. Everything stays unchanged.
     """
     if is_dry_run:
         return consistent_read(store, lambda: _planned(store, experiment_id, small_records, grace_s))
@@ -107,10 +91,6 @@ def mergeable(
     """Yield groups of small segments to merge. Each group has at least two segments, all of one experiment.
 
     A merged group exceeds neither ``MOST_RECORDS`` nor ``MOST_BYTES``.
-
-    Raises:
-        FileNotFoundError: A segment is gone. The caller must list again.
-        DamagedStore: A segment cannot be read.
     """
     for each in sorted({segment.experiment_id for segment in segments}):
         if experiment_id not in (None, each):

@@ -16,15 +16,7 @@ _FORKED_BUT_NOT_EXECUTED = 0x40
 
 
 def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
-    """Start a command as the leader of a new session.
-
-    Args:
-        command: The program and its arguments.
-        options: Keyword arguments for :class:`subprocess.Popen`.
-
-    Raises:
-        OSError: The program cannot be started.
-    """
+    """Start a command as the leader of a new session."""
     while True:
         process = subprocess.Popen(command, start_new_session=True, **options)
         if has_run(process.pid, process.returncode):
@@ -33,21 +25,12 @@ def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
 
 
 def start_module(module: str, arguments: Sequence[str], descriptor: int) -> "subprocess.Popen[bytes]":
-    """Start a Python module as a program in a new session, with one inherited descriptor and no standard input.
-
-    Raises:
-        OSError: The program cannot be started.
-    """
+    """Start a Python module as a program in a new session, with one inherited descriptor and no standard input."""
     return start([sys.executable, "-m", module, *arguments], pass_fds=[descriptor], stdin=subprocess.DEVNULL)
 
 
 def has_run(process_id: int, returncode: int | None) -> bool:
-    """Return whether a started child process reached exec.
-
-    Args:
-        process_id: The id of a child of this process.
-        returncode: The child's exit code, or None if it was not waited for. It decides if the process is gone.
-    """
+    """Return whether a started child process reached exec."""
     try:
         stat = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

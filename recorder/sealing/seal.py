@@ -45,16 +45,7 @@ _key_decoder = msgspec.msgpack.Decoder(_Key)
 
 
 def seal(store: Store, path: Path) -> Path | None:
-    """Seal one closed journal and remove it.
-
-    Returns:
-        The path of the segment, or None if the journal had no events.
-
-    Raises:
-        DamagedStore: The journal is damaged or was not closed. It stays unchanged.
-        StoreError: The segment cannot be published. The journal stays unchanged.
-        OSError: The segment cannot be written. The journal stays unchanged.
-    """
+    """Seal one closed journal and remove it."""
     content = read_journal(path, path.read_bytes())
     if content is None or content.footer is None or content.footer.records != len(content.payloads):
         raise DamagedStore(f"{path} was not closed; 'lhaw-record log recover' closes and seals it")

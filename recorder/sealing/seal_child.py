@@ -42,11 +42,7 @@ class _Sealed:
 
 
 def start_sealing(store: Store, journal: JournalFile) -> Sealing:
-    """Seal a small closed journal in this thread, and start a child process for a large one.
-
-    Raises:
-        OSError: No process can be started. The journal stays.
-    """
+    """Seal a small closed journal in this thread, and start a child process for a large one."""
     if journal.size <= SMALL_BYTES and _is_sealed_here(store, journal.path):
         return _Sealed()
     return start_child(store, journal)  # also tries again and says why it fails, if sealing failed here
@@ -63,11 +59,7 @@ def _is_sealed_here(store: Store, journal: Path) -> bool:
 
 
 def start_child(store: Store, journal: JournalFile) -> Sealing:
-    """Start a child process that seals a closed journal.
-
-    Raises:
-        OSError: No process can be started. The journal stays.
-    """
+    """Start a child process that seals a closed journal."""
     return start_module("recorder.sealing.seal_child", [str(store.root), str(journal.path)], journal.descriptor)
 
 

@@ -40,11 +40,7 @@ class SharedAddress(msgspec.Struct, frozen=True):
 
 
 def store_address(text: str) -> Path | SharedAddress:
-    """Parse the store argument of a command line without using disk or network.
-
-    Raises:
-        argparse.ArgumentTypeError: The text looks like a shared address but is not a valid one.
-    """
+    """Parse the store argument of a command line without using disk or network."""
     if text.startswith("shared:"):
         return _directory_address(text)
     if "://" in text or text.startswith("s3:"):
@@ -53,11 +49,7 @@ def store_address(text: str) -> Path | SharedAddress:
 
 
 def open_address(address: Path | SharedAddress) -> Path:
-    """Return the directory of a store, or the working copy of a shared store, which is created if it is missing.
-
-    Raises:
-        StoreError: The working copy cannot be created.
-    """
+    """Return the directory of a store, or the working copy of a shared store, which is created if it is missing."""
     if isinstance(address, Path):
         return address
     root = address.working_copy
@@ -72,11 +64,7 @@ def open_address(address: Path | SharedAddress) -> Path:
 
 
 def _create_working_copy(root: Path, address: str) -> None:
-    """Create the working copy of a shared store if it is missing.
-
-    Raises:
-        OSError: The working copy cannot be written.
-    """
+    """Create the working copy of a shared store if it is missing."""
     if not (root / MARKER).exists():
         for name in FOLDERS:
             (root / name).mkdir(parents=True, exist_ok=True)
@@ -84,11 +72,7 @@ def _create_working_copy(root: Path, address: str) -> None:
 
 
 def opened(options: argparse.Namespace) -> argparse.Namespace:
-    """Replace every shared address in parsed options with its working copy, and return the options.
-
-    Raises:
-        StoreError: A working copy cannot be created.
-    """
+    """Replace every shared address in parsed options with its working copy, and return the options."""
     for name, value in vars(options).items():
         if isinstance(value, SharedAddress):
             setattr(options, name, open_address(value))

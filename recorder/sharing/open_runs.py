@@ -24,11 +24,6 @@ def open_runs(snapshot: Snapshot, experiment_id: str, *, recent_s: float = RECEN
 
     A host that died also looks like this for a while, and a run that has published nothing yet is invisible. So the
     result is a reason to warn, never to refuse.
-
-    Args:
-        snapshot: A snapshot taken after recovery, which closed the dead runs of this host.
-        experiment_id: The experiment.
-        recent_s: Runs that have been silent for longer than this are left out, in seconds.
     """
     seen: dict[str, int] = {}
     begun: dict[str, str] = {}

@@ -82,11 +82,7 @@ class Publisher:
         self._thread = threading.Thread(target=self._publish_forever, name="publisher", daemon=True)
 
     async def published(self, number: int) -> None:
-        """Wait until this writer's journal with the given number and all earlier ones are published.
-
-        Raises:
-            RecordingFailed: The journals cannot be published. Their events are durable on this host.
-        """
+        """Wait until this writer's journal with the given number and all earlier ones are published."""
         loop = asyncio.get_running_loop()
         with self._changed:
             if self.failure is not None:

@@ -41,11 +41,7 @@ class PublishingChild:
         self._socket: socket.socket | None = None
 
     def publish(self, journal: JournalFile) -> bool:
-        """Seal and upload a closed journal. Return whether its segment was published.
-
-        Raises:
-            OSError: No process can be started.
-        """
+        """Seal and upload a closed journal. Return whether its segment was published."""
         reply = self._ask(journal)
         if reply == b"":  # the child was killed; try once more
             self.close()

@@ -16,11 +16,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a 
 
 
 def store_blob(store: Store, content: bytes) -> str:
-    """Store bytes once and return their SHA-256 as hexadecimal digits. This blocks, so call it from a worker thread.
-
-    Raises:
-        RecordingFailed: The bytes cannot be written.
-    """
+    """Store bytes once and return their SHA-256 as hexadecimal digits. This blocks, so call it from a worker thread."""
     sha256 = hashlib.sha256(content).hexdigest()
     path = _path(store, sha256)
     try:
@@ -38,11 +34,6 @@ def load_blob(store: Store, sha256: str) -> bytes:
 
     Neither the event that names the artifact nor the store's folder is trusted. Only a regular file inside the blobs
     folder is read, and no symbolic link is followed.
-
-    Raises:
-        FileNotFoundError: The artifact is not in this store.
-        DamagedStore: The name is not a SHA-256, or the artifact is not a regular file inside the store.
-        StoreError: The place of a shared store cannot be reached.
     """
     path = _path(store, sha256)
     try:
@@ -56,12 +47,7 @@ def load_blob(store: Store, sha256: str) -> bytes:
 
 
 def publish_blob(store: Store, sha256: str) -> None:
-    """Upload an artifact from this host to the shared store. A missing one is skipped, and verification reports it.
-
-    Raises:
-        DamagedStore: As for :func:`load_blob`.
-        StoreError: The place of the shared store cannot be reached or written to.
-    """
+    """Upload an artifact from this host to the shared store. A missing one is skipped, and verification reports it."""
     assert store.remote is not None
     with suppress(FileNotFoundError):
         store.remote.put(_remote_name(sha256), _read(store, _path(store, sha256)))

@@ -17,11 +17,7 @@ _KNOWN_MAKERS_FILE = "remote.makers"
 
 
 def create_store(root: Path, disk: Disk | None = None) -> Store:
-    """Open a store for writing, and create what is missing.
-
-    Raises:
-        StoreError: The directory holds something else, or cannot be written to.
-    """
+    """Open a store for writing, and create what is missing."""
     disk = disk or Disk()
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -49,9 +45,6 @@ def check_remote(store: Store, remote: Remote) -> None:
     """Check that the place holds the store that this working copy belongs to. On first contact, remember that store.
 
     The check can fail because a directory is not mounted, or because somebody has created the bucket again.
-
-    Raises:
-        StoreError: The place holds no store or another one, or cannot be reached.
     """
     known = _known_makers(store)
     if not remote.is_made():

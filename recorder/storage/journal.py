@@ -136,14 +136,7 @@ class JournalFile:
         return self
 
     def append(self, records: Sequence[bytes]) -> None:
-        """Write one commit and make it durable.
-
-        Args:
-            records: Encoded envelopes, each framed by :func:`recorder.storage.journal_format.record`.
-
-        Raises:
-            RecordingFailed: The commit failed. If possible, the file is cut back to what was durable before.
-        """
+        """Write one commit and make it durable."""
         self._append(records)
         self.records += len(records)
         self._write_mark()
@@ -204,11 +197,7 @@ def new_header(name: JournalName, experiment_id: str, created_at_us: int) -> Jou
 
 
 def read_journal(path: Path, data: bytes) -> JournalContent | None:
-    """Decode the bytes of a journal. Return None if the journal has no complete header.
-
-    Raises:
-        DamagedStore: The header does not decode, or complete commits follow a damaged one.
-    """
+    """Decode the bytes of a journal. Return None if the journal has no complete header."""
     whole, tail = scan(data)
     if tail.is_corrupt:
         raise DamagedStore(
@@ -231,23 +220,14 @@ def read_journal(path: Path, data: bytes) -> JournalContent | None:
 
 
 def read_header(path: Path) -> JournalHeader | None:
-    """Return the header of a journal from its first bytes, or None if the header is incomplete.
-
-    Raises:
-        FileNotFoundError: The journal is gone; it was sealed meanwhile.
-        DamagedStore: The header does not decode.
-    """
+    """Return the header of a journal from its first bytes, or None if the header is incomplete."""
     with path.open("rb") as file:
         content = read_journal(path, first_commit(file.read(_HEADER_BYTES)))
     return content.header if content else None
 
 
 def is_live(path: Path) -> bool:
-    """Return whether the writer of a journal is alive, which means that it holds the file's lock.
-
-    Raises:
-        FileNotFoundError: The journal is gone; it was sealed meanwhile.
-    """
+    """Return whether the writer of a journal is alive, which means that it holds the file's lock."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return not try_lock(descriptor, is_shared=True)

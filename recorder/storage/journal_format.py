@@ -59,13 +59,7 @@ def record(payload: bytes) -> bytes:
 
 
 def commit(records: Iterable[bytes], offset: int, seed: int) -> tuple[bytes, int]:
-    """Return a commit and its CRC.
-
-    Args:
-        records: The records in the commit, each made by :func:`record`.
-        offset: The commit's offset in the file, in bytes.
-        seed: The CRC of the journal's first commit, or 0 for the first commit itself.
-    """
+    """Return a commit and its CRC."""
     body = b"".join(records)
     crc = _crc(body, offset, seed)
     return _HEAD.pack(MARK, len(body), crc) + body, crc

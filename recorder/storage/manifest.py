@@ -59,11 +59,7 @@ def is_lost(store: Store) -> bool:
 
 
 def append(store: Store, entry: Entry) -> None:
-    """Append one line durably if the store has a manifest. Two lines in one write could be torn apart unnoticed.
-
-    Raises:
-        OSError: The manifest cannot be written.
-    """
+    """Append one line durably if the store has a manifest. Two lines in one write could be torn apart unnoticed."""
     if not has_manifest(store):
         return
     with _locked(store):
@@ -81,15 +77,7 @@ def append(store: Store, entry: Entry) -> None:
 
 
 def create(store: Store, adopted: Callable[[], Iterable[Entry]]) -> None:
-    """Create the manifest unless it exists.
-
-    Args:
-        store: A store opened for writing.
-        adopted: Returns entries for what the store already holds.
-
-    Raises:
-        OSError: The manifest cannot be written.
-    """
+    """Create the manifest unless it exists."""
     if store.address is not None or store.manifest_path.exists():
         return
     with _locked(store):

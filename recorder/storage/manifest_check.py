@@ -29,21 +29,13 @@ def create_manifest(store: Store) -> None:
     """Create the manifest of a store. For a store of an earlier version, it lists what the store holds now.
 
     A lost manifest is not created again, because nobody would know what else is missing.
-
-    Raises:
-        OSError: The manifest cannot be written.
-        DamagedStore: A compacted segment cannot be read.
     """
     if not is_lost(store):
         create(store, lambda: _adopted(store))
 
 
 def check_manifest(store: Store) -> None:
-    """Refuse a store that differs from its manifest, because results computed from it would be wrong.
-
-    Raises:
-        DamagedStore: Something is missing or changed. The message names the first problem.
-    """
+    """Refuse a store that differs from its manifest, because results computed from it would be wrong."""
     found = retry_vanished(store, lambda: find_problems(store))
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -57,10 +49,6 @@ def find_problems(store: Store) -> list[Problem]:
     """Return every file that is missing, truncated or changed. A store without a manifest has no such problems.
 
     A problem counts only if a second look confirms it, because other processes may be writing.
-
-    Raises:
-        FileNotFoundError: Files vanished. The caller must look again.
-        DamagedStore: A compacted segment cannot be read.
     """
     if is_lost(store):
         return [Problem(str(store.manifest_path), "is gone, and with it the list of what the store must hold")]
@@ -77,9 +65,6 @@ def accept_loss(store: Store) -> list[Problem]:
     """Record that missing data will not come back, and return the problems.
 
     A changed file must be moved out of the store first.
-
-    Raises:
-        OSError: The disk cannot be read or written.
     """
     found = find_problems(store)
     if is_lost(store):

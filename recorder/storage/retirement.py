@@ -15,11 +15,7 @@ from recorder.storage.stream_index import remove_index
 
 
 def retire(store: Store, superseded: Iterable[StoreSegment]) -> list[StoreSegment]:
-    """Move superseded segments out of ``events``. Return those that this call moved.
-
-    Raises:
-        OSError: A segment cannot be moved. It stays, and readers of this program ignore it.
-    """
+    """Move superseded segments out of ``events``. Return those that this call moved."""
     moved = []
     folders = set()
     for segment in superseded:
@@ -50,21 +46,11 @@ def _age_s(path: Path, now_s: float) -> float:
 
 
 def retired_segment(path: Path) -> StoreSegment:
-    """Describe a retired file as the segment it was, with its old path.
-
-    Raises:
-        FileNotFoundError: The file is gone.
-        DamagedStore: The file cannot be read.
-    """
+    """Describe a retired file as the segment it was, with its old path."""
     experiment, _, name = path.name.removesuffix(RETIRED_SUFFIX).rpartition("@")
     return describe(path.parents[1] / "events" / f"experiment={experiment}" / name, path)
 
 
 def list_retired(store: Store) -> list[StoreSegment]:
-    """Return the retired segments, under their old paths.
-
-    Raises:
-        FileNotFoundError: A retired file is gone. The caller must list again.
-        DamagedStore: A retired file cannot be read.
-    """
+    """Return the retired segments, under their old paths."""
     return [retired_segment(path) for path in sorted(store.retired_dir.glob(f"*{RETIRED_SUFFIX}"))]

@@ -41,18 +41,6 @@ def write_segment(
     """Write one segment and its stream index. The segment appears complete and durable, or not at all.
 
     On a shared store, the segment is uploaded first, so every host can see any segment that is on this host.
-
-    Args:
-        store: The store.
-        experiment_id: The experiment of the events.
-        name: The beginning of the file name. The number of rows is appended.
-        schema: The envelope's columns and those of the event types that occur.
-        tables: The row groups, sorted by (stream_id, sequence) across all of them. Absent columns become null.
-        covers: The journals that the events were recorded in.
-
-    Raises:
-        StoreError: The segment could not be uploaded. Nothing of it remains.
-        OSError: The segment could not be written. Nothing of it remains on this host.
     """
     sink = pa.BufferOutputStream()
     keys: list[pa.Table] = []

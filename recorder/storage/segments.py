@@ -46,12 +46,7 @@ class StoreSegments(msgspec.Struct, frozen=True):
 
 
 def list_segments(store: Store) -> StoreSegments:
-    """Return the segments of the store now.
-
-    Raises:
-        FileNotFoundError: A compacted segment vanished after it was listed. The caller must list again.
-        DamagedStore: A compacted segment cannot be read.
-    """
+    """Return the segments of the store now."""
     return choose([describe(path) for path in store.segment_paths()])
 
 
@@ -59,9 +54,6 @@ def choose(segments: Iterable[StoreSegment]) -> StoreSegments:
     """Choose segments so that no journal is covered twice. Those that cover most journals come first, ties by name.
 
     All readers of the same files choose the same segments, even if two processes merged overlapping sets at once.
-
-    Raises:
-        DamagedStore: A journal is covered only by a segment that overlaps with a chosen one.
     """
     segments = list(segments)
     chosen: list[StoreSegment] = []
@@ -82,11 +74,7 @@ def choose(segments: Iterable[StoreSegment]) -> StoreSegments:
 
 
 def expired(segments: StoreSegments, grace_s: float = GRACE_S) -> list[StoreSegment]:
-    """Return superseded segments whose replacement is at least ``grace_s`` seconds old, by its file time.
-
-    Raises:
-        FileNotFoundError: A replacement vanished. The caller must list again.
-    """
+    """Return superseded segments whose replacement is at least ``grace_s`` seconds old, by its file time."""
     holders = {name: segment for segment in segments.chosen for name in segment.covers}
     now_s = time.time()
     return [
@@ -134,16 +122,7 @@ def retired_path(path: Path) -> Path:
 
 
 def describe(path: Path, place: Path | None = None) -> StoreSegment:
-    """Return a segment as its name describes it and, if it was compacted, its metadata.
-
-    Args:
-        path: The segment's path.
-        place: Where the segment's bytes are, if not at ``path``.
-
-    Raises:
-        FileNotFoundError: The segment is gone.
-        DamagedStore: The segment cannot be read.
-    """
+    """Return a segment as its name describes it and, if it was compacted, its metadata."""
     name, _, records = path.stem.rpartition("-")
     covers = _covers(place or path) if name.startswith("c") else (JournalName.parse(name),)
     return StoreSegment(path, path.parent.name.removeprefix("experiment="), int(records), covers)

@@ -30,11 +30,7 @@ Separations = Mapping[tuple[str, str, str], str]
 
 
 def read_separations(store: Store) -> Separations:
-    """Return the separations of a store. Nearly every store has none.
-
-    Raises:
-        DamagedStore: A file does not decode.
-    """
+    """Return the separations of a store. Nearly every store has none."""
     found: dict[tuple[str, str, str], str] = {}
     for path in sorted(store.repairs_dir.glob("*.json")):
         try:
@@ -48,11 +44,7 @@ def read_separations(store: Store) -> Separations:
 
 
 def write_separations(store: Store, separated: Iterable[Separation]) -> None:
-    """Write separations, so that readers apply them.
-
-    Raises:
-        OSError: The disk refuses.
-    """
+    """Write separations, so that readers apply them."""
     store.disk.make_directory(store.repairs_dir)
     store.disk.sync_directory(store.root)
     content = {"separated": [msgspec.structs.asdict(each) for each in sorted(separated)]}
@@ -60,12 +52,7 @@ def write_separations(store: Store, separated: Iterable[Separation]) -> None:
 
 
 def named(table: pa.Table, separations: Separations) -> pa.Table:
-    """Return rows in the same order, with the ids of separated streams filled in.
-
-    Args:
-        table: Rows with experiment_id, stream_id and writer_id.
-        separations: The separations of their store.
-    """
+    """Return rows in the same order, with the ids of separated streams filled in."""
     if not separations or "stream_id" not in table.column_names or not table.num_rows:
         return table
     import pyarrow.compute as pc

@@ -80,7 +80,6 @@ class Store:
         return f"{trial_id}-{attempt}" + (f"-{writer_id}" if self.address else "")
 
     def journal_path(self, name: JournalName) -> Path:
-        """Return the path of a journal."""
         return self.journal_dir / f"{name}.journal"
 
     def mark_path(self, name: JournalName) -> Path:
@@ -102,10 +101,6 @@ class Store:
         """Hold the lock of one experiment, so that one run at a time records it.
 
         The kernel releases it when its holder dies.
-
-        Raises:
-            StoreInUse: Another run holds it; the message says which process, where and since when.
-            StoreError: The store cannot be written to.
         """
         with self._opened_lock(f"{experiment_id}.lock") as descriptor:
             if not try_lock(descriptor):
@@ -152,11 +147,7 @@ class Store:
 
 
 def has_store(root: Path) -> bool:
-    """Return whether a directory holds a store. For a working copy, check that a store exists at its address.
-
-    Raises:
-        StoreError: The address cannot be reached.
-    """
+    """Return whether a directory holds a store. For a working copy, check that a store exists at its address."""
     if not (root / MARKER).exists():
         return False
     store = Store(root)
@@ -164,10 +155,8 @@ def has_store(root: Path) -> bool:
 
 
 def retry_vanished(store: Store, read: Callable[[], T]) -> T:
-    """Call a function that reads a store and return its result. Call it again if sealing or compaction removes a file.
-
-    Raises:
-        StoreError: The store changes faster than it can be read.
+    """Call a function that reads a store and return its result. Call it again if sealing or compaction removes
+    a file.
     """
     for _ in range(_MOST_TRIES):
         try:
@@ -178,11 +167,7 @@ def retry_vanished(store: Store, read: Callable[[], T]) -> T:
 
 
 def check_experiment_id(experiment_id: str) -> str:
-    """Return an experiment id after checking that it can be the name of a folder.
-
-    Raises:
-        StoreError: The id cannot be the name of a folder.
-    """
+    """Return an experiment id after checking that it can be the name of a folder."""
     if not is_experiment_id(experiment_id):
         raise StoreError(
             f"experiment name {experiment_id!r} is not usable: take lower-case letters, digits, '.', '_' and '-', "

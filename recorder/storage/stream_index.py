@@ -23,12 +23,7 @@ _NAMES = ["stream_id", "first_row", "rows", "is_closed"]
 
 
 def load_index(store: Store, segment: Path) -> pa.Table:
-    """Return one row per stream of a segment: stream_id, first_row, rows, is_closed; sorted by stream_id.
-
-    Raises:
-        FileNotFoundError: The segment is gone.
-        DamagedStore: The segment cannot be read.
-    """
+    """Return one row per stream of a segment: stream_id, first_row, rows, is_closed; sorted by stream_id."""
     stored = _stored(store, segment)
     return _decoded(stored) if stored else _from_segment(segment)
 
@@ -37,10 +32,6 @@ def find_stream(store: Store, segment: Path, stream_id: str) -> tuple[int, int] 
     """Return a stream's first row in a segment and its number of rows, or None if the segment has no such row.
 
     Most segments hold nothing of a given stream, and the bytes of their index show that without decoding it.
-
-    Raises:
-        FileNotFoundError: The segment is gone.
-        DamagedStore: The segment cannot be read.
     """
     stored = _stored(store, segment)
     if stored and stream_id.encode() not in stored:
@@ -53,13 +44,7 @@ def find_stream(store: Store, segment: Path, stream_id: str) -> tuple[int, int] 
 
 
 def write_index(store: Store, segment: Path, rows: pa.Table) -> None:
-    """Write the index of a segment, if there is room for it.
-
-    Args:
-        store: The store, opened for writing.
-        segment: Where the segment is, or will be.
-        rows: Its columns stream_id and type, in the order of its rows.
-    """
+    """Write the index of a segment, if there is room for it."""
     index = _index_of(rows)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, index.schema) as writer:  # zstd would halve 1 % of a store, but slow every lookup
@@ -70,13 +55,7 @@ def write_index(store: Store, segment: Path, rows: pa.Table) -> None:
 
 
 def index_problem(store: Store, segment: Path, rows: pa.Table) -> str | None:
-    """Return what is wrong with the index of a segment, or None if the index is right or missing.
-
-    Args:
-        store: The store.
-        segment: The segment.
-        rows: Its columns stream_id and type, in the order of its rows.
-    """
+    """Return what is wrong with the index of a segment, or None if the index is right or missing."""
     if not index_path(store, segment).exists():
         return None
     stored = _stored(store, segment)
@@ -92,7 +71,6 @@ def index_problem(store: Store, segment: Path, rows: pa.Table) -> str | None:
 
 
 def remove_index(store: Store, segment: Path) -> None:
-    """Remove the index of a segment."""
     store.disk.remove(index_path(store, segment))
 
 

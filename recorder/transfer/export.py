@@ -67,18 +67,7 @@ def contents(
     has_blobs: bool = True,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Iterator[Blob | list[Envelope]]:
-    """Yield the streams of a store as they are now, and before each stream the artifacts that it names first.
-
-    Args:
-        store: The store.
-        selection: Which streams to yield. None means all.
-        has_blobs: Whether to yield artifacts.
-        on_progress: Called with the number of events read so far and the total, or None if the total is unknown.
-
-    Raises:
-        StoreError: A file vanished meanwhile, or a newer version wrote some events.
-        DamagedStore: A file cannot be read, a stream has a gap, or an artifact is missing.
-    """
+    """Yield the streams of a store as they are now, and before each stream the artifacts that it names first."""
     named: set[str] = set()
     for stream in whole_streams(store, selection, on_progress):
         for each in stream if has_blobs else ():
@@ -89,16 +78,7 @@ def contents(
 
 
 def write_export(source: Iterable[Blob | list[Envelope]], out: IO[bytes]) -> End:
-    """Write an export and return its last line.
-
-    Args:
-        source: The :func:`contents` of a store.
-        out: The file to write to.
-
-    Raises:
-        RecorderError: The source cannot be read.
-        OSError: It cannot be written.
-    """
+    """Write an export and return its last line."""
     digest = hashlib.sha256()
     events = streams = blobs = 0
 
@@ -121,11 +101,7 @@ def write_export(source: Iterable[Blob | list[Envelope]], out: IO[bytes]) -> End
 
 
 def event_line(envelope: Envelope) -> bytes:
-    """Return the line of an event without the line end.
-
-    Raises:
-        DamagedStore: The event holds a number that JSON cannot represent.
-    """
+    """Return the line of an event without the line end."""
     encoded = _encoder.encode(envelope)
     if b":null" in encoded and not _is_faithful(encoded, envelope):
         raise DamagedStore(
@@ -144,11 +120,7 @@ def _is_faithful(encoded: bytes, envelope: Envelope) -> bool:
 
 @contextmanager
 def export_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears only when it is complete, compressed as its name says (.zst, .gz).
-
-    Raises:
-        StoreError: The file cannot be written. Nothing of it remains.
-    """
+    """Open a file that appears only when it is complete, compressed as its name says (.zst, .gz)."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         with pa.output_stream(str(temporary), compression=_CODECS.get(path.suffix)) as out:

@@ -41,17 +41,7 @@ class ImportLimits(msgspec.Struct, frozen=True, kw_only=True):
 def read_export(
     lines: Iterable[bytes], name: str, limits: ImportLimits | None = None
 ) -> Iterator[Blob | list[Envelope]]:
-    """Yield the artifacts and the streams of an export, in its order.
-
-    Args:
-        lines: The lines of the export.
-        name: The name of the export in messages.
-        limits: How large a stream may be.
-
-    Raises:
-        StoreError: The lines are not an export or come from a newer version, or a stream is too large.
-        DamagedStore: The export ends early or was changed.
-    """
+    """Yield the artifacts and the streams of an export, in its order."""
     for key, found in groupby(_contents(lines, name, limits or ImportLimits()), key=_stream_of):
         if key is None:
             yield from (each for each in found if isinstance(each, Blob))
@@ -100,11 +90,7 @@ class _StreamSize:
         self._bytes = self._events = 0
 
     def add(self, envelope: Envelope, line: bytes, place: str) -> None:
-        """Count an event.
-
-        Raises:
-            StoreError: The stream is too large.
-        """
+        """Count an event."""
         if self._stream != (stream := _stream_of(envelope)):
             self._stream, self._bytes, self._events = stream, 0, 0
         self._bytes, self._events = self._bytes + len(line), self._events + 1
@@ -121,16 +107,7 @@ def _too_large(what: str, limit: str, option: str) -> StoreError:
 
 @contextmanager
 def export_lines(source: Path | BinaryIO, limits: ImportLimits | None = None) -> Iterator[Iterable[bytes]]:
-    """Open an export: compressed with zstd or gzip, or plain.
-
-    Args:
-        source: The path, or an open file.
-        limits: How long a line and the whole file may be.
-
-    Raises:
-        StoreError: The export cannot be opened, or it is too large.
-        DamagedStore: The export cannot be decompressed to its end.
-    """
+    """Open an export: compressed with zstd or gzip, or plain."""
     limits = limits or ImportLimits()
     if not isinstance(source, Path):
         yield _decompressed(source, "standard input", limits)

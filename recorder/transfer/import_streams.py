@@ -67,22 +67,7 @@ def import_streams(
     is_dry_run: bool = False,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> list[ImportedExperiment]:
-    """Import streams and artifacts into a store, each stream completely or not at all.
-
-    Args:
-        store: The store, opened for writing unless this is a dry run. None if the store does not exist yet.
-        source: Artifacts, each before the stream that names it, and streams in order.
-        is_dry_run: Only check and count.
-        on_progress: Called with the number of events checked, and None.
-
-    Returns:
-        What was done, for each experiment.
-
-    Raises:
-        StoreError: A run holds the lock of an experiment, or the source cannot be read.
-        DamagedStore: A stream is not as it was written. Earlier streams are in the store.
-        RecordingFailed: The disk cannot be written. Streams committed before are in the store.
-    """
+    """Import streams and artifacts into a store, each stream completely or not at all."""
     experiments: dict[str, _Experiment] = {}
     offered: set[str] = set()
     looked_at = 0
@@ -118,11 +103,7 @@ def _opened(store: Store | None, experiment_id: str, opened: ExitStack, *, is_dr
 
 
 def _check(stream: list[Envelope]) -> None:
-    """Check that a stream has no gap and the right digest.
-
-    Raises:
-        DamagedStore: The stream has a gap or another digest.
-    """
+    """Check that a stream has no gap and the right digest."""
     chain = hashlib.sha256()
     for sequence, envelope in enumerate(stream):
         if envelope.sequence != sequence:

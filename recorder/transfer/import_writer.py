@@ -43,11 +43,7 @@ class ImportWriter:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Seal the written streams, even if the rest of the import cannot be read.
-
-        Raises:
-            RecordingFailed: The disk cannot be written. Committed streams stay in the journal.
-        """
+        """Seal the written streams, even if the rest of the import cannot be read."""
         try:
             if not isinstance(exc, RecordingFailed):
                 self._commit()
@@ -57,11 +53,7 @@ class ImportWriter:
                 self._journal.close()
 
     def write(self, stream: list[Envelope]) -> None:
-        """Write a stream. It is durable when the writer is closed.
-
-        Raises:
-            RecordingFailed: The disk cannot be written, or the stream or a number in it is too large.
-        """
+        """Write a stream. It is durable when the writer is closed."""
         records = [record(packed(envelope)) for envelope in stream]
         size = sum(map(len, records))
         if size > MAX_BODY_BYTES:

@@ -56,11 +56,7 @@ def is_timed_trial(stream: Sequence[Envelope]) -> bool:
 
 
 def trace_of(stream: Sequence[Envelope]) -> dict[str, Any]:
-    """Return an ``ExportTraceServiceRequest`` with the one trace of an attempt.
-
-    Args:
-        stream: The events of a stream for which :func:`is_timed_trial` holds.
-    """
+    """Return an ``ExportTraceServiceRequest`` with the one trace of an attempt."""
     spans = _Spans(stream)
     resource = {"service.name": "lhaw-record", "lhaw.experiment_id": stream[0].experiment_id}
     scoped = {"scope": SCOPE, "spans": spans.all(), "schemaUrl": SCHEMA}

@@ -41,17 +41,7 @@ def whole_streams(
     selection: Selection | None = None,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Iterator[list[Envelope]]:
-    """Yield the current events of each stream, in order. The streams of one experiment come together.
-
-    Args:
-        store: The store.
-        selection: Which streams to yield. None means all.
-        on_progress: Called with the number of events yielded so far and the total, or None if the total is unknown.
-
-    Raises:
-        StoreError: A file vanished meanwhile, or a newer version wrote some events.
-        DamagedStore: A file cannot be read, or a stream has a gap.
-    """
+    """Yield the current events of each stream, in order. The streams of one experiment come together."""
     selection = selection or Selection()
     check_manifest(store)
     segments, unsealed = consistent_read(store, lambda: sealed_and_open(store))

@@ -13,12 +13,7 @@ RECORDER_ENDED = "the recorder ended before this stream was finished"
 
 
 def closing_event(first: AnyEvent, message: str) -> AnyEvent:
-    """Return the event that ends a stream.
-
-    Args:
-        first: The stream's first event, which tells a run from a trial.
-        message: Why the stream was not finished.
-    """
+    """Return the event that ends a stream."""
     if isinstance(first, RunStarted):
         return RunFinished(
             run_id=first.run_id,
@@ -33,13 +28,7 @@ def closing_event(first: AnyEvent, message: str) -> AnyEvent:
 
 
 def closing_record(records: Sequence[Envelope], now_us: int, message: str = PROCESS_ENDED) -> Envelope:
-    """Return the record that closes a stream, with the digest of the whole stream.
-
-    Args:
-        records: All records of the stream, in order.
-        now_us: The wall-clock time, in UTC microseconds since the epoch.
-        message: Why the stream was not finished.
-    """
+    """Return the record that closes a stream, with the digest of the whole stream."""
     last = records[-1]
     closing = msgspec.structs.replace(
         last,

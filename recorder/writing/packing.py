@@ -18,12 +18,7 @@ _may_be_too_large = re.compile(rb"\xcf[\x80-\xff]").search  # a number of 64 bit
 
 
 def packed(envelope: Envelope) -> bytes:
-    """Return the encoded record.
-
-    Raises:
-        RecordingFailed: The record holds an integer that does not fit into a signed 64-bit integer.
-        UnicodeEncodeError: The record holds half a surrogate pair.
-    """
+    """Return the encoded record."""
     try:
         payload = _encoder.encode(envelope)
     except OverflowError:

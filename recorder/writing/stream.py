@@ -72,21 +72,13 @@ class Stream:
         """Record events in order, and return when all of them are durable. A death leaves all of them or none.
 
         On a shared store, an append with a decision returns when every host can see it.
-
-        Raises:
-            RecordingFailed: They are not durable, or the stream is closed; the run must stop.
         """
         if events:
             is_decision = any(isinstance(event, DECISIONS) for event in events)
             await self._recorder.commit(self.records(events), is_decision=is_decision)
 
     def records(self, events: Iterable[AnyEvent]) -> list[bytes]:
-        """Return the next events as records. The caller must commit them, in this order.
-
-        Raises:
-            RecordingFailed: One of the events could never be sealed, or follows the event that closes the stream. The
-                stream is unchanged.
-        """
+        """Return the next events as records. The caller must commit them, in this order."""
         events = tuple(events)
         if events and (self._is_closed or any(isinstance(event, CLOSING) for event in events[:-1])):
             late = type(events[-1]).__name__

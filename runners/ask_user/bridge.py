@@ -29,13 +29,7 @@ class Bridge:
     """Connects one stdio client to one session of the HTTP server."""
 
     def __init__(self, url: str, token: str, attempts: int = ATTEMPTS) -> None:
-        """Prepare a bridge without connecting yet.
-
-        Args:
-            url: The server's address, ``http://HOST:PORT/PATH``.
-            token: The server's bearer token. Empty if the server needs none.
-            attempts: How often a request is sent at most.
-        """
+        """Prepare a bridge without connecting yet."""
         self._attempts = attempts
         self._url = urlsplit(url)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

@@ -45,12 +45,7 @@ class AskUserClient:
         await self._stack.__aexit__(kind, error, trace)
 
     async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Call the tool with the arguments that the model gave. Invalid arguments give an error result.
-
-        Raises:
-            UserSimulatorError: The user could not answer, so the trial has failed.
-            RecorderError: The question or its answer could not be recorded.
-        """
+        """Call the tool with the arguments that the model gave. Invalid arguments give an error result."""
         from mcp import MCPError
         from mcp.types import RequestParamsMeta, TextContent
 

@@ -48,18 +48,7 @@ class RecordedUser:
         self._turn = anyio.Lock()
 
     async def __call__(self, question: str, context: str, call_id: str | None, action_index: int | None) -> str:
-        """Answer one question, and record the question and the answer.
-
-        Args:
-            question: The agent's question.
-            context: The agent's words around the question.
-            call_id: The model's id for the tool call, or None if unknown.
-            action_index: The number of the action, counted from 1, or None if unknown.
-
-        Raises:
-            UserSimulatorError: The user could not answer, so the trial has failed.
-            RecorderError: The question or its answer could not be recorded.
-        """
+        """Answer one question, and record the question and the answer."""
         try:
             self._question_count += 1
             asked = QuestionAsked(

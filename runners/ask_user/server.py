@@ -34,17 +34,7 @@ def build_server(
     progress_every_s: float = 10.0,
     offer: ToolOffer | None = None,
 ) -> "Server[Any]":
-    """Return an MCP server with the tool ``ask_user(question, context="")``, which answers in plain text.
-
-    Args:
-        handler: Returns the answer. If it raises UserSimulatorError, the client gets a readable error result. None
-            leaves ``ask_user`` out.
-        tool_name: The name under which the tool is listed, for clients that reserve ``ask_user`` for themselves. Calls
-            to ``ask_user`` are answered in any case.
-        progress_every_s: Seconds between progress notifications while an answer is awaited. Some clients hang up after
-            60 seconds of silence.
-        offer: Further tools.
-    """
+    """Return an MCP server with the tool ``ask_user(question, context="")``, which answers in plain text."""
     from mcp.server import Server
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 

@@ -22,18 +22,7 @@ if TYPE_CHECKING:
 async def serve(
     variant: Variant, full_prompt: str, simulator: UserSimulator, transport: Literal["stdio", "http"], port: int = 0
 ) -> None:
-    """Serve the simulated user of one variant until the client leaves or the task is cancelled. Nothing is recorded.
-
-    Args:
-        variant: The variant whose removed segments the user knows.
-        full_prompt: The prompt before anything was removed.
-        simulator: Answers the questions.
-        transport: ``stdio``, or ``http`` on the loopback interface with a new bearer token, shown on standard error.
-        port: TCP port for ``http``. 0 selects a free port.
-
-    Raises:
-        OSError: The port is already in use.
-    """
+    """Serve the simulated user of one variant until the client leaves or the task is cancelled. Nothing is recorded."""
     knowledge = UserKnowledge(
         full_prompt=full_prompt,
         sent_prompt=variant.prompt,

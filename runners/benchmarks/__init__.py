@@ -30,17 +30,7 @@ def known_benchmarks() -> tuple[str, ...]:
 
 
 def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: GraderSpec) -> Benchmark:
-    """Open a benchmark by name and fill in defaults for the optional members that it does not define.
-
-    Args:
-        name: One of ``known_benchmarks()``.
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder against which relative paths are resolved.
-        grader: The ``[grader]`` table, for benchmarks with a choice of graders.
-
-    Raises:
-        ExperimentError: The benchmark does not exist, or one of its options is invalid.
-    """
+    """Open a benchmark by name and fill in defaults for the optional members that it does not define."""
     if name in _OURS:
         if grader.kind != "default" and name not in _WITH_GRADERS:
             raise ExperimentError(f"key 'grader.kind': {name} has one grader of its own; take {grader.kind!r} out")

@@ -27,10 +27,5 @@ class WithDefaults:
 
 
 def with_defaults(given: T, kind: type[Any]) -> T:
-    """Return a benchmark or an environment that has every optional member.
-
-    Args:
-        given: An object that has at least the required members. If it inherits from ``kind``, it is returned unchanged.
-        kind: ``Benchmark`` or ``Environment``.
-    """
+    """Return a benchmark or an environment that has every optional member."""
     return given if isinstance(given, kind) else cast("T", WithDefaults(given, kind))

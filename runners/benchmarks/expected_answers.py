@@ -17,12 +17,7 @@ _QUOTES = ('"', "`")
 
 
 def answer_problems(variant: Variant, task: Task) -> Iterator[str]:
-    """Yield the problems with a variant's expected questions and with the values that answer them.
-
-    Args:
-        variant: A variant with segments.
-        task: The variant's task. Its prompt contains the values.
-    """
+    """Yield the problems with a variant's expected questions and with the values that answer them."""
     segments = {segment.segment_id: segment for segment in variant.segments}
     for segment in variant.segments:
         yield from (f"segment {segment.segment_id} {each}" for each in _unclean(segment, task.prompt))

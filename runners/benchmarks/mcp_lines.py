@@ -23,10 +23,6 @@ def parse_line(line: bytes, output_schemas: dict[str, Any]) -> "SessionMessage |
 
     Output schemas are taken out of tool lists: agents read the text of a result, and a client that knows a schema
     rejects servers whose schemas or structured results do not match it.
-
-    Args:
-        line: The line.
-        output_schemas: Is given the output schemas, by tool.
     """
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter

@@ -15,15 +15,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def write_benchmark(name: str, folder: Path) -> None:
-    """Write the package of a new benchmark.
-
-    Args:
-        name: The name of the benchmark and its package.
-        folder: The folder to write to. It must be empty or not exist.
-
-    Raises:
-        ExperimentError: The name is invalid or taken, or the folder is not empty.
-    """
+    """Write the package of a new benchmark."""
     from runners.benchmarks import known_benchmarks
 
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name == "tests":

@@ -21,11 +21,7 @@ class PublishedError(ExperimentError):
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file unchanged, including line ends and a byte order mark.
-
-    Raises:
-        PublishedError: The file cannot be read or is not UTF-8.
-    """
+    """Return the text of a file unchanged, including line ends and a byte order mark."""
     content = _read_bytes(path)
     try:
         return content.decode("utf-8")
@@ -36,11 +32,7 @@ def read_text(path: Path) -> str:
 
 
 def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every record of a file with its place, such as ``path, line 3``. ``.gz`` files are decompressed.
-
-    Raises:
-        PublishedError: The file cannot be read, is of an unknown kind or has no record, or a record is invalid.
-    """
+    """Yield every record of a file with its place, such as ``path, line 3``. ``.gz`` files are decompressed."""
     is_empty = True
     for placed in _records(path):
         is_empty = False
@@ -73,11 +65,7 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def check_encodable(cells: Mapping[str, Any]) -> None:
-    """Check that UTF-8 can encode a record. JSON may escape half of a surrogate pair, which UTF-8 cannot encode.
-
-    Raises:
-        ValueError: A value cannot be encoded. The message names its column.
-    """
+    """Check that UTF-8 can encode a record. JSON may escape half of a surrogate pair, which UTF-8 cannot encode."""
     for name, value in cells.items():
         try:
             canonical_json(value)

@@ -14,16 +14,7 @@ Options = TypeVar("Options", bound=msgspec.Struct)
 
 
 def decoded(options: dict[str, Any], kind: type[Options], page: str) -> Options:
-    """Convert a benchmark's own keys of the ``[benchmark]`` table to its options struct.
-
-    Args:
-        options: The keys as written.
-        kind: The struct, which forbids unknown fields.
-        page: The documentation page that explains the keys.
-
-    Raises:
-        ExperimentError: A key is unknown, missing or of the wrong type.
-    """
+    """Convert a benchmark's own keys of the ``[benchmark]`` table to its options struct."""
     try:
         return msgspec.convert(options, kind)
     except msgspec.ValidationError as error:
@@ -31,11 +22,7 @@ def decoded(options: dict[str, Any], kind: type[Options], page: str) -> Options:
 
 
 def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxProvider:
-    """Return the Docker provider, for benchmarks whose tasks have their own images.
-
-    Raises:
-        SandboxBoundaryError: The sandbox is not docker. The trial is not retried.
-    """
+    """Return the Docker provider, for benchmarks whose tasks have their own images."""
     if not isinstance(settings.sandbox, DockerSandboxProvider):
         raise SandboxBoundaryError(
             f"tasks of {benchmark} have images of their own, which the sandbox {settings.sandbox.kind} cannot run; set "
@@ -47,11 +34,7 @@ def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxPro
 
 
 def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:
-    """Reject a variant that changes the environment, for benchmarks whose environments cannot be changed.
-
-    Raises:
-        SandboxBoundaryError: The variant changes the environment. The trial is not retried.
-    """
+    """Reject a variant that changes the environment, for benchmarks whose environments cannot be changed."""
     if variant is not None and variant.environment_change is not None:
         raise SandboxBoundaryError(
             f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "

@@ -47,16 +47,7 @@ WORKSPACE_TOOLS: tuple[ToolDefinition, ...] = (
 
 
 async def call_workspace_tool(sandbox: Sandbox, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-    """Execute one of ``WORKSPACE_TOOLS`` in a sandbox. A mistake of the agent gives an error result.
-
-    Args:
-        sandbox: An open sandbox.
-        name: The tool's name, as the model wrote it.
-        arguments: The decoded arguments, as the model wrote them.
-
-    Raises:
-        SandboxBoundaryError: The sandbox itself broke.
-    """
+    """Execute one of ``WORKSPACE_TOOLS`` in a sandbox. A mistake of the agent gives an error result."""
     problem = workspace_call_problem(WORKSPACE_TOOLS, name, arguments)
     if problem is not None:
         return ToolResult(text=problem, is_error=True)

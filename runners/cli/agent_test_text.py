@@ -30,13 +30,7 @@ _ACTIONS = ("action", "kind", "name", "arguments", "asked_for_by")
 
 
 def print_test(store: Store, events: Iterable[AnyEvent], out: TextIO) -> bool:
-    """Print a trial of a program. Return whether it is valid.
-
-    Args:
-        store: The store of the trial.
-        events: The trial's events in order.
-        out: Where to print.
-    """
+    """Print a trial of a program. Return whether it is valid."""
     events = list(events)
     for event in events:
         if isinstance(event, TrialStarted):

@@ -21,16 +21,7 @@ _FAILURE_FACTS = ("error_kind", "message", "http_status", "is_retried", "latency
 
 
 def print_requests(root: Path, prefix: str, out: TextIO) -> int:
-    """Print every request of one attempt with its reply. Return 1 if a conversation cannot be rebuilt, else 0.
-
-    Args:
-        root: The store.
-        prefix: The id of the attempt's stream, or the first characters of the id.
-        out: Where to write the lines.
-
-    Raises:
-        StoreError: No stream, or more than one, matches the prefix.
-    """
+    """Print every request of one attempt with its reply. Return 1 if a conversation cannot be rebuilt, else 0."""
     events = events_of(root, stream_of(root, prefix))
     try:
         lines = list(_lines(events))

@@ -59,17 +59,7 @@ _COLOURS = (
 
 
 def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool = False) -> int:
-    """Print one attempt. Return 1 if the rebuilt conversation does not match its recorded digest, else 0.
-
-    Args:
-        root: The store.
-        prefix: The id of the attempt's stream, or the first characters of the id.
-        out: Where to write the text.
-        has_reasoning: Print the whole reasoning of each reply instead of its first line.
-
-    Raises:
-        StoreError: No stream, or more than one, matches the prefix.
-    """
+    """Print one attempt. Return 1 if the rebuilt conversation does not match its recorded digest, else 0."""
     snapshot = read_snapshot(root)
     stream_id = stream_of(root, prefix)
     events = events_of(root, stream_id)
@@ -99,11 +89,7 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
 
 
 def stream_of(root: Path, prefix: str) -> str:
-    """Return the id of the one stream whose id is, or begins with, a prefix.
-
-    Raises:
-        StoreError: No stream, or more than one, matches the prefix.
-    """
+    """Return the id of the one stream whose id is, or begins with, a prefix."""
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
     if len(found) != 1 and prefix not in found:
         few = ", ".join(sorted(found)[:5]) or "none"
@@ -112,7 +98,6 @@ def stream_of(root: Path, prefix: str) -> str:
 
 
 def events_of(root: Path, stream_id: str) -> list[AnyEvent]:
-    """Return the events of a stream."""
     return [envelope.event for envelope in read_envelopes(root, stream_id)]
 
 

@@ -149,12 +149,6 @@ def _user() -> str:
 
 
 def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command, ...]:
-    """Return the commands of the daemon.
-
-    Args:
-        make_report: Builds the report page that the daemon shows, from a store and an experiment.
-        extend: Opens what another layer adds to the daemon's API and pages.
-    """
     experiment = argument("name", help="the experiment")
     return (
         Command(

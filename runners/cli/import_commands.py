@@ -104,11 +104,7 @@ def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -
 
 
 def _reward(text: str) -> float:
-    """Return a reward from the command line.
-
-    Raises:
-        ValueError: It is not a number from 0 to 1.
-    """
+    """Return a reward from the command line."""
     reward = float(text)
     if not 0 <= reward <= 1:
         raise ValueError("a reward is from 0 to 1")

@@ -176,16 +176,7 @@ def _judge_settings(
     config: dict[str, Any],
     agents: tuple[str, ...] = (),
 ) -> "JudgeSettings":
-    """Return the settings for one run of a judge.
-
-    Args:
-        options: The options of the command.
-        model: The option that names the model, and the model's name.
-        kind: The kind of the recorded run: ``judge`` or ``grade``.
-        parameters: The generation parameters.
-        config: What the run records about the command besides model, parameters and limits.
-        agents: Judge only trials of these agents; empty for all agents.
-    """
+    """Return the settings for one run of a judge."""
     from recorder.writing.redaction import Redactor
     from runners.judging.driver import JudgeSettings
 
@@ -205,11 +196,7 @@ def _judge_settings(
 
 
 def _writable_store(root: Path) -> "Store":
-    """Open an existing store for writing. A mistyped name does not create a new store.
-
-    Raises:
-        StoreError: The store does not exist.
-    """
+    """Open an existing store for writing. A mistyped name does not create a new store."""
     from recorder.storage.creation import create_store
     from recorder.storage.store import Store
 

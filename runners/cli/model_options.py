@@ -43,11 +43,7 @@ def request_limits(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def model_parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the generation parameters: the model's defaults, overridden by the ones given as NAME=VALUE.
-
-    Raises:
-        ExperimentError: A parameter is not written as NAME=VALUE with a JSON value.
-    """
+    """Return the generation parameters: the model's defaults, overridden by the ones given as NAME=VALUE."""
     from runners.experiment.tables import ModelSpec
 
     parameters = json_values("--parameter", options.parameter)
@@ -55,11 +51,7 @@ def model_parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the values of an option that is given as NAME=VALUE several times.
-
-    Raises:
-        ExperimentError: One is not written as NAME=VALUE with a JSON value.
-    """
+    """Return the values of an option that is given as NAME=VALUE several times."""
     values = {}
     for text in texts:
         name, has_value, value = text.partition("=")
@@ -73,16 +65,6 @@ def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
-    """Return the model that an option names.
-
-    Args:
-        option: The option that names the model, for error messages.
-        name: The model's name, as in an experiment file.
-        options: The parsed values of :data:`MODEL_OPTIONS`.
-
-    Raises:
-        ExperimentError: The model's API key is missing, or there is a cost limit but the model's price is unknown.
-    """
     from runners.models.costs import Price, price_of
     from runners.models.litellm_model import LitellmModel
 
@@ -99,11 +81,7 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
 
 
 def model_key(option: str, name: str, options: argparse.Namespace) -> str | None:
-    """Return the API key from the variable that ``--api-key-env`` names, or None to use the provider's own variable.
-
-    Raises:
-        ExperimentError: The model's API key is missing, or the model is a scripted one.
-    """
+    """Return the API key from the variable that ``--api-key-env`` names, or None to use the provider's own variable."""
     from runners.experiment.tables import SCRIPTED
     from runners.models.litellm_library import missing_credentials
 
@@ -134,12 +112,7 @@ def say_failures(work: "PaidWork") -> None:
 
 
 def say_how_to_go_on(work: "PaidWork", another: str) -> int:
-    """Print how to continue unfinished work, and return the exit code: 130 if it was interrupted, else 1.
-
-    Args:
-        work: The unfinished work.
-        another: The unit of work that the cost limit prevents, for example ``trial``.
-    """
+    """Print how to continue unfinished work, and return the exit code: 130 if it was interrupted, else 1."""
     again = "run the same command again to continue"
     if work.stop_reason == "cost_limit":
         again = f"the cost limit has no room for another {another}; raise --max-cost-usd, then {again}"

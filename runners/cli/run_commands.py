@@ -102,11 +102,7 @@ def check_command(options: argparse.Namespace) -> int:
 
 
 def _executor(name: str, workers: int | None) -> "Executor":
-    """Return the executor that runs the trials.
-
-    Raises:
-        ExperimentError: The number of workers is invalid.
-    """
+    """Return the executor that runs the trials."""
     from runners.run.executors.local import LocalExecutor
 
     if workers is not None and (name == "local" or workers < 1):

@@ -58,7 +58,6 @@ def action_count_of(reply: Message) -> int:
 
 
 def tool_action(call: ToolCall) -> Action:
-    """Return the action for a tool call."""
     arguments = decoded_arguments(call.arguments_json)
     return Action(
         kind="malformed" if arguments is None else "tool",

@@ -67,18 +67,7 @@ def reply_message(responded: ModelResponded) -> Message:
 
 
 def rebuild_requests(events: Iterable[AnyEvent]) -> dict[str, list[Message]]:
-    """Rebuild the full message list of every recorded model call.
-
-    Args:
-        events: The events of a trial in order. Events other than calls, replies and action results are ignored.
-
-    Returns:
-        The messages by call id, in the order of the calls.
-
-    Raises:
-        ValueError: A call refers to a parent call or a result that was not recorded before it, or the digest of a
-            rebuilt list differs from the recorded one. The latter also happens if a secret was redacted in a message.
-    """
+    """Rebuild the full message list of every recorded model call."""
     requests: dict[str, list[Message]] = {}
     conversations: dict[str, list[Message]] = {}
     results: dict[int, str] = {}

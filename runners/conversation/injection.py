@@ -16,9 +16,6 @@ def oracle_budget(action_counts: Sequence[int]) -> int:
     """Return B, the mean action count of a unit's ``full`` trials, rounded half up with integer arithmetic.
 
     B = (2 * sum + n) div (2 * n). Source: Ask Early, appendix A.11.3.
-
-    Raises:
-        ValueError: ``action_counts`` is empty.
     """
     if not action_counts:
         raise ValueError("a budget needs the action count of at least one full trial")
@@ -74,9 +71,6 @@ class InjectionTemplates:
         """Return a message that states the value of every removed segment.
 
         The first segment uses the template for its dimension, the others are added with connectives.
-
-        Raises:
-            ValueError: ``segments`` is empty.
         """
         if not segments:
             raise ValueError("nothing was removed, so there is nothing to inject")

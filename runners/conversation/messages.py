@@ -134,17 +134,7 @@ def new_messages_json(messages: Sequence[Message], shared_count: int) -> str:
 
 
 def rebuild(parent: Sequence[Message], shared_count: int, added_json: str, results: Mapping[int, str]) -> list[Message]:
-    """Rebuild a request's messages from its parent's messages and its recorded delta.
-
-    Args:
-        parent: The parent request's messages, followed by its reply.
-        shared_count: The number of leading messages that the request shares with ``parent``.
-        added_json: The recorded delta.
-        results: The recorded results by action number.
-
-    Raises:
-        ValueError: The delta refers to an action that has no recorded result.
-    """
+    """Rebuild a request's messages from its parent's messages and its recorded delta."""
     return [*parent[:shared_count], *(_from_recorded(wire, results) for wire in json.loads(added_json))]
 
 
@@ -176,11 +166,7 @@ def is_clean_boundary(messages: Sequence[Message]) -> bool:
 
 
 def insert_user_turn(messages: Sequence[Message], text: str) -> list[Message]:
-    """Return the conversation with a user turn appended.
-
-    Raises:
-        ValueError: A tool call still lacks its result, so the boundary is not clean.
-    """
+    """Return the conversation with a user turn appended."""
     if not is_clean_boundary(messages):
         raise ValueError("a tool call still lacks its result; insert the message after the whole batch")
     return [*messages, Message(role="user", content=text)]

@@ -28,15 +28,7 @@ def application(
     extension: Extension | None = None,
     lease_token: str | None = None,
 ) -> ASGIApp:
-    """Create the web application of a daemon, behind the guard.
-
-    Args:
-        daemon: The daemon that the application controls.
-        token: The token that requests must carry. None allows requests without a token, but only on loopback.
-        pages: The routes of the web pages.
-        extension: What another layer adds.
-        lease_token: The token that lets its holder take leases, and nothing else.
-    """
+    """Create the web application of a daemon, behind the guard."""
     assert daemon.leases is not None, "a daemon that serves has leases"
     endpoints: tuple[Endpoint, ...] = ENDPOINTS
     routes: list[BaseRoute] = [endpoint.route(daemon) for endpoint in ENDPOINTS]

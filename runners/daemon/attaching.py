@@ -73,11 +73,8 @@ class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attach(client: Client, options: AttachOptions, say: Say) -> int:
-    """Be the agent of the next leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given back.
-
-    Raises:
-        ExperimentError: The command or the folder cannot be used. Nothing was leased.
-        RunnerError: No daemon answers, or no trial is left.
+    """Be the agent of the next leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given
+    back.
     """
     spec = _spec(options)
     signal.signal(signal.SIGTERM, _stop)
@@ -121,11 +118,7 @@ def _stop(_: int, __: FrameType | None) -> None:
 
 
 def _spec(options: AttachOptions) -> ProgramSpec:
-    """Return the command as an entry, whose templates are filled in.
-
-    Raises:
-        ExperimentError: It does not exist, or has an unknown placeholder; or the folder is not empty.
-    """
+    """Return the command as an entry, whose templates are filled in."""
     if options.folder is not None and options.folder.exists() and any(options.folder.iterdir()):
         raise ExperimentError(f"--folder {options.folder} is not empty; name an empty or a new one")
     command = tuple(options.command) or (os.environ.get("SHELL", "/bin/sh"),)
@@ -159,11 +152,7 @@ def _leased(client: Client, options: AttachOptions, say: Say) -> LeaseReply:
 
 
 def opened(client: Client, lease: LeaseReply, say: Say) -> LeaseReply:
-    """Wait until a leased trial is open, with a word now and then.
-
-    Raises:
-        RunnerError: It cannot be opened.
-    """
+    """Wait until a leased trial is open, with a word now and then."""
     for number in itertools.count():
         if lease.state != "opening":
             break
@@ -293,11 +282,7 @@ def _leads_past(name: str) -> bool:
 
 
 def _graded(client: Client, result: LeaseReply, folder: Path, say: Say) -> int:
-    """Wait for the grade of a lease that is closed, and say what it is.
-
-    Raises:
-        RunnerError: The trial is missing data, or nobody tells its grade.
-    """
+    """Wait for the grade of a lease that is closed, and say what it is."""
     try:
         while result.state == "grading":
             time.sleep(_SECONDS_BETWEEN_REQUESTS)
@@ -315,9 +300,6 @@ def _sent(client: Client, lease: LeaseReply, send: Callable[[], T], say: Say) ->
     """Send a request, again while its connection stalls or is lost: the agent's work is done and paid for.
 
     Both requests that end a trial may arrive twice: the files are replaced as a whole, and only the first close counts.
-
-    Raises:
-        RunnerError: It is refused, the trial is over, or there was no connection for too long.
     """
     pause_s = min(_FIRST_PAUSE_S, lease.idle_s / 3.0)
     for _ in range(_REPEATS):
@@ -341,13 +323,7 @@ def _sent(client: Client, lease: LeaseReply, send: Callable[[], T], say: Say) ->
 
 
 def _transfer(lease: LeaseReply, archive: bytes | None) -> bytes:
-    """Send the files of a trial, or fetch them if there are none to send.
-
-    Raises:
-        _FilesRefused: The gateway refuses the files.
-        DaemonRefusal: It has no such trial.
-        RunnerError: The transfer stalled, or the gateway is gone.
-    """
+    """Send the files of a trial, or fetch them if there are none to send."""
     assert lease.workspace_url is not None
     request = urllib.request.Request(  # noqa: S310 - the daemon names the address
         lease.workspace_url, data=archive, method="GET" if archive is None else "PUT"
@@ -386,11 +362,7 @@ def _unpack(archive: bytes, folder: Path) -> None:
 
 
 def _check_members(members: Sequence[tarfile.TarInfo]) -> None:
-    """Check that an archive stays in the folder that it is unpacked in. Symbolic links may lead anywhere.
-
-    Raises:
-        tarfile.ExtractError: A member would be written outside, through a link, or is a device.
-    """
+    """Check that an archive stays in the folder that it is unpacked in. Symbolic links may lead anywhere."""
     names = {posixpath.normpath(each.name) for each in members}
     links = {PurePosixPath(posixpath.normpath(each.name)) for each in members if each.issym()}
     for each in members:

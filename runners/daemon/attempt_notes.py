@@ -14,12 +14,7 @@ from runners.run.noting import record_note
 
 
 async def take(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNote:
-    """Record a note about an attempt, and return it.
-
-    Raises:
-        DaemonRefusal: There is no such attempt, the note says nothing, somebody else notes something at this moment, or
-            the note could not be recorded.
-    """
+    """Record a note about an attempt, and return it."""
     store = daemon.store
     if not await anyio.to_thread.run_sync(is_attempt, store, stream_id):
         raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)

@@ -157,12 +157,7 @@ def remove_address(store: Store, daemon_id: str) -> None:
 
 
 def client_of(url: str | None, store: Path | None) -> Client:
-    """Create a client for the daemon at a URL, or for the daemon that serves a store.
-
-    Raises:
-        ExperimentError: Neither a URL nor a store is given.
-        RunnerError: No daemon serves the store.
-    """
+    """Create a client for the daemon at a URL, or for the daemon that serves a store."""
     token = os.environ.get(TOKEN_VARIABLE) or os.environ.get(LEASE_TOKEN_VARIABLE)
     if url is not None:
         return Client(url, token)

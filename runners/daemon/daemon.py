@@ -79,12 +79,7 @@ class Daemon:
         self.on_trial: Callable[[TrialChange], None] = lambda _: None
 
     async def record(self, event: AnyEvent) -> None:
-        """Record an order, then apply it to the queue.
-
-        Raises:
-            RecordingFailed: The order could not be written durably. The daemon stops, because it can record no more
-                orders.
-        """
+        """Record an order, then apply it to the queue."""
         assert isinstance(event, CONTROL)
         try:
             await self._stream.append(event)
@@ -120,11 +115,7 @@ class Daemon:
             live.cancel()
 
     async def supervise(self) -> None:
-        """Run every waiting experiment until the daemon is stopped.
-
-        Raises:
-            RecordingFailed: An order could not be recorded.
-        """
+        """Run every waiting experiment until the daemon is stopped."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tell_changes)
             tasks.start_soon(self._count_idle)
@@ -248,11 +239,7 @@ class Daemon:
         )
 
     async def watched(self, name: str) -> Detail:
-        """Return the state of an experiment, its live trials with their last events.
-
-        Raises:
-            RecorderError: The end of the store cannot be read.
-        """
+        """Return the state of an experiment, its live trials with their last events."""
         detail = self.detail(name)
         return msgspec.structs.replace(detail, live=await self._last_events.of(detail.live))
 
@@ -302,11 +289,7 @@ class Daemon:
 
 
 def experiment_of(entry: Entry) -> Experiment:
-    """Decode the experiment from its recorded submission.
-
-    Raises:
-        ExperimentError: This version cannot read the submission.
-    """
+    """Decode the experiment from its recorded submission."""
     try:
         return _decoded(entry.submitted.config_json)
     except msgspec.ValidationError as error:

@@ -195,11 +195,7 @@ ENDPOINTS = (
 
 
 async def _body(request: Request, kind: type[Message]) -> Message:
-    """Read and decode the body of a request.
-
-    Raises:
-        DaemonRefusal: The body is too large, or it is not a valid message of type ``kind``.
-    """
+    """Read and decode the body of a request."""
     content = bytearray()
     async for piece in request.stream():
         content += piece
@@ -209,11 +205,7 @@ async def _body(request: Request, kind: type[Message]) -> Message:
 
 
 def decoded(content: bytes, kind: type[M]) -> M:
-    """Decode a request body strictly. An empty body counts as ``{}``.
-
-    Raises:
-        DaemonRefusal: The body is not a valid message of type ``kind``.
-    """
+    """Decode a request body strictly. An empty body counts as ``{}``."""
     try:
         return msgspec.json.decode(content or b"{}", type=kind)
     except msgspec.DecodeError as error:
@@ -222,12 +214,7 @@ def decoded(content: bytes, kind: type[M]) -> M:
 
 
 def description(version: str, endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict[str, Any]:
-    """Return the OpenAPI description of the API.
-
-    Args:
-        version: The version of the program.
-        endpoints: The operations to describe.
-    """
+    """Return the OpenAPI description of the API."""
     kinds = {each for endpoint in endpoints for each in (endpoint.request, endpoint.response) if each}
     types: list[type[Message]] = sorted({*kinds, ErrorReply, Detail, TrialChange}, key=lambda each: each.__name__)
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")

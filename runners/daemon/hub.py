@@ -58,10 +58,6 @@ class Hub:
         """Yield server-sent events until the hub is closed.
 
         The first events are those that the reader missed, or a snapshot. After that, each new event follows.
-
-        Args:
-            experiment: Yield only events about this experiment. None yields all events.
-            last_event_id: The id of the last event that the reader has seen, or None for a new reader.
         """
         self.readers += 1
         try:

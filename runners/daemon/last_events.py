@@ -41,12 +41,7 @@ class LastEvents:
         self._lines: dict[str, deque[Line]] = {}
 
     async def of(self, trials: Sequence[LiveTrial]) -> tuple[LiveTrial, ...]:
-        """Return the trials with their last events, oldest first.
-
-        Raises:
-            StoreError: The store changes faster than it can be read.
-            DamagedStore: A journal or a segment cannot be read.
-        """
+        """Return the trials with their last events, oldest first."""
         if not trials:
             return ()
         async with self._lock:

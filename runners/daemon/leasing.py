@@ -28,9 +28,6 @@ async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
     """Begin the next trial of a leased agent and return what its agent needs.
 
     If opening it takes long, the reply has the state ``opening``, and :func:`beat` gives the rest later.
-
-    Raises:
-        DaemonRefusal: There is no such trial (``nothing_left``), none now (``nothing_now``), or it cannot be opened.
     """
     if not 1 <= wanted.idle_s <= _LONGEST_IDLE_S:
         message = f"idle_s: from 1 to {_LONGEST_IDLE_S:,.0f} seconds"
@@ -49,11 +46,7 @@ async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
 
 
 async def beat(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
-    """Note that the client of a lease is alive, and return the state of the lease.
-
-    Raises:
-        DaemonRefusal: There is no such lease.
-    """
+    """Note that the client of a lease is alive, and return the state of the lease."""
     lease = _known(daemon, lease_id)
     lease.touch()
     return _reply(_leases(daemon), lease)
@@ -63,9 +56,6 @@ async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseRe
     """Let a trial be graded, and return its result. Closing it again returns the same.
 
     If grading takes long, the reply has the state ``grading``.
-
-    Raises:
-        DaemonRefusal: There is no such lease, its trial is not open yet, or was given back before.
     """
     from runners.external_agents.leases import Closing
 
@@ -83,11 +73,7 @@ async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseRe
 
 
 async def release(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
-    """Give a trial back. Its attempt is missing data, and the trial is owed to the next who asks.
-
-    Raises:
-        DaemonRefusal: There is no such lease, or it was closed before.
-    """
+    """Give a trial back. Its attempt is missing data, and the trial is owed to the next who asks."""
     lease = _known(daemon, lease_id)
     lease.release()
     with anyio.move_on_after(GRADING_WAIT_S if lease.offer is not None else 0.0):

@@ -105,11 +105,7 @@ class LiveRun:
         self._scope = anyio.CancelScope()
 
     async def drive(self, scheduler: Scheduler) -> None:
-        """Run the scheduler of this run until it ends, is stopped or is cancelled.
-
-        Raises:
-            RecorderError: An event could not be recorded.
-        """
+        """Run the scheduler of this run until it ends, is stopped or is cancelled."""
         if self._concurrency is not None:
             scheduler.retune(self._concurrency)
         self.counts = Counts(scheduler.planned, scheduler.finished.__contains__)

@@ -34,11 +34,6 @@ async def submit(daemon: Daemon, _: str, submission: Submission) -> Detail:
     """Put an experiment into the queue.
 
     Submitting the same file again while the experiment waits or runs changes nothing.
-
-    Raises:
-        DaemonRefusal: The experiment cannot run as written, another file with its name is running, or the daemon is
-            stopping.
-        RecordingFailed: The submission could not be recorded.
     """
     path = Path(submission.path)
     if not path.is_absolute():
@@ -70,12 +65,7 @@ async def submit(daemon: Daemon, _: str, submission: Submission) -> Detail:
 
 
 async def pause(daemon: Daemon, name: str, order: Order) -> Detail:
-    """Start no further trials of an experiment. Running trials continue until they end.
-
-    Raises:
-        DaemonRefusal: There is no such experiment, or the experiment has ended.
-        RecordingFailed: The order could not be recorded.
-    """
+    """Start no further trials of an experiment. Running trials continue until they end."""
     async with daemon.ordering:
         entry = known(daemon, name)
         if entry.state != "paused":
@@ -88,12 +78,7 @@ async def pause(daemon: Daemon, name: str, order: Order) -> Detail:
 
 
 async def resume(daemon: Daemon, name: str, order: Order) -> Detail:
-    """Continue a paused experiment, or retry one that could not run.
-
-    Raises:
-        DaemonRefusal: There is no such experiment, or the experiment is neither paused nor unable to run.
-        RecordingFailed: The order could not be recorded.
-    """
+    """Continue a paused experiment, or retry one that could not run."""
     async with daemon.ordering:
         entry = known(daemon, name)
         if entry.state != "paused" and name not in daemon.problems:
@@ -109,12 +94,7 @@ async def resume(daemon: Daemon, name: str, order: Order) -> Detail:
 
 
 async def cancel(daemon: Daemon, name: str, order: Order) -> Detail:
-    """Stop the running trials of an experiment now, and start no others.
-
-    Raises:
-        DaemonRefusal: There is no such experiment, or the experiment is finished.
-        RecordingFailed: The order could not be recorded.
-    """
+    """Stop the running trials of an experiment now, and start no others."""
     async with daemon.ordering:
         entry = known(daemon, name)
         if entry.state == "finished":
@@ -127,12 +107,7 @@ async def cancel(daemon: Daemon, name: str, order: Order) -> Detail:
 
 
 async def retune(daemon: Daemon, name: str, order: Retuning) -> Detail:
-    """Change how many trials of an experiment may run at a time.
-
-    Raises:
-        DaemonRefusal: There is no such experiment, or the new limit is out of range.
-        RecordingFailed: The order could not be recorded.
-    """
+    """Change how many trials of an experiment may run at a time."""
     if not 1 <= order.concurrency <= MOST_AT_A_TIME:
         message = f"concurrency: from 1 to {MOST_AT_A_TIME:,}; 'pause' stops an experiment"
         raise DaemonRefusal(message, kind="bad_request", status=422)
@@ -148,10 +123,6 @@ async def requeue(daemon: Daemon, name: str, order: Order) -> RequeueReply:
     """Attempt again those failed trials of an experiment that were given up, and let stopped agents go on.
 
     If the run ended as failed before any trial was given up, all of its failed trials are attempted again.
-
-    Raises:
-        DaemonRefusal: There is no such experiment, the experiment was cancelled, or it has no such trials.
-        RecordingFailed: The order could not be recorded.
     """
     async with daemon.ordering:
         entry = known(daemon, name)
@@ -170,11 +141,7 @@ async def requeue(daemon: Daemon, name: str, order: Order) -> RequeueReply:
 
 
 def _checked(text: str, path: Path) -> Experiment:
-    """Decode and plan an experiment file, so that its errors are reported at submission.
-
-    Raises:
-        ExperimentError: The experiment cannot run as written.
-    """
+    """Decode and plan an experiment file, so that its errors are reported at submission."""
     experiment = read_experiment(text, path)
     if experiment.name in (CONTROL_EXPERIMENT, NOTES_EXPERIMENT):
         raise ExperimentError(f"{path}: key 'name': {experiment.name!r} is the daemon's own; take another name")
@@ -189,9 +156,6 @@ def _check_secrets(event: ExperimentSubmitted, experiment: Experiment) -> None:
     """Refuse an experiment file that contains a secret.
 
     The daemon runs what is recorded, and secrets are never recorded, so such an experiment could not run.
-
-    Raises:
-        DaemonRefusal: The file contains a secret.
     """
     if NOT_RECORDED in event.config_json:
         raise DaemonRefusal(
@@ -214,11 +178,7 @@ def _check_stopping(daemon: Daemon) -> None:
 
 
 def _is_under_way(daemon: Daemon, earlier: Entry, event: ExperimentSubmitted) -> bool:
-    """Return whether the same file is already running or waiting, so that submitting it again would change nothing.
-
-    Raises:
-        DaemonRefusal: An experiment with the same name is running from another file, or is pausing or cancelling.
-    """
+    """Return whether the same file is already running or waiting, so that submitting it again would change nothing."""
     before = earlier.submitted
     is_same = (before.config_digest, before.path) == (event.config_digest, event.path)
     is_live = daemon.overview(earlier.name).state in _LIVE_STATES
@@ -228,11 +188,7 @@ def _is_under_way(daemon: Daemon, earlier: Entry, event: ExperimentSubmitted) ->
 
 
 def known(daemon: Daemon, name: str) -> Entry:
-    """Return the queue entry of an experiment.
-
-    Raises:
-        DaemonRefusal: The experiment was never submitted.
-    """
+    """Return the queue entry of an experiment."""
     entry = daemon.queue.entries.get(name)
     if entry is None:
         there = ", ".join(daemon.queue.entries) or "none"

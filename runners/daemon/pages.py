@@ -68,14 +68,7 @@ _ORDERS = {
 
 
 def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt, *, has_token: bool) -> list[BaseRoute]:
-    """Return the routes of the web pages.
-
-    Args:
-        daemon: The daemon that the pages show.
-        reports: The reports on the daemon's store.
-        write_attempt: The function that writes an attempt as text.
-        has_token: Whether the daemon has a token, so that people must sign in.
-    """
+    """Return the routes of the web pages."""
 
     async def experiments(_: Request) -> Response:
         return HTMLResponse(experiments_page(daemon.facts(), daemon.listing()))
@@ -162,16 +155,7 @@ def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
 
 
 def attempt_page(facts: DaemonFacts, name: str, stream_id: str, text: str, *, is_live: bool, is_known: bool) -> str:
-    """Render the page of one attempt. It grows while the attempt is live.
-
-    Args:
-        facts: Which daemon it is.
-        name: The attempt's experiment.
-        stream_id: The attempt.
-        text: What happened in it.
-        is_live: Whether it runs now.
-        is_known: Whether its experiment was submitted to this daemon, and so has a page.
-    """
+    """Render the page of one attempt. It grows while the attempt is live."""
     return render(
         "daemon/attempt.html",
         title=stream_id,

@@ -116,14 +116,7 @@ class Queue:
         self.tallies: dict[str, Tally] = {}
 
     def apply(self, experiment: str, event: AnyEvent, *, trial_id: str = "", at_us: int = 0) -> None:
-        """Apply one event. Events that do not concern the queue change nothing.
-
-        Args:
-            experiment: The name of the experiment that the event belongs to.
-            event: The event.
-            trial_id: The id of the trial, for events about trials.
-            at_us: When the event was recorded, in UTC microseconds since the epoch.
-        """
+        """Apply one event. Events that do not concern the queue change nothing."""
         if isinstance(event, ExperimentSubmitted):
             self.entries[experiment] = Entry(submitted=event, submitted_at_us=at_us)
             return

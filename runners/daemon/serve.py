@@ -84,20 +84,6 @@ async def serve(
 
     After the first signal, running trials continue until they end. The second signal stops them, and they run again
     when the daemon is restarted.
-
-    Args:
-        root: The directory of the store, which is created if it does not exist.
-        settings: The settings of the daemon.
-        make_report: The function that makes the report.
-        write_attempt: The function that writes an attempt as text.
-        extend: Opens what another layer adds to the API and the pages.
-        say: A function that shows a message to the user.
-
-    Raises:
-        ExperimentError: The settings are not valid or not safe.
-        RunnerError: The daemon cannot listen on the host and port.
-        StoreError: The store cannot be used, or another daemon serves it.
-        RecordingFailed: An order could not be recorded.
     """
     check(settings)
     with bound(settings.host, settings.port) as listener:
@@ -147,11 +133,7 @@ async def _leases(settings: Settings) -> AsyncIterator[Leases]:
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
-    """Return the parts of HOST:PORT, [HOST]:PORT or HOST. The port is 0 if there is none: any that is free.
-
-    Raises:
-        ExperimentError: The port is not a number.
-    """
+    """Return the parts of HOST:PORT, [HOST]:PORT or HOST. The port is 0 if there is none: any that is free."""
     parts = urlsplit(f"//{address}")
     try:
         return parts.hostname or "", parts.port or 0
@@ -180,13 +162,7 @@ async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], Non
 
 @asynccontextmanager
 async def opened_daemon(store: Store, max_trials: int, leases: Leases | None = None) -> AsyncIterator[Daemon]:
-    """Open the daemon of a store: lock and recover the store, rebuild the queue, and record the daemon's own stream.
-
-    Raises:
-        StoreInUse: Another daemon serves the store.
-        DamagedStore: A journal is damaged in the middle.
-        RecordingFailed: The daemon's stream cannot be recorded.
-    """
+    """Open the daemon of a store: lock and recover the store, rebuild the queue, and record the daemon's own stream."""
     with ExitStack() as stack:
         try:
             stack.enter_context(store.hold_experiment(CONTROL_EXPERIMENT))
@@ -223,11 +199,7 @@ def _finished(daemon_id: str) -> RunFinished:
 
 
 def check(settings: Settings) -> None:
-    """Refuse invalid settings, and settings that let others reach the daemon without a token.
-
-    Raises:
-        ExperimentError: The settings are not valid or not safe.
-    """
+    """Refuse invalid settings, and settings that let others reach the daemon without a token."""
     for name, token in ((TOKEN_VARIABLE, settings.token), (LEASE_TOKEN_VARIABLE, settings.lease_token)):
         if token is not None and len(token) < SHORTEST_TOKEN:
             raise ExperimentError(
@@ -261,16 +233,7 @@ def check(settings: Settings) -> None:
 
 @contextmanager
 def bound(host: str, port: int, option: str = "--host") -> Iterator[socket.socket]:
-    """Yield a socket that listens on a host and port, and close it afterwards.
-
-    Args:
-        host: The host.
-        port: The port, or 0 for any that is free.
-        option: The option that names the host, for messages.
-
-    Raises:
-        RunnerError: The port is in use or reserved, or ``host`` is not an address of this machine.
-    """
+    """Yield a socket that listens on a host and port, and close it afterwards."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=512)

@@ -70,11 +70,7 @@ class TraceSender:
                     wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     async def close(self, limit_s: float) -> None:
-        """Send once more what is left, and say how many attempts were not sent.
-
-        Args:
-            limit_s: How long it may take to send.
-        """
+        """Send once more what is left, and say how many attempts were not sent."""
         with anyio.move_on_after(limit_s, shield=True):
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_S)) as session:
                 for _ in range(len(self._queue)):
@@ -115,11 +111,7 @@ class TraceSender:
         self._say(reason)
 
     def _body(self, change: TrialChange) -> bytes:
-        """Return the trace of an attempt.
-
-        Raises:
-            RecorderError: The store cannot be read, or lacks the attempt's end.
-        """
+        """Return the trace of an attempt."""
         selection = Selection(experiment_id=change.experiment, trial_id=change.trial.trial_id)
         for stream in whole_streams(self._store, selection):
             if is_timed_trial(stream) and stream[0].attempt == change.trial.attempt:

@@ -24,24 +24,12 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def load_experiment(path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
-    """Read an experiment file.
-
-    Args:
-        path: A TOML file.
-        environment: Values for ``${NAME}``. None to use the environment of this process.
-
-    Raises:
-        ExperimentError: The file cannot be used. The message names the file, the key and the remedy.
-    """
+    """Read an experiment file."""
     return read_experiment(experiment_text(path), path, environment)
 
 
 def experiment_text(path: Path) -> str:
-    """Return the text of an experiment file.
-
-    Raises:
-        ExperimentError: The file does not exist or cannot be read.
-    """
+    """Return the text of an experiment file."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -51,16 +39,7 @@ def experiment_text(path: Path) -> str:
 
 
 def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
-    """Decode the text of an experiment file.
-
-    Args:
-        text: The text of the file, in TOML.
-        path: The file that the text comes from, for messages.
-        environment: Values for ``${NAME}``. None to use the environment of this process.
-
-    Raises:
-        ExperimentError: The text cannot be used. The message names the file, the key and the remedy.
-    """
+    """Decode the text of an experiment file."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -78,11 +57,7 @@ def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None
 
 
 def read_program(path: Path) -> ProgramSpec:
-    """Read the entry of an external program: a TOML file with the keys of :class:`ProgramSpec`.
-
-    Raises:
-        ExperimentError: The entry cannot be used. The message names the file, the key and the remedy.
-    """
+    """Read the entry of an external program: a TOML file with the keys of :class:`ProgramSpec`."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -22,14 +22,8 @@ _WORDS = {
 
 
 def key_problem(error: msgspec.ValidationError, kind: Any, raw: Any, page: str = "", under: str = "") -> str:
-    """Describe a decoding error in one sentence: the key as in the file (``agents[0].modle``), the mistake, the remedy.
-
-    Args:
-        error: The error that msgspec raised for a decoded file or for one of its tables.
-        kind: The type that was expected.
-        raw: The value that msgspec tried to convert.
-        page: The documentation page that lists the keys.
-        under: The key of the table, if only a table was converted.
+    """Describe a decoding error in one sentence: the key as in the file (``agents[0].modle``), the mistake, the
+    remedy.
     """
     text, _, path = str(error).partition(" - at `$")
     key, found, kinds = _walked(path.rstrip("`"), kind, raw, under)

@@ -147,12 +147,7 @@ class ExternalAgent:
         return tuple(flagged.flag for flagged in self._session.flags)
 
     async def run(self) -> Ending:
-        """Run the program to its end and return how it ended.
-
-        Raises:
-            BoundaryError: The infrastructure failed, so the trial's data is missing.
-            RecorderError: An event could not be recorded.
-        """
+        """Run the program to its end and return how it ended."""
         reason = "failed"
         try:
             async with AsyncExitStack() as stack:

@@ -71,19 +71,7 @@ class AskUserServer:
         tool_name: str = TOOL_NAME,
         tools: OfferedTools | None = None,
     ) -> None:
-        """Answer the questions of a trial, and execute the calls of its benchmark's own tools.
-
-        Args:
-            key: The trial's key at the gateway. It must be long, random and valid in a URL path.
-            token: A bearer token that clients must send as well, or None if they need none.
-            handler: Answers and records the questions. None if the condition has none.
-            pending: Returns the actions that are being executed, to find the one that a call belongs to.
-            tool_name: The name under which ``ask_user`` is listed.
-            tools: The benchmark's own tools, if it offers some.
-
-        Raises:
-            ValueError: Another open trial has this key.
-        """
+        """Answer the questions of a trial, and execute the calls of its benchmark's own tools."""
         if _digest(key) in self._trials:
             raise ValueError("a trial with this key is open; use a new random key")
         trial = _Trial(token)

@@ -34,25 +34,13 @@ def entry_paths() -> dict[str, Path]:
 
 
 def load_entry(named: str, base: Path) -> ProgramSpec:
-    """Read a ready-made entry by its name, or a user's own entry by its path.
-
-    Args:
-        named: The name, or a path that ends in ``.toml``.
-        base: The folder that relative paths start from.
-
-    Raises:
-        ExperimentError: The entry does not exist or cannot be used.
-    """
+    """Read a ready-made entry by its name, or a user's own entry by its path."""
     path = entry_path(named, base)
     return located(read_program(path), path.parent)
 
 
 def entry_path(named: str, base: Path) -> Path:
-    """Return the path of an entry's file.
-
-    Raises:
-        ExperimentError: No ready-made entry has this name.
-    """
+    """Return the path of an entry's file."""
     if named.endswith(".toml"):
         return base / Path(named).expanduser()
     known = entry_paths()
@@ -66,15 +54,7 @@ def entry_path(named: str, base: Path) -> Path:
 
 
 def resolved(program: str | ProgramSpec, base: Path) -> ProgramSpec:
-    """Return a program with its current version and content.
-
-    Args:
-        program: The name or path of an entry, or an entry itself.
-        base: The folder that relative paths start from.
-
-    Raises:
-        ExperimentError: The entry does not exist, or its program is not installed or does not print its version.
-    """
+    """Return a program with its current version and content."""
     path = entry_path(program, base) if isinstance(program, str) else None
     spec = program if isinstance(program, ProgramSpec) else read_program(entry_path(program, base))
     spec = msgspec.structs.replace(
@@ -90,11 +70,7 @@ def resolved(program: str | ProgramSpec, base: Path) -> ProgramSpec:
 
 
 def found_version(spec: ProgramSpec) -> str:
-    """Return the version that a program prints, or an empty string if the entry has no command for it.
-
-    Raises:
-        ExperimentError: The version command failed.
-    """
+    """Return the version that a program prints, or an empty string if the entry has no command for it."""
     return _asked_version(spec) if spec.version else ""
 
 
@@ -102,9 +78,6 @@ def found_content(spec: ProgramSpec) -> str:
     """Return a text that identifies a program's content, by digests of its installation and files.
 
     The files are the mounted ones, and those of mounted folders that the command names, such as the agent's script.
-
-    Raises:
-        ExperimentError: The installation does not match its digest, or a file cannot be read.
     """
     parts = []
     if spec.install_digest:

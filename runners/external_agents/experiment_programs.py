@@ -17,26 +17,13 @@ from runners.text.listing import listed
 
 
 def with_programs(experiment: Experiment, base: Path) -> Experiment:
-    """Return the experiment with each program resolved to its entry and installed version.
-
-    Args:
-        experiment: The decoded experiment.
-        base: The folder that contains the experiment's file.
-
-    Raises:
-        ExperimentError: A program is unknown, not installed, or does not print its version.
-    """
+    """Return the experiment with each program resolved to its entry and installed version."""
     agents = tuple(_with_program(index, agent, base) for index, agent in enumerate(experiment.agents))
     return msgspec.structs.replace(experiment, agents=agents)
 
 
 def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
-    """Reject an experiment whose programs cannot run their trials.
-
-    Raises:
-        ExperimentError: The benchmark takes no programs, an arm needs questions that a program cannot ask, or
-            the sandbox cannot mount what a program needs.
-    """
+    """Reject an experiment whose programs cannot run their trials."""
     for index, agent in enumerate(experiment.agents):
         if agent.external is None:
             continue
@@ -58,11 +45,7 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
 
 
 def check_mcp_tools(plan: Plan, benchmark: Benchmark) -> None:
-    """Reject a plan in which a program that calls no tools over MCP works on a task that offers some.
-
-    Raises:
-        ExperimentError: There is such a task.
-    """
+    """Reject a plan in which a program that calls no tools over MCP works on a task that offers some."""
     deaf = [each for each in plan.trials if each.agent.external and each.agent.external.ask_user == "none"]
     if not deaf:
         return
@@ -76,11 +59,7 @@ def check_mcp_tools(plan: Plan, benchmark: Benchmark) -> None:
 
 
 def check_versions(experiment: Experiment) -> None:
-    """Refuse to run programs that have changed since their trials were planned.
-
-    Raises:
-        ExperimentError: The version of a program has changed, or the content of what is installed or mounted.
-    """
+    """Refuse to run programs that have changed since their trials were planned."""
     for agent in experiment.agents:
         program = agent.external
         if program is None:

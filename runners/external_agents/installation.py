@@ -32,15 +32,7 @@ class InstallationMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def install_missing(spec: ProgramSpec, entry: Path) -> None:
-    """Install an entry unless it is installed, once for all processes of this machine that need it now.
-
-    Args:
-        spec: The entry, as returned by :func:`located`.
-        entry: The entry's file.
-
-    Raises:
-        ExperimentError: An installer failed.
-    """
+    """Install an entry unless it is installed, once for all processes of this machine that need it now."""
     agents_directory().mkdir(parents=True, exist_ok=True)
     with (agents_directory() / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -48,16 +40,7 @@ def install_missing(spec: ProgramSpec, entry: Path) -> None:
 
 
 def install_entry(spec: ProgramSpec, entry: Path, say: Callable[[str], None]) -> None:
-    """Install an entry's packages, and copy its script beside them.
-
-    Args:
-        spec: The entry, as returned by :func:`located`.
-        entry: The entry's file. The path of the script is relative to its folder.
-        say: Prints progress.
-
-    Raises:
-        ExperimentError: An installer failed, or the script changed during the installation.
-    """
+    """Install an entry's packages, and copy its script beside them."""
     if spec.install_digest is None:
         say(f"{spec.name}: there is nothing to install")
         return
@@ -112,15 +95,7 @@ def bin_folder(spec: ProgramSpec) -> Path:
 
 
 def located(spec: ProgramSpec, folder: Path) -> ProgramSpec:
-    """Return the entry with the digest of what it installs. The digest is None if the entry installs nothing.
-
-    Args:
-        spec: The entry.
-        folder: The folder that the path of the entry's script is relative to.
-
-    Raises:
-        ExperimentError: The entry's script cannot be read.
-    """
+    """Return the entry with the digest of what it installs. The digest is None if the entry installs nothing."""
     if spec.install == InstallSpec():
         return msgspec.structs.replace(spec, install_digest=None)
     try:
@@ -133,11 +108,7 @@ def located(spec: ProgramSpec, folder: Path) -> ProgramSpec:
 
 
 def install_digest_of(spec: ProgramSpec, script: Path) -> str:
-    """Return a digest of an entry's packages, and of its script if it has one.
-
-    Raises:
-        OSError: The script cannot be read.
-    """
+    """Return a digest of an entry's packages, and of its script if it has one."""
     install = spec.install
     content = (script.name, file_sha256(script)) if install.script else None
     return digest([sorted(install.pip), sorted(install.npm), content])

@@ -108,10 +108,6 @@ class Lease:
         """Offer the trial, and return how its agent ended. None if :meth:`break_off` was called.
 
         Transfers of files count as waiting time on the trial's clock.
-
-        Raises:
-            LeaseReturned: It was released, or has expired.
-            SandboxBoundaryError: The work directory cannot be transferred, or the sandbox broke in a transfer.
         """
         if not posixpath.normpath(sandbox.work_dir).strip("/."):
             raise SandboxBoundaryError(
@@ -197,20 +193,12 @@ class Lease:
         self.ended.set()
 
     async def download(self) -> bytes:
-        """Return the work directory as a compressed tar archive.
-
-        Raises:
-            WorkspaceError: It cannot be packed, or the lease is not open.
-        """
+        """Return the work directory as a compressed tar archive."""
         async with self._files:
             return await self._guarded(packed(self._open_sandbox()))
 
     async def upload(self, archive: bytes) -> None:
-        """Replace the work directory by the files of a compressed tar archive.
-
-        Raises:
-            WorkspaceError: It cannot be unpacked, or the lease is not open.
-        """
+        """Replace the work directory by the files of a compressed tar archive."""
         async with self._files:
             await self._guarded(replace(self._open_sandbox(), archive))
 
@@ -332,12 +320,7 @@ class Leases:
 
 @asynccontextmanager
 async def open_leases(tcp: socket.socket, url: str) -> AsyncIterator[Leases]:
-    """Serve the leases of a daemon.
-
-    Args:
-        tcp: The listening socket, which is closed at the end.
-        url: The address at which clients reach it.
-    """
+    """Serve the leases of a daemon."""
     leases = Leases(url)
     async with open_listener(tcp=tcp, routes=leases.routes, wrapped=leases.watched) as leases._listener:
         yield leases

@@ -59,17 +59,7 @@ async def open_listener(
     routes: Sequence[BaseRoute] = (),
     wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> AsyncIterator[Listener]:
-    """Listen for the programs of a run, or for those who lease trials.
-
-    Args:
-        has_port: Whether to listen on loopback as well as on the socket.
-        tcp: A listening TCP socket to use beside the unix socket, and to close at the end.
-        routes: What else is served.
-        wrapped: Puts middleware in front of everything.
-
-    Raises:
-        ExperimentError: The socket cannot be created.
-    """
+    """Listen for the programs of a run, or for those who lease trials."""
     with scratch_folder() as folder:
         gateway, asking = Gateway(), AskUserServer()
         path = str(folder / "listener")

@@ -59,11 +59,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ending_of(facts: ProgramFacts) -> EndedBy:
-    """Return how the agent's part of the trial ended.
-
-    Raises:
-        BoundaryError: The infrastructure failed, not the agent.
-    """
+    """Return how the agent's part of the trial ended."""
     end = facts.end
     if end.start_error is not None:
         raise SandboxBoundaryError(

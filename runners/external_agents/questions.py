@@ -13,13 +13,7 @@ from runners.gateway.session import PendingCall
 
 
 def matching_calls(question: Question, pending: Sequence[PendingCall], names: Collection[str]) -> list[PendingCall]:
-    """Return the pending calls that a question may carry out: by its call id if it has one, otherwise by its words.
-
-    Args:
-        question: The question.
-        pending: The main thread's actions that are being executed.
-        names: The names of the tool on our side. The model may see them with a prefix, such as a server's name.
-    """
+    """Return the pending calls that a question may carry out: by its call id if it has one, otherwise by its words."""
     if question.call_id is not None:
         return [call for call in pending if call.call_id == question.call_id]
     words = _words(question.question, question.context)
@@ -27,16 +21,7 @@ def matching_calls(question: Question, pending: Sequence[PendingCall], names: Co
 
 
 def enclosing_action(pending: Sequence[PendingCall], names: Collection[str], taken: Collection[str]) -> int | None:
-    """Return the action during which a question without its own call was asked, by a sub-agent or a program.
-
-    Args:
-        pending: The main thread's actions that are being executed.
-        names: The names of the tool on our side.
-        taken: The ids of calls that belong to other questions.
-
-    Returns:
-        The number of the only free call to the tool, otherwise of the only free action, otherwise None.
-    """
+    """Return the action during which a question without its own call was asked, by a sub-agent or a program."""
     free = [call for call in pending if call.call_id not in taken]
     for candidates in (_named(free, names), free):
         if len(candidates) == 1:
@@ -79,12 +64,7 @@ class Questions(Exchanges[Question, str]):
         return enclosing_action(pending, self._names, taken)
 
     async def carry_out(self, asked: Question, call_id: str | None, action_index: int | None) -> str:
-        """Return the user's answer.
-
-        Raises:
-            UserSimulatorError: The user could not answer.
-            RecorderError: The question or its answer could not be recorded.
-        """
+        """Return the user's answer."""
         return await self._handler(asked.question, asked.context, call_id, action_index)
 
     def over(self) -> Exception:

@@ -61,16 +61,7 @@ class OfferedTools:
         self._executed = executed
 
     async def __call__(self, call: ToolCall, call_id: str | None, action_index: int | None) -> ToolResult:
-        """Execute a call.
-
-        Args:
-            call: The call.
-            call_id: The model's id for the tool call, or None if unknown.
-            action_index: The number of the action that is this call, or None if it is part of another.
-
-        Raises:
-            BoundaryError: The machinery behind the tool broke, so the trial has failed.
-        """
+        """Execute a call."""
         began_s = time.monotonic()
         try:
             result = await self._toolbox.call(call.name, call.arguments, call_id)
@@ -115,11 +106,7 @@ class ToolCalls(Exchanges[ToolCall, ToolResult]):
         return None
 
     async def carry_out(self, asked: ToolCall, call_id: str | None, action_index: int | None) -> ToolResult:
-        """Return the tool's result.
-
-        Raises:
-            BoundaryError: The machinery behind the tool broke.
-        """
+        """Return the tool's result."""
         return await self._offered(asked, call_id, action_index)
 
     def over(self) -> Exception:

@@ -29,12 +29,7 @@ class WorkspaceError(RunnerError):
 
 
 async def packed(sandbox: ProgramSandbox) -> bytes:
-    """Return the files of a work directory as a tar archive, compressed with gzip.
-
-    Raises:
-        WorkspaceError: It is too large, or the sandbox has no ``tar``.
-        SandboxBoundaryError: The sandbox is broken.
-    """
+    """Return the files of a work directory as a tar archive, compressed with gzip."""
     try:
         await _run(sandbox, _PACK)
         return await sandbox.read_file(f"{sandbox.work_dir}/{_FOLDER}/files.tar.gz")
@@ -45,12 +40,7 @@ async def packed(sandbox: ProgramSandbox) -> bytes:
 
 
 async def replace(sandbox: ProgramSandbox, archive: bytes) -> None:
-    """Replace the work directory by the files of a tar archive, compressed with gzip.
-
-    Raises:
-        WorkspaceError: The archive cannot be read or is too large. The work directory is as before.
-        SandboxBoundaryError: The sandbox is broken.
-    """
+    """Replace the work directory by the files of a tar archive, compressed with gzip."""
     if not archive.startswith(_GZIP):  # its checksum tells an archive that was cut off, which tar takes for whole
         raise WorkspaceError("the files are no tar archive compressed with gzip; 'tar -czf - .' makes one")
     try:

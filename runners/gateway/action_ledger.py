@@ -52,16 +52,7 @@ class ActionLedger:
         now_ns: int,
         has_tools: bool,
     ) -> ActionChanges:
-        """Return the changes that a request of the main thread shows.
-
-        Args:
-            replies: The replies of the main thread, in order.
-            found: The replies that the request contains, by model call id.
-            turns: The turns of the request.
-            now_ns: The request's arrival time, on the same clock as ``served_ns``.
-            has_tools: Whether the thread's requests offer tools. Without tools, the message after a text reply is the
-                result of that action. With tools, it is only the user's next message.
-        """
+        """Return the changes that a request of the main thread shows."""
         started: list[tuple[_Key, ServedReply, ActionStarted]] = []
         finished: list[tuple[_Key, ActionFinished]] = []
         for reply in replies:
@@ -116,13 +107,7 @@ class ActionLedger:
         return ActionChanges(finished=tuple(ends))
 
     def executed(self, action_index: int, result: ToolResult, took_ms: float) -> None:
-        """Keep what is known of an action that was executed through us, until its result is shown.
-
-        Args:
-            action_index: The number of the action.
-            result: What the tool returned.
-            took_ms: How long it took, in milliseconds.
-        """
+        """Keep what is known of an action that was executed through us, until its result is shown."""
         self._executed.setdefault(action_index, (result, took_ms))
 
     def commit(self, changes: ActionChanges) -> None:
@@ -145,13 +130,7 @@ class ActionLedger:
         return self._index.get((model_call_id, position))
 
     def with_recorded_result(self, message: Message, action_index: int, told_now: str | None) -> Message:
-        """Return the message with ``result_of_action`` set if its text repeats the action's recorded result.
-
-        Args:
-            message: The message. It is returned unchanged if the texts differ or it is empty.
-            action_index: The number of the action.
-            told_now: The action's result if this request is the first to show it.
-        """
+        """Return the message with ``result_of_action`` set if its text repeats the action's recorded result."""
         if not message.content or message.content not in (told_now, self._results.get(action_index)):
             return message
         return msgspec.structs.replace(message, result_of_action=action_index)

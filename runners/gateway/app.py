@@ -56,11 +56,7 @@ class Gateway:
         self._trials: dict[bytes, _Trial] = {}
 
     def open(self, key: str, session: TrialSession, token: str | None = None) -> None:
-        """Accept requests for a trial at ``/t/KEY``. The key must be long, random and valid in a URL path.
-
-        Raises:
-            ValueError: Another open trial has this key.
-        """
+        """Accept requests for a trial at ``/t/KEY``. The key must be long, random and valid in a URL path."""
         if _digest(key) in self._trials:
             raise ValueError("a trial with this key is open; use a new random key")
         self._trials[_digest(key)] = _Trial(session, token)
@@ -168,11 +164,6 @@ class Gateway:
         await deliver(session, lambda _: session.embed(wire, asked), wire, asked, request.receive, send, self._patience)
 
     async def _body(self, request: Request) -> bytes:
-        """Return the body of a request.
-
-        Raises:
-            Refusal: The body is compressed, or larger than the limit.
-        """
         too_large = Refusal(f"the request is larger than {self._max_body_bytes:,} bytes", status=413, kind="too_large")
         if request.headers.get("content-encoding", "identity") != "identity":
             raise Refusal("send the request uncompressed", status=415)
@@ -187,11 +178,6 @@ class Gateway:
 
 
 def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
-    """Read the bytes of a request.
-
-    Raises:
-        Refusal: The bytes are not a JSON object, or not a request that the reader knows.
-    """
     body = decoded(raw)
     try:
         return reader(body)
@@ -200,11 +186,7 @@ def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
 
 
 def decoded(raw: bytes) -> Body:
-    """Decode a JSON object. Half a surrogate pair, which some clients send, becomes a question mark.
-
-    Raises:
-        Refusal: The bytes are not a JSON object.
-    """
+    """Decode a JSON object. Half a surrogate pair, which some clients send, becomes a question mark."""
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):

@@ -35,12 +35,7 @@ class ClientIds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def client_ids_of(headers: Iterable[tuple[str, str]], body: Mapping[str, Any]) -> ClientIds:
-    """Extract the ids from a request.
-
-    Args:
-        headers: The header names and values.
-        body: The request's body. Its ``client_metadata`` is read like headers.
-    """
+    """Extract the ids from a request."""
     metadata = body.get("client_metadata")
     fields = [*headers, *(metadata.items() if isinstance(metadata, dict) else ())]
     found: dict[str, Any] = {}

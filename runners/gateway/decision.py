@@ -26,15 +26,7 @@ from runners.models.call_events import tools_json
 def decide(
     state: TrialState, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]], now_ns: int
 ) -> Decision:
-    """Decide what a request means for its trial.
-
-    Args:
-        state: The trial's state so far.
-        wire: The request's protocol.
-        request: The request as read from its body.
-        headers: The request's header names and values.
-        now_ns: The request's arrival time in monotonic nanoseconds.
-    """
+    """Decide what a request means for its trial."""
     threads, headers = state.threads, list(headers)
     shown = Evidence(
         request=request,

@@ -42,15 +42,6 @@ async def deliver(
     """Answer one request over HTTP. What the provider streams goes out as it comes.
 
     If the client leaves, its call is cancelled. The session is told if a reply was not delivered.
-
-    Args:
-        session: The trial's session.
-        respond: Asks the session for the reply.
-        wire: The wire of the request, or one whose error format its client reads.
-        request: The request.
-        receive: Receives what comes from the client.
-        send: Sends to the client.
-        patience: Time limits.
     """
     outcome: list[SessionReply | Refusal] = []
     outlet = _Outlet(send, wire, patience)

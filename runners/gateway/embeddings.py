@@ -24,11 +24,7 @@ def read(body: Body) -> WireRequest:
 
 
 def read_gemini(method: str, model: str, body: Body) -> WireRequest:
-    """Read a body in Gemini's dialect. A batch is one text.
-
-    Raises:
-        Refusal: The body is not that of the method, whose name is in the address.
-    """
+    """Read a body in Gemini's dialect. A batch is one text."""
     asked = listed(body, "requests") if method == "batchEmbedContents" else [body]
     contents = [each.get("content") for each in asked]
     if not contents or not all(isinstance(each, dict) for each in contents):
@@ -55,13 +51,7 @@ def addressed(body: Body, model: str, *, is_gemini: bool) -> Body:
 
 
 def called(request: WireRequest, number: int, *, routed_to: str | None) -> ModelCalled:
-    """Return the event for the trial's request with this number.
-
-    Args:
-        request: The request.
-        number: Its number among the trial's requests for embeddings.
-        routed_to: The model that the routing table names for it, or None.
-    """
+    """Return the event for the trial's request with this number."""
     requested = {"requested_model": request.model} if routed_to not in (None, request.model) else {}
     messages = [turn.message for turn in request.turns]
     return ModelCalled(

@@ -98,17 +98,7 @@ def endpoint_of(
     api_wires: Sequence[str] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Endpoint | None:
-    """Return where a provider speaks a wire, or None if requests of this wire must be translated for it.
-
-    Args:
-        wire: The wire of the agent.
-        provider: The provider's name, as litellm knows it.
-        model: The provider's name for the model.
-        api_base: The server's address as the experiment file gives it, or None.
-        api_key: The key as the experiment file gives it, or None for that of the environment.
-        api_wires: The dialects that the server speaks, as the experiment file gives them, or None if it does not say.
-        environment: The variables that hold addresses and keys.
-    """
+    """Return where a provider speaks a wire, or None if requests of this wire must be translated for it."""
     known = _PROVIDERS.get(provider)
     wires = api_wires if api_wires is not None else (known.wires if known else ())
     if wire not in wires:

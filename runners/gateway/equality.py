@@ -31,9 +31,6 @@ def steady_system(messages: Sequence[Message], before: Sequence[Message]) -> tup
     """Restore the first system text of the previous call if it is the only one of several that has changed.
 
     Some agents put a hash of the request into this text. Without this step, no two of their calls would share a prefix.
-
-    Returns:
-        The messages, and the new text that was replaced, or None if nothing was replaced.
     """
     systems = _leading_systems(messages)
     has_changed = (

@@ -13,12 +13,7 @@ UNCOUNTED_REPLIES = 3
 
 
 def flags_of(state: TrialState, *, has_ended_itself: bool) -> tuple[TrialFlagged, ...]:
-    """Return the flags of a trial that has ended and whose last actions have been counted.
-
-    Args:
-        state: The trial's state. Its main thread is that of the end.
-        has_ended_itself: Whether the program ended by itself. If it was stopped, a sub-agent may have been at work.
-    """
+    """Return the flags of a trial that has ended and whose last actions have been counted."""
     found = []
     if state.is_main_guessed:
         found.append(

@@ -51,19 +51,7 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
         reason: str,
         is_reopened: bool,
     ) -> Placement | None:
-        """Return the place of the message in a request, or None if the message is not inserted there.
-
-        Args:
-            turns: The turns of the request.
-            found: The served replies that the request contains, by model call id.
-            kind: The kind of the request's thread.
-            thread_id: The id of the request's thread.
-            model_call_id: The id of the model call that this request becomes.
-            last_started: The last reply whose actions have started.
-            action_count: The number of actions so far.
-            reason: Why the request belongs to its thread, for the record of a lost anchor.
-            is_reopened: Whether the agent was started again for another request of the user, and has not called since.
-        """
+        """Return the place of the message in a request, or None if the message is not inserted there."""
         if self.anchor is None:
             if kind != "main" or last_started is None or not self.planned.is_due(action_count):
                 return None

@@ -56,16 +56,7 @@ class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
 def prepared(
     endpoint: Endpoint, wire: Wire, request: WireRequest, messages: Sequence[Message], own: Body, left_out: Body
 ) -> OutgoingRequest:
-    """Return what will be sent, and what is recorded about it.
-
-    Args:
-        endpoint: The provider's address.
-        wire: The agent's wire, which is also the provider's.
-        request: The request, with the injected message.
-        messages: The same as canonical messages.
-        own: The parameters of the experiment file in the wire's words. They override the agent's.
-        left_out: Those that the wire has no words for.
-    """
+    """Return what will be sent, and what is recorded about it."""
     merged = merged_parameters(request.parameters, own)
     if wire.name == "messages" and "thinking" in own and _is_too_long(own["thinking"], merged.get("max_tokens")):
         left_out = {**left_out, "thinking": own["thinking"]}
@@ -111,18 +102,7 @@ def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[
 async def asked(
     outgoing: OutgoingRequest, relay: Relay | None, *, name: str, timeout_s: float, priced: Priced
 ) -> Answer:
-    """Send a request and read the whole reply, while the relay passes a stream on.
-
-    Args:
-        outgoing: The request of :func:`prepared`.
-        relay: The way to the agent, or None if the agent waits for the whole reply.
-        name: The model's name, for messages.
-        timeout_s: Seconds that the whole request may take.
-        priced: Adds the price to a usage.
-
-    Raises:
-        ModelError: The provider gave no usable reply.
-    """
+    """Send a request and read the whole reply, while the relay passes a stream on."""
     payload: NativePayload = outgoing.payload
     relay = relay or Relay(None, outgoing.request, "", lambda _: True)
     exchange = watched(Exchange(sent=payload.body))
@@ -157,18 +137,7 @@ def _failing_readably(
 
 
 async def embedded(endpoint: Endpoint, body: Body, model: str, *, name: str, timeout_s: float) -> Answer:
-    """Send a request for embeddings as it came, and return the answer as a reply without text.
-
-    Args:
-        endpoint: The provider's address.
-        body: The request's body.
-        model: The provider's name for the model, which is in the address of some dialects.
-        name: The model's name, for messages.
-        timeout_s: Seconds that the whole request may take.
-
-    Raises:
-        ModelError: The provider gave no usable answer.
-    """
+    """Send a request for embeddings as it came, and return the answer as a reply without text."""
     exchange = watched(Exchange(sent=msgspec.json.encode(body)))
     headers = endpoint.headers(WireRequest(body=body, model="", turns=()))
     url = endpoint.embeddings_url(model, body)
@@ -206,11 +175,7 @@ async def _exchanged(outgoing: OutgoingRequest, exchange: Exchange, relay: Relay
 
 
 def _shown(response: Any, raw: bytes, endpoint: Endpoint, name: str) -> dict[str, str]:
-    """Return the headers of an answer that the agent should see.
-
-    Raises:
-        ModelError: The answer is an error.
-    """
+    """Return the headers of an answer that the agent should see."""
     received = {key.lower(): value for key, value in response.headers.items()}
     shown = {key: value for key, value in received.items() if key.startswith(_SHOWN_HEADERS)}
     if response.status >= 400:

@@ -36,13 +36,7 @@ class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
         return round((until_ns - self.began_ns) / 1e6 - held_s * 1e3, 3)
 
     def facts(self, exchange: Exchange | None, held_s: float, changes: Mapping[str, Any] | None = None) -> Wire | None:
-        """Return what is recorded of the way over the wire, or None if it was not seen.
-
-        Args:
-            exchange: The bodies as they were sent and received.
-            held_s: Seconds for which the request waited to be sent.
-            changes: The parameters that a library changed, as they were sent.
-        """
+        """Return what is recorded of the way over the wire, or None if it was not seen."""
         facts = wire_digests(exchange)
         if facts is None:
             return None

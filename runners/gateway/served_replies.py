@@ -126,16 +126,7 @@ class ServedReplies:
 
 
 def occurrence_by_place(turns: Sequence[Turn], reply: ServedReply, sent: Sequence[Message]) -> Occurrence | None:
-    """Find a thread's last reply by its place: the assistant turn that follows the earlier ones, whatever its text.
-
-    Args:
-        turns: The new request.
-        reply: The thread's last reply.
-        sent: The messages of the request that ``reply`` answered.
-
-    Returns:
-        The occurrence, or None if the new request has no such turn.
-    """
+    """Find a thread's last reply by its place: the assistant turn that follows the earlier ones, whatever its text."""
     messages = [turn.message for turn in turns]
     said = [at for at, message in enumerate(messages) if message.role == "assistant"]
     said_before = [message for message in sent if message.role == "assistant"]

@@ -197,20 +197,11 @@ class TrialSession:
 
         If the provider streams, the beginning of the reply goes to ``stream`` as it comes: what decides nothing yet. A
         cancellation means that the client has left.
-
-        Raises:
-            Refusal: The request gets no reply. If a model was asked, its failure has been recorded.
-            RecorderError: The recorder failed.
         """
         return await self._guarded(partial(self._respond, wire, request, headers, stream))
 
     async def embed(self, wire: Wire, request: WireRequest) -> SessionReply:
-        """Return the answer to a request for embeddings. Both have been recorded durably when this returns.
-
-        Raises:
-            Refusal: There are no embeddings. If a provider was asked, its failure has been recorded.
-            RecorderError: The recorder failed.
-        """
+        """Return the answer to a request for embeddings. Both have been recorded durably when this returns."""
         return await self._guarded(partial(self._embed, wire, request))
 
     def not_delivered(self, served: SessionReply) -> None:
@@ -220,11 +211,7 @@ class TrialSession:
             thread.last_state = "failed"
 
     async def close(self, reason: str) -> None:
-        """End the trial. Later requests are refused, and open actions are recorded as unfinished.
-
-        Args:
-            reason: How the trial ended, for the record of an injection that never happened.
-        """
+        """End the trial. Later requests are refused, and open actions are recorded as unfinished."""
         self._is_closed = True
         await self._end_requests()
         async with self._lock:
@@ -237,11 +224,7 @@ class TrialSession:
                 await self._recording.append(injected(injection.planned, status="skipped", reason=skipped))
 
     async def begin_again(self, prompt: str) -> None:
-        """Count what the agent has done, because it is started again with another prompt. What it sent is dropped.
-
-        Raises:
-            RecorderError: The recorder failed.
-        """
+        """Count what the agent has done, because it is started again with another prompt. What it sent is dropped."""
         await self._end_requests()
         async with self._lock:
             await self._count_what_is_left()
@@ -323,11 +306,7 @@ class TrialSession:
 
     @asynccontextmanager
     async def _next_request(self) -> AsyncIterator[None]:
-        """Take a request after those before it. Whatever the block appends also takes effect.
-
-        Raises:
-            Refusal: The trial is over.
-        """
+        """Take a request after those before it. Whatever the block appends also takes effect."""
         async with self._lock:
             if self._is_closed:
                 raise _over()
@@ -335,11 +314,7 @@ class TrialSession:
                 yield
 
     async def _asked(self, call: PendingReply) -> Answer:
-        """Return the upstream's answer to a call. A failure is recorded and timed.
-
-        Raises:
-            Refusal: There is no answer.
-        """
+        """Return the upstream's answer to a call. A failure is recorded and timed."""
         try:
             with watching() as exchanges, self._trial_clock.current(call.interval):
                 return await call.send()
@@ -392,9 +367,6 @@ class TrialSession:
         """Refuse a request that the run has no money for. The trial is missing data, unless its work was already done.
 
         It was if the main thread's last reply was an answer: then only its side calls and embeddings are still to come.
-
-        Raises:
-            Refusal: The run's cost limit is reached.
         """
         try:
             yield

@@ -127,7 +127,6 @@ class Threads:
         return Thread(f"t{len(self._threads) + 1}", kind)
 
     def add(self, thread: Thread) -> None:
-        """Add a thread."""
         self._threads[thread.thread_id] = thread
 
     def named(self, name: str, *, has_tools: bool) -> Thread | None:
@@ -165,13 +164,7 @@ class Threads:
 
     @staticmethod
     def shown_at_end(request: WireRequest, thread: Thread, result: str | None = None) -> dict[str, Occurrence]:
-        """Return a thread's last reply, and those of its last request, as shown by the last message of a request.
-
-        Args:
-            request: The request.
-            thread: The thread, which has a reply.
-            result: What the request tells of the last reply's result, or None.
-        """
+        """Return a thread's last reply, and those of its last request, as shown by the last message of a request."""
         last = thread.last_reply
         assert last is not None
         shown = [each for each in thread.replies if each is last or each.call_id in thread.held]

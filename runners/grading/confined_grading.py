@@ -47,19 +47,7 @@ async def grade_apart(
     modules: Sequence[str] = (),
     limits: ConfinedLimits = GRADING_LIMITS,
 ) -> Grade:
-    """Grade what an agent left behind in a child process with limits.
-
-    Args:
-        grade: The grader, a module-level function. It is called with ``left`` and ``arguments``.
-        left: What the agent left behind.
-        arguments: Further arguments, which must be picklable.
-        checkpoints: The task's checkpoints. All of them fail if the grader does not catch an Unmet.
-        modules: Modules that the grader imports. They are loaded once for all calls.
-        limits: The limits for reading everything once.
-
-    Raises:
-        GraderError: The grader or the host failed.
-    """
+    """Grade what an agent left behind in a child process with limits."""
 
     def work() -> Grade:
         try:
@@ -86,11 +74,6 @@ def read_apart(
 
     An item that exceeds the limits is treated as unreadable and everything is read again, so the rest still counts.
     Blocks.
-
-    Raises:
-        Beyond: Too many items exceed the limits, or the reader does not catch an Unmet after one did.
-        Unmet: The reader does not catch an Unmet.
-        GraderError: The reader or the host failed.
     """
     for _ in range(_MOST_ROUNDS):
         try:
@@ -140,9 +123,6 @@ def checked(grade: Grade, checkpoints: Iterable[Checkpoint]) -> Grade:
     """Check that a grade can be recorded, and return it with details of bounded length.
 
     Every checkpoint must occur once, with a score between 0 and its total.
-
-    Raises:
-        GraderError: The grade is incomplete or impossible.
     """
     totals = {checkpoint.checkpoint_id: checkpoint.total for checkpoint in checkpoints}
     found = {result.checkpoint_id for result in grade.results}
@@ -171,15 +151,7 @@ def scored(
     grading_id: str = "primary",
     graded_stream_id: str | None = None,
 ) -> tuple[CheckpointScored, ...]:
-    """Return the events that record some results, in the same order.
-
-    Args:
-        results: The results. Each belongs to one of the checkpoints.
-        checkpoints: The task's checkpoints.
-        grader: The identity of the grader.
-        grading_id: Identifies this grading of the trial.
-        graded_stream_id: The attempt's stream, if the events go to another stream. The events are then not primary.
-    """
+    """Return the events that record some results, in the same order."""
     by_id = {checkpoint.checkpoint_id: checkpoint for checkpoint in checkpoints}
     return tuple(
         CheckpointScored(

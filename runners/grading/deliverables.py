@@ -51,32 +51,20 @@ class Deliverables:
 
     @property
     def final_answer(self) -> str:
-        """The answer that the agent submitted.
-
-        Raises:
-            Unmet: The answer cannot be read within the limits.
-        """
+        """The answer that the agent submitted."""
         reading(FINAL_ANSWER)
         self._refuse_unreadable(FINAL_ANSWER)
         return self._final_answer
 
     def content(self, name: str) -> bytes:
-        """Return the bytes of a file that the prompt asks for.
-
-        Raises:
-            Unmet: The file is missing, not a regular file, too large, or cannot be read within the limits.
-        """
+        """Return the bytes of a file that the prompt asks for."""
         reading(name)
         self._read[name] = self._bytes(name)
         self._refuse_unreadable(name)
         return self._read[name]
 
     def text(self, name: str) -> str:
-        """Return the text of a UTF-8 file, without a byte order mark and with Unix line ends.
-
-        Raises:
-            Unmet: As for ``content``, or the file is not UTF-8.
-        """
+        """Return the text of a UTF-8 file, without a byte order mark and with Unix line ends."""
         try:
             text = self.content(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:

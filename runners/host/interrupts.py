@@ -9,13 +9,7 @@ from runners.errors import ungrouped
 
 
 async def interruptibly(work: Callable[[], Awaitable[None]], stop: Callable[[], bool]) -> None:
-    """Await work while handling SIGINT and SIGTERM.
-
-    Args:
-        work: The work to await.
-        stop: Called at each signal. It asks the work to stop, and returns whether that was the first request. If it was
-            not, the work is cancelled.
-    """
+    """Await work while handling SIGINT and SIGTERM."""
 
     async def listen() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

@@ -11,16 +11,7 @@ from runners.errors import ExperimentError
 
 
 def install_python(root: Path, requirements: Sequence[str], *, is_new: bool) -> None:
-    """Install requirements into a virtual environment.
-
-    Args:
-        root: The folder of the virtual environment.
-        requirements: The requirements, as pip takes them.
-        is_new: Whether to create the environment anew, because an interrupted creation may have left it without pip.
-
-    Raises:
-        ExperimentError: The installer failed.
-    """
+    """Install requirements into a virtual environment."""
     uv = shutil.which("uv")
     python = root / "bin" / "python"
     if is_new:
@@ -33,15 +24,7 @@ def install_python(root: Path, requirements: Sequence[str], *, is_new: bool) -> 
 
 
 def build_wheel(project: Path, folder: Path) -> Path:
-    """Build the wheel of a project's folder, and return its path.
-
-    Args:
-        project: The folder with pyproject.toml.
-        folder: Where to put the wheel.
-
-    Raises:
-        ExperimentError: The builder failed.
-    """
+    """Build the wheel of a project's folder, and return its path."""
     uv, before = shutil.which("uv"), set(folder.iterdir())
     if uv is not None:
         _run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder), str(project)])
@@ -52,16 +35,7 @@ def build_wheel(project: Path, folder: Path) -> Path:
 
 
 def install_npm(prefix: Path, packages: Sequence[str], *, runs_scripts: bool = False) -> None:
-    """Install packages into a folder's ``node_modules``. npm removes packages there that are not named.
-
-    Args:
-        prefix: The folder that contains ``node_modules``.
-        packages: Package names with versions.
-        runs_scripts: Whether to run the packages' own installation scripts.
-
-    Raises:
-        ExperimentError: npm is missing or failed.
-    """
+    """Install packages into a folder's ``node_modules``. npm removes packages there that are not named."""
     npm = shutil.which("npm")
     if npm is None:
         raise ExperimentError(f"npm is not on PATH; install Node.js 18 or later to install {packages[0]}")

@@ -27,11 +27,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def sweep_scratch_folders(now_s: float | None = None) -> int:
-    """Remove this user's scratch folders whose owners have died, and return how many were removed.
-
-    Args:
-        now_s: The current time, in seconds since the epoch. None to read the clock.
-    """
+    """Remove this user's scratch folders whose owners have died, and return how many were removed."""
     now_s = time.time() if now_s is None else now_s
     count = 0
     for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):

@@ -59,19 +59,7 @@ def parsed_trajectory(
     format_name: str,
     remarks: Sequence[str] = (),
 ) -> ParsedFile:
-    """Return the one trial of a trajectory.
-
-    Args:
-        place: Its file, with the line if the file has several. Rewards are given by it.
-        found: What it says.
-        options: What the command line says: condition, variant, task, benchmark and rewards.
-        known: The records of the store, which has the variant.
-        format_name: The benchmark of the trial, if nothing else names one.
-        remarks: What the report says about the file.
-
-    Raises:
-        ImportFailed: The condition needs a variant that the store does not have, or has none.
-    """
+    """Return the one trial of a trajectory."""
     condition = options.condition or "full"
     variant = _variant(place, condition, options, known)
     benchmark = variant.benchmark if variant else options.benchmark or format_name
@@ -135,11 +123,7 @@ def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
 
 
 def trajectory_events(turns: Sequence[Turn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:
-    """Return the events of an agent's turns.
-
-    Raises:
-        ValueError: The agent called ``ask_user`` although the condition has no channel.
-    """
+    """Return the events of an agent's turns."""
     has_channel = condition.endswith("ask_user")
     calls = [call for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
     if not has_channel and any(is_ask_tool(call.name) for call in calls):
@@ -163,11 +147,7 @@ def known_cost(cost_usd: float | None, tokens: int | None) -> float | None:
 
 
 def _variant(place: str, condition: str, options: Options, known: KnownRecords) -> Variant | None:
-    """Return the variant of a trial, None for the full prompt.
-
-    Raises:
-        ImportFailed: There is a variant and should be none, or the other way round, or the store does not have it.
-    """
+    """Return the variant of a trial, None for the full prompt."""
     if condition.startswith("full"):
         if options.variant is not None:
             raise ImportFailed(f"--variant {options.variant} needs --condition: {place} would be a full prompt")

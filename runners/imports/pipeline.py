@@ -40,21 +40,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
 def run_import(
     form: Format, path: Path, root: Path, *, experiment_id: str, options: Options, is_dry_run: bool = False
 ) -> Import:
-    """Import a file, or the files in a folder that match the format.
-
-    Args:
-        form: The format of the files.
-        path: The file or folder.
-        root: The store's directory. It is created if it is missing and there is something to write.
-        experiment_id: The experiment that the events belong to.
-        options: What the command line adds to the file.
-        is_dry_run: Whether to parse and compare without writing.
-
-    Raises:
-        ImportFailed: A file cannot be understood, or a reward belongs to no trajectory. Nothing was written.
-        StoreError: The store has one of the trials with different content, or cannot be used.
-        RecordingFailed: The disk rejected a write.
-    """
+    """Import a file, or the files in a folder that match the format."""
     check_experiment_id(experiment_id)
     sources = read_sources(path, form.patterns)
     has_one = has_store(root)

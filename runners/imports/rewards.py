@@ -6,15 +6,7 @@ from runners.imports.foreign_trial import ImportFailed, ParsedFile, SourceFile
 
 
 def rewards_by_place(rewards: Mapping[str, float], sources: Sequence[SourceFile]) -> Mapping[str, float]:
-    """Return the rewards by the label of a file, with the line where one is named.
-
-    Args:
-        rewards: By a file's path in the imported folder or by its name, either with ``:LINE`` behind it.
-        sources: The files of the import.
-
-    Raises:
-        ImportFailed: A name is that of no file or of several, or two names are of one file.
-    """
+    """Return the rewards by the label of a file, with the line where one is named."""
     labels = {source.label for source in sources}
     found: dict[str, float] = {}
     for given, reward in rewards.items():
@@ -34,11 +26,7 @@ def rewards_by_place(rewards: Mapping[str, float], sources: Sequence[SourceFile]
 
 
 def check_used(rewards: Mapping[str, float], sources: Sequence[SourceFile], found: Sequence[ParsedFile]) -> None:
-    """Check that each reward is that of a trajectory, of one that was found or of a file of which some were skipped.
-
-    Raises:
-        ImportFailed: The file of a reward begins no trajectory, or has no such line.
-    """
+    """Check that each reward is that of a trajectory, of one that was found or of a file of which some were skipped."""
     places = {trial.place for part in found for trial in part.trials}
     lacking = [source.label for source, part in zip(sources, found, strict=True) if part.skipped]
     for place in rewards:

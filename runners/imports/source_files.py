@@ -19,11 +19,7 @@ _VARIABLE = "LHAW_RECORD_MAX_UNPACKED_MB"
 
 
 def read_sources(path: Path, patterns: Sequence[str]) -> list[SourceFile]:
-    """Read one file, or the files below a folder whose names match, sorted by path.
-
-    Raises:
-        ImportFailed: The file is missing or cannot be read, or a symbolic link leads out of the folder.
-    """
+    """Read one file, or the files below a folder whose names match, sorted by path."""
     if path.is_dir():
         paths = sorted({found for pattern in patterns for found in path.rglob(pattern) if found.is_file()})
         if not paths:
@@ -37,11 +33,7 @@ def read_sources(path: Path, patterns: Sequence[str]) -> list[SourceFile]:
 
 
 def most_unpacked_bytes() -> int:
-    """Return how many bytes one file may unpack to. Without a limit, an archive of a few KB could unpack to many GB.
-
-    Raises:
-        ImportFailed: The environment variable that sets the limit is not a whole number.
-    """
+    """Return how many bytes one file may unpack to. Without a limit, an archive of a few KB could unpack to many GB."""
     given = os.environ.get(_VARIABLE, "4096")
     if not given.isdecimal():
         raise ImportFailed(f"the environment variable {_VARIABLE} is {given!r}; set it to a whole number of MB")
@@ -78,10 +70,8 @@ def _read(path: Path, place: str = "") -> SourceFile:
 
 
 def decode_json(source: SourceFile) -> Any:
-    """Decode a file that is one JSON document. A key that occurs twice with different values in one object is an error.
-
-    Raises:
-        ImportFailed: The file is not one whole JSON document in UTF-8, or repeats a key.
+    """Decode a file that is one JSON document. A key that occurs twice with different values in one object is
+    an error.
     """
     try:
         return _loaded(source.content)
@@ -132,10 +122,8 @@ def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def decode_json_or_lines(source: SourceFile) -> list[Any]:
-    """Return the items of a JSON list, a single JSON value as one item, or the lines of JSON Lines under any file name.
-
-    Raises:
-        ImportFailed: The file is none of these.
+    """Return the items of a JSON list, a single JSON value as one item, or the lines of JSON Lines under any
+    file name.
     """
     try:
         value = None if source.name.endswith((".jsonl", ".ndjson")) else _loaded(source.content)
@@ -155,11 +143,7 @@ def _line(source: SourceFile, number: int, line: bytes) -> Any:
 
 
 def read_rewards(path: Path) -> Mapping[str, float]:
-    """Return the rewards in a JSON object, by the name or the path of a file.
-
-    Raises:
-        ImportFailed: The file cannot be read, or a value is not a number from 0 to 1 or a boolean.
-    """
+    """Return the rewards in a JSON object, by the name or the path of a file."""
     given = decode_json(_read(path))
     if not isinstance(given, dict):
         raise ImportFailed(f"{path}: expected an object that has the reward of each file by its name")
@@ -170,11 +154,7 @@ def read_rewards(path: Path) -> Mapping[str, float]:
 
 
 def read_instances(path: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return the rows of a SWE-bench Pro instance file (JSON Lines, optionally gzipped) by instance id.
-
-    Raises:
-        ImportFailed: The file cannot be read, or a row has no id.
-    """
+    """Return the rows of a SWE-bench Pro instance file (JSON Lines, optionally gzipped) by instance id."""
     source = _read(path)
     name = path.name.removesuffix(".gz")
     if path.suffix == ".gz":

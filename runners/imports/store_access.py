@@ -61,13 +61,6 @@ def to_write(streams: Sequence[ImportedStream], present: Iterable[str]) -> list[
     """Return the trials that a store does not have yet.
 
     A trial that the store has without its result is a second attempt: the first one stays, as missing data.
-
-    Args:
-        streams: The trials of an import.
-        present: The ids of all streams in the store.
-
-    Raises:
-        StoreError: The store has one of the trials with different content.
     """
     contents: dict[str, set[str]] = {}
     for stream_id in present:
@@ -89,12 +82,7 @@ def to_write(streams: Sequence[ImportedStream], present: Iterable[str]) -> list[
 
 
 def write(store: Store, experiment_id: str, own: ImportedStream, trials: Sequence[ImportedStream]) -> int:
-    """Write an import's own stream and those of its trials durably. Returns the number of events.
-
-    Raises:
-        StoreError: A run holds the experiment, another import was faster, or the import exceeds one commit.
-        RecordingFailed: The disk rejected a write.
-    """
+    """Write an import's own stream and those of its trials durably. Returns the number of events."""
     with store.hold_experiment(experiment_id):
         recover(store, experiment_id=experiment_id)
         present = stream_ids(store.root)

@@ -40,7 +40,6 @@ class ImportedStream(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stream_id(self) -> str:
-        """The id of the stream."""
         return self.own_id if self.trial_id is None else f"{self.trial_id}-{self.attempt}-{self.content}"
 
 
@@ -60,19 +59,7 @@ def assemble(
     known: KnownRecords,
     terminal_states: Mapping[str, tuple[tuple[int, ...], ...]] | None = None,
 ) -> ImportPlan:
-    """Return the streams that an import writes.
-
-    Args:
-        format_name: The name of the format, which becomes the origin of the trials.
-        run_id: The id of the import's own stream.
-        registered: Tasks and variants in addition to those of the trials, in order.
-        trials: The trials, in the order of the files.
-        known: The records of the store. The budget of a unit never changes.
-        terminal_states: Terminal states from a source without trials, by variant digest.
-
-    Raises:
-        ImportFailed: Two entries describe the same trial in different ways.
-    """
+    """Return the streams that an import writes."""
     numbered, skipped = _numbered(_with_prompts(trials, known))
     budgets = {_budget_unit(event): event.budget_actions for event in known.budgets}
     new_budgets = _budgets(format_name, numbered, budgets)
@@ -116,11 +103,7 @@ def _with_prompts(trials: Sequence[ForeignTrial], known: KnownRecords) -> list[F
 
 
 def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple[Skipped, ...]]:
-    """Give each trial an index. Entries with equal content count once.
-
-    Raises:
-        ImportFailed: Two entries describe the same trial in different ways, or an agent has a name that tables use.
-    """
+    """Give each trial an index. Entries with equal content count once."""
     taken: dict[tuple[str | int | None, ...], ForeignTrial] = {}
     seen: set[str] = set()
     next_index: dict[tuple[str | int | None, ...], int] = defaultdict(int)

@@ -77,11 +77,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def message_of(wire: Mapping[str, Any]) -> Message:
-    """Convert a chat message from a foreign file. The parts of a content are joined, and arguments become text.
-
-    Raises:
-        ValueError: The value is not a chat message.
-    """
+    """Convert a chat message from a foreign file. The parts of a content are joined, and arguments become text."""
     role = wire.get("role")
     if role not in ("system", "user", "assistant", "tool"):
         raise ValueError(f"a message has the role {role!r}")
@@ -94,12 +90,7 @@ def message_of(wire: Mapping[str, Any]) -> Message:
 
 
 def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[Turn]:
-    """Return the turns of a conversation. The outcomes of a turn's calls are the tool messages that follow the turn.
-
-    Args:
-        messages: The whole conversation.
-        errors: Whether the result of a call is an error, by call id. Unknown for calls that are not listed.
-    """
+    """Return the turns of a conversation. The outcomes of a turn's calls are the tool messages that follow the turn."""
     errors = errors or {}
     turns = []
     for place, message in enumerate(messages):
@@ -118,15 +109,7 @@ def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | No
 def events_of_turns(
     turns: Iterable[Turn], *, model: str, has_channel: bool, simulator: str = UNKNOWN
 ) -> tuple[AnyEvent, ...]:
-    """Return the events of a conversation: model calls as deltas, actions with their results, and questions.
-
-    Args:
-        turns: The turns in order.
-        model: The model's name.
-        has_channel: Whether the condition lets the agent ask. Only then does a call of ``ask_user`` count as a
-            question.
-        simulator: The name of the simulated user that answered.
-    """
+    """Return the events of a conversation: model calls as deltas, actions with their results, and questions."""
     events: list[AnyEvent] = []
     threads: dict[str, tuple[History, str | None]] = {}
     results: dict[str, tuple[int, str]] = {}
@@ -185,11 +168,7 @@ def is_ask_tool(name: str) -> bool:
 
 
 def _tool_call(wire: Mapping[str, Any]) -> ToolCall:
-    """Read a tool call in OpenAI's shape, or in inspect_ai's shape, where ``function`` is the name.
-
-    Raises:
-        ValueError: The call has no name.
-    """
+    """Read a tool call in OpenAI's shape, or in inspect_ai's shape, where ``function`` is the name."""
     function = wire.get("function")
     inner = function if isinstance(function, Mapping) else {"name": function, "arguments": wire.get("arguments")}
     name, arguments = inner.get("name"), inner.get("arguments")

@@ -19,13 +19,7 @@ from runners.imports.trajectory import action_count
 def trial_events(
     format_name: str, trial: ForeignTrial, budget: int | None
 ) -> tuple[TrialStarted, *tuple[AnyEvent, ...]]:
-    """Return the events of a trial that has an index. The run id in the start event is still empty.
-
-    Args:
-        format_name: The name of the format.
-        trial: The parsed trial.
-        budget: B of the trial's unit, or None if the trial has no injection or the unit has no budget.
-    """
+    """Return the events of a trial that has an index. The run id in the start event is still empty."""
     target = _target(trial.injected, budget) if trial.injected else None
     trajectory = _with_injection(trial, target) if trial.injected else trial.trajectory or ()
     return (_started(format_name, trial, budget, target), *trajectory, *_ended(trial))

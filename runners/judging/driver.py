@@ -64,19 +64,7 @@ async def judge_each(
     work: PaidWork,
     job: Callable[[Thing, Stream, Counts], Job],
 ) -> None:
-    """Judge every given thing, in one recorded run per experiment, until the work is stopped.
-
-    Args:
-        store: The store. The caller holds the locks of the experiments.
-        things: The things to judge. Experiments are handled in the order of their first thing.
-        experiment_of: Returns the experiment that a thing belongs to.
-        settings: The settings that are recorded with the runs.
-        work: Executes the jobs.
-        job: Returns the job that judges one thing, records into the stream and updates the counts.
-
-    Raises:
-        RecordingFailed: An event could not be made durable.
-    """
+    """Judge every given thing, in one recorded run per experiment, until the work is stopped."""
     by_experiment: dict[str, list[Thing]] = {}
     for thing in things:
         by_experiment.setdefault(experiment_of(thing), []).append(thing)
@@ -123,11 +111,6 @@ class Driver:
         """Judge everything that is not judged yet.
 
         The first interrupt lets open requests end, and the second one stops them.
-
-        Raises:
-            ExperimentError: A named experiment or agent is unknown.
-            StoreError: One of the experiments is running.
-            RecordingFailed: An event could not be made durable.
         """
         chosen = self._settings.experiment_id
         with held(self._store, experiments_of(self._store, chosen)) as snapshot:

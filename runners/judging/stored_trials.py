@@ -88,12 +88,7 @@ class _Attempt:
 
 
 def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> StoredTrials:
-    """Load what a store has recorded about one experiment, or about all.
-
-    Args:
-        snapshot: A snapshot of the store.
-        experiment_id: The experiment, or None for all of them.
-    """
+    """Load what a store has recorded about one experiment, or about all."""
     attempts: dict[tuple[str, str], _Attempt] = defaultdict(_Attempt)
     runs: dict[str, tuple[int, str, int]] = {}
     tasks: dict[str, Task] = {}
@@ -192,12 +187,7 @@ class StreamReader:
             self._open[row["stream_id"]].append(row)
 
     def read(self, stream_id: str) -> list[AnyEvent]:
-        """Return the events of a stream in order. Blocks, so call it from a thread.
-
-        Raises:
-            StoreError: The store changes too often to be read consistently.
-            DamagedStore: The stream is not complete.
-        """
+        """Return the events of a stream in order. Blocks, so call it from a thread."""
         try:
             rows = [
                 row for path in self._places[stream_id] for row in stream_rows(self._store, path, stream_id).to_pylist()

@@ -82,11 +82,7 @@ class Tally:
 
 
 def of_agents(subjects: Iterable[Subject], agents: tuple[str, ...]) -> list[Subject]:
-    """Return the subjects of the named agents, or all subjects if no agent is named.
-
-    Raises:
-        ExperimentError: A named agent has no subject.
-    """
+    """Return the subjects of the named agents, or all subjects if no agent is named."""
     found = list(subjects)
     known = sorted({subject.last.started.agent for subject in found})
     for name in agents:

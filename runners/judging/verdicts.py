@@ -103,11 +103,7 @@ class _Flag(msgspec.Struct, frozen=True):
 
 
 def read_flags(reply: str) -> tuple[JudgedFlag, ...]:
-    """Return the verdict on each judged flag, in the order of ``JUDGED``. Other flags are ignored.
-
-    Raises:
-        UnusableReply: The reply does not contain the flags, or a flag is missing or has an unknown verdict.
-    """
+    """Return the verdict on each judged flag, in the order of ``JUDGED``. Other flags are ignored."""
     said = json_object(reply, "flags")["flags"]
     if not isinstance(said, dict):
         raise UnusableReply('the key "flags" has no object')
@@ -119,11 +115,7 @@ def read_flags(reply: str) -> tuple[JudgedFlag, ...]:
 
 
 def read_new_task(reply: str) -> NewTaskVerdict:
-    """Return a judge's verdict about the trials of a variant.
-
-    Raises:
-        UnusableReply: The reply does not contain a verdict.
-    """
+    """Return a judge's verdict about the trials of a variant."""
     try:
         return msgspec.convert(json_object(reply, "same_answer"), NewTaskVerdict)
     except msgspec.ValidationError as error:

@@ -28,11 +28,7 @@ class ReadObject(msgspec.Struct, frozen=True):
 
 
 def json_object(reply: str, key: str) -> dict[str, Any]:
-    """Return the JSON object in a reply that has a given key. Only prose and code fences may surround it.
-
-    Raises:
-        UnusableReply: The reply has no such object.
-    """
+    """Return the JSON object in a reply that has a given key. Only prose and code fences may surround it."""
     for found in _decoded(reply):
         if isinstance(found, dict) and key in found:
             return found
@@ -44,14 +40,6 @@ def repaired_object(reply: str, key: str, *, is_list: bool = False) -> ReadObjec
 
     Quotes, commas, comments, escapes and missing ends are repaired. A repair is a guess, so the caller must check the
     result against other data.
-
-    Args:
-        reply: The reply's text.
-        key: A key that the object must have.
-        is_list: Whether the key's value is a list of objects. The whole reply may then be just that list.
-
-    Raises:
-        UnusableReply: The reply has no such object.
     """
     for found in _decoded(reply):
         if isinstance(found, dict) and key in found:

@@ -67,15 +67,7 @@ class PaidWork:
         self.stop_reason = self.stop_reason or reason
 
     def note_failure(self, error: Exception, about: str = "") -> bool:
-        """Keep a job's failure for the final report. Stop if every other job would fail in the same way.
-
-        Args:
-            error: The failure. The job still returns its cost.
-            about: The subject of the job, put before the message.
-
-        Returns:
-            Whether the job failed. One that an interrupt kept from asking has not: it is left for later.
-        """
+        """Keep a job's failure for the final report. Stop if every other job would fail in the same way."""
         if isinstance(error, BoundaryError) and error.kind == INTERRUPTED:
             return False
         self.failures.append(f"{about}: {error}" if about else str(error))
@@ -88,14 +80,6 @@ class PaidWork:
 
         After the first interrupt no model is asked any more, but what was asked is waited for, because it is paid: a
         job that has to ask again ends with a failure of the kind ``interrupted``. The second interrupt cancels all.
-
-        Args:
-            jobs: The jobs to run.
-            kind: The kind of the jobs. Jobs of one kind cost about the same.
-
-        Raises:
-            Exception: A job raised it, and the other jobs are cancelled. Jobs report their own failures with
-                :meth:`note_failure`.
         """
         pending = deque(jobs)
         with closable_doors() as close:

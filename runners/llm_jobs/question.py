@@ -47,20 +47,6 @@ async def ask(
     The reply and the events made from its result are recorded in one commit. A reply recalled from an earlier run is
     read like any other, but not recorded again. A truncated reply is never read, even if it looks complete. The
     question is then asked again with twice the length, and once more with four times.
-
-    Args:
-        caller: The recorded model.
-        wording: The system prompt, and the request for a better reply.
-        user: The user prompt.
-        read: Reads the result from a reply's text. It raises UnusableReply if there is none.
-        wanted: The result in one word, such as ``verdict``, for messages and for the kind of failure.
-        form: The form of the reply, sent as a JSON schema to models that take one.
-        events: Returns the events for a result. They are recorded in one commit with the reply.
-
-    Raises:
-        NothingUsable: No reply was usable. The last one is recorded as a failed call, with its text and usage in the
-            message.
-        ModelBoundaryError: The model could not be reached.
     """
     messages = [Message(role="system", content=wording.system), Message(role="user", content=user)]
     with ExitStack() as room:

@@ -48,16 +48,7 @@ def responded(
     latency_ms: float,
     parameters_json: str | None = None,
 ) -> ModelResponded:
-    """Return the event for a reply.
-
-    Args:
-        call_id: The id of the call.
-        role: The role of the model.
-        reply: The reply.
-        tools: The tools that the request offered.
-        latency_ms: The time of the call.
-        parameters_json: The parameters as they were recorded, if it is not known whether they were sent unchanged.
-    """
+    """Return the event for a reply."""
     wire = wire_digests(reply.exchange)
     if wire is not None and reply.exchange is not None and parameters_json is not None:
         changes = changed_parameters(msgspec.json.decode(parameters_json), reply.exchange.sent)

@@ -102,11 +102,7 @@ class ModelCaller:
         return reduce(add_usage, (reply.usage for reply in self._memory.replies), self.total_usage)
 
     async def call(self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()) -> ModelReply:
-        """Return the model's reply. The request, failures and reply are durable when this returns.
-
-        Raises:
-            ModelBoundaryError: There was no usable reply within the bounds of the retry policy.
-        """
+        """Return the model's reply. The request, failures and reply are durable when this returns."""
         recalled = await self.recall(messages) if not tools else None
         if recalled is not None:
             return recalled
@@ -169,9 +165,6 @@ class ModelCaller:
 
         The caller must append the event before it acts on the reply. Appending it in one batch with the
         ``action_started`` that follows saves a disk sync per turn.
-
-        Raises:
-            ModelBoundaryError: There was no usable reply within the bounds of the retry policy.
         """
         await self._sent_parameters()
         request = ModelRequest(
@@ -264,11 +257,7 @@ class ModelCaller:
     async def _wait_or_give_up(
         self, call_id: str, error: ModelError, *, attempt: int, refusals: int, began_s: float, sent_s: float
     ) -> None:
-        """Append ``model_failed``, then wait until the next attempt is due. The endpoint's door may do the waiting.
-
-        Raises:
-            ModelBoundaryError: The failure cannot be retried, or the attempts or the time are used up.
-        """
+        """Append ``model_failed``, then wait until the next attempt is due. The endpoint's door may do the waiting."""
         now_s = self._clock()
         delay_s = delay_before_retry_s(
             self._retry,

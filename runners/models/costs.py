@@ -57,10 +57,6 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
     The result is None if the price is unknown. A price of 0 in the table means unknown: litellm answers with zeros for
     names that it does not have, and its table has zeros for local, experimental and tiered models. Users declare free
     models themselves. Only embeddings have no output to pay for.
-
-    Args:
-        name: The model's name, as in an experiment file.
-        api_base: The address of the server, if the user gave one. The list price does not apply to a user's own server.
     """
     from runners.models.litellm_library import (  # brings asyncio
         litellm_library,
@@ -81,12 +77,7 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
 
 
 def spent_words(spent_usd: float, unpriced: int) -> str:
-    """Return a cost in words, including the number of unknown costs.
-
-    Args:
-        spent_usd: The sum of the known costs, in USD.
-        unpriced: The number of further requests, jobs or trials whose cost is unknown.
-    """
+    """Return a cost in words, including the number of unknown costs."""
     if not unpriced:
         return f"{spent_usd:.4f} USD"
     return f"{spent_usd:.4f} USD, and unknown costs of {unpriced} more" if spent_usd else "cost unknown"

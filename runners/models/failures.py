@@ -66,15 +66,7 @@ _WITHOUT_CODE = 422
 def to_model_error(
     error: Exception, *, model: str, secrets: Iterable[str] = (), is_accepted: bool = False
 ) -> ModelError:
-    """Return the ModelError for one failed call.
-
-    Args:
-        error: What litellm raised, or the TimeoutError of our own time limit.
-        model: The model's name, for the message.
-        secrets: Values that must not appear in the message, besides those of the environment.
-        is_accepted: Whether the provider answered with an HTTP status of success. litellm calls some replies that it
-            cannot read a bad request.
-    """
+    """Return the ModelError for one failed call."""
     chain = list(_chain(error))
     status = _provider_status(chain)
     kind = _kind(chain, status, is_accepted=is_accepted)
@@ -103,16 +95,7 @@ class ProviderError(ModelError):
 def response_error(
     status: int, headers: Mapping[str, str], raw: bytes, *, model: str, secrets: Iterable[str], shown: Mapping[str, str]
 ) -> ModelError:
-    """Return the ModelError for a provider's answer with an HTTP status of 400 or more.
-
-    Args:
-        status: The HTTP status.
-        headers: The answer's headers.
-        raw: The answer's body.
-        model: The model's name, for the message.
-        secrets: Values that must not appear in the message, besides those of the environment.
-        shown: The headers that an agent behind the gateway gets too.
-    """
+    """Return the ModelError for a provider's answer with an HTTP status of 400 or more."""
     hidden = frozenset({*secrets, *secrets_of(os.environ)})
     text = _redactor(hidden).clean_text(raw.decode("utf-8", "replace"))
     try:
@@ -269,10 +252,6 @@ def in_band_error(error: Any, model: str = "the provider") -> ModelError:
     """Return the failure that an error object in a reply's body describes.
 
     An error without a known code counts as a server error.
-
-    Args:
-        error: An object with ``code`` or ``type`` and ``message``, or the message alone.
-        model: The name of the model, for the message.
     """
     found = error if isinstance(error, Mapping) else {"message": error}
     words = [found.get(key) for key in ("code", "type", "status")]
@@ -284,11 +263,7 @@ def in_band_error(error: Any, model: str = "the provider") -> ModelError:
 
 
 def check_choice(choice: Mapping[str, Any], model: str = "the provider") -> None:
-    """Raise if a choice of a chat completion is an error, as a provider wrote it or as litellm passes it on.
-
-    Raises:
-        ModelError: The choice is an error.
-    """
+    """Raise if a choice of a chat completion is an error, as a provider wrote it or as litellm passes it on."""
     extra = choice.get("provider_specific_fields") or {}
     error = choice.get("error") or extra.get("error")
     reasons = (choice.get("finish_reason"), extra.get("native_finish_reason"))

@@ -82,12 +82,7 @@ _ENDED_BY_REPLY: dict[str, EndedBy] = {
 
 
 def limit_in(texts: Iterable[str], status: int | None) -> str | None:
-    """Return the kind of limit that an error reports, or None if it is not about a limit of the model.
-
-    Args:
-        texts: The error's messages and codes.
-        status: The HTTP status, if any. A rate limit counts tokens, too, and is never a limit of the model.
-    """
+    """Return the kind of limit that an error reports, or None if it is not about a limit of the model."""
     if status in _NOT_ABOUT_CONTENT:
         return None
     texts = tuple(texts)
@@ -104,13 +99,7 @@ def limit_in_error(error: Mapping[str, object], status: int | None) -> str | Non
 
 
 def finish_reason_of(reason: str | None, native: str | None = None, *, has_refused: bool = False) -> str:
-    """Return the finish reason to record.
-
-    Args:
-        reason: The reason in OpenAI's words, as far as a library could translate it.
-        native: The provider's own word, if it is known.
-        has_refused: Whether the message is a refusal in a field of its own, which OpenAI ends with "stop".
-    """
+    """Return the finish reason to record."""
     if has_refused:
         return REFUSAL
     return _NATIVE.get(native or reason or "", reason or "stop")

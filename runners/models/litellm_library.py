@@ -125,16 +125,7 @@ def provider_of(qualified_name: str) -> tuple[str, str] | None:
 
 
 def reasoning_words(wire: str, model: str, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return how much a model shall reason in the words of a dialect, for a request that litellm does not translate.
-
-    Args:
-        wire: ``messages`` or ``gemini``, whose words depend on the model, or ``responses``.
-        model: The provider's name for the model.
-        parameters: Those of the experiment file, by their OpenAI names.
-
-    Returns:
-        The parameters of the dialect, and the OpenAI names of what they say.
-    """
+    """Return how much a model shall reason in the words of a dialect, for a request that litellm does not translate."""
     asked = {name: parameters[name] for name in _REASONING if name in parameters}
     if wire == "responses" and "reasoning_effort" in asked:
         return {"reasoning": {"effort": asked["reasoning_effort"]}}, frozenset({"reasoning_effort"})
@@ -173,9 +164,6 @@ def missing_credentials(name: str, api_base: str | None = None, api_key: str | N
     """Return the names of the environment variables that a model needs and that are not set.
 
     If a provider accepts any one of several variables and none is set, the result has all of them.
-
-    Raises:
-        ExperimentError: litellm knows no provider for the name.
     """
     qualified = qualified_name(name, api_base)
     if provider_of(qualified) is None:

@@ -95,11 +95,7 @@ class LitellmModel:
         return door_of(name, address, digest(self.api_key) if self.api_key else "")
 
     async def respond(self, request: ModelRequest) -> ModelReply:
-        """Return the reply to one request, without retrying. The request waits at the endpoint's door for its turn.
-
-        Raises:
-            ModelError: The request failed. The error has the kind of failure, and whether to retry.
-        """
+        """Return the reply to one request, without retrying. The request waits at the endpoint's door for its turn."""
         await load_litellm()  # not at the door: it may take seconds
         async with self.door.passage(lambda: conversation_digest(request.messages)) as passage:
             return passage.answered(await self._sent(request))
@@ -120,11 +116,8 @@ class LitellmModel:
 
     @contextmanager
     def failing_readably(self, timeout_s: float, *, was_silent: bool) -> Iterator[list[Exchange]]:
-        """Bound a call of litellm's in time, turn what it raises into a ModelError, and give what goes over the wire.
-
-        Args:
-            timeout_s: Seconds that the whole request may take. litellm limits only the silence between two bytes.
-            was_silent: Whether the last request got no answer in time, so that this one asks for a stream.
+        """Bound a call of litellm's in time, turn what it raises into a ModelError, and give what goes over the
+        wire.
         """
         with watching() as exchanges:
             call = StreamedCall(self.name, exchanges) if was_silent else None
@@ -291,20 +284,7 @@ def to_reply(
     api_base: str | None = None,
     exchange: Exchange | None = None,
 ) -> ModelReply:
-    """Convert litellm's response into a reply.
-
-    Args:
-        response: litellm's ModelResponse.
-        model: The model's name, for messages and for its price.
-        conversation: The messages of the request, whose tool call ids are already taken.
-        price: The user's price. Without it, litellm's cost is used, which may be unknown.
-        api_base: The address of the server, if the user gave one.
-        exchange: The bodies of request and reply, if they were seen.
-
-    Raises:
-        ModelError: The response has no choice, no message, or a tool call without a name (malformed_reply), or it is an
-            error that arrived as a reply.
-    """
+    """Convert litellm's response into a reply."""
     if not response.choices:
         raise _malformed(model, "the response has no choices")
     choice = response.choices[0]

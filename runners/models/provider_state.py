@@ -36,12 +36,7 @@ class ReplyState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
-    """Read a reply's reasoning, opaque state and usage.
-
-    Args:
-        body: The reply's body as it was received, or None if it was not seen.
-        parsed: The message as litellm read it, for bodies of other wires and for reasoning inside the text.
-    """
+    """Read a reply's reasoning, opaque state and usage."""
     reply = _decoded(body)
     text, state = _read(reply)
     if text is None:
@@ -60,11 +55,6 @@ def with_reasoning(reply: ModelReply, body: Body, received: bytes | None = None)
     """Return a reply that an agent gets as it came, with its reasoning and further usage.
 
     The opaque state is not part of it: whether it is sent back is up to the agent.
-
-    Args:
-        reply: The reply as its wire reads it.
-        body: The body for the agent.
-        received: The provider's body, if a library made the agent's from it. It may add numbers of its own.
     """
     body = _decoded(received) or body
     text, _ = _read(body)
@@ -86,10 +76,6 @@ def replayed(message: Message, wire: Body) -> list[Body]:
     """Return an assistant message for litellm with its provider's state.
 
     Several messages stand for one reply whose reasoning lies between its texts and calls. litellm joins them again.
-
-    Args:
-        message: The message.
-        wire: The same message in the shape of chat completions, without the state.
     """
     if message.provider_state_json is None:
         return [wire]

@@ -104,11 +104,6 @@ def load_recorded_replies(
     """Load the replies that a store has for some roles, from segments and from unsealed journals.
 
     Only the row groups with these roles are read, and no messages: a store with 500,000 events of agents takes 0.03 s.
-
-    Args:
-        snapshot: The store.
-        experiment_id: The experiment to read. None for all of them.
-        roles: The roles of the model calls.
     """
     wanted = list(roles)
     tables: list[pa.Table | ds.Dataset] = [*(ds.dataset(where_now(path)) for path in snapshot.segments)]

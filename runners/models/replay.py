@@ -228,11 +228,7 @@ def guess_of(parameter: Parameter, seed: int) -> str:
 
 
 def match_results(plan: Sequence[ReferenceCall], messages: Sequence[Message]) -> tuple[list[str], int | None]:
-    """Find the planned calls in the conversation. Each executed call is used once.
-
-    Returns:
-        The results of the planned calls in order, up to the first one that is still missing, and its position.
-    """
+    """Find the planned calls in the conversation. Each executed call is used once."""
     results = {m.tool_call_id: m.content for m in messages if m.role == "tool"}
     made: dict[tuple[str, bytes], list[str]] = {}
     for message in messages:

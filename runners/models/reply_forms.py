@@ -53,9 +53,6 @@ async def request_formed(
     """Send a request for a reply of a form, and return the reply and its event as :meth:`ModelCaller.request` does.
 
     A server that refuses the request is asked again without the schema. If that is answered, the refusal is remembered.
-
-    Raises:
-        ModelBoundaryError: There was no usable reply.
     """
     support = await _support(caller, form)
     if form is None or support is None:
@@ -78,11 +75,7 @@ async def request_formed(
 
 
 async def whole_reply(caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None) -> ModelReply:
-    """Return the reply to a recorded request. If it was cut, ask once more and allow twice the length.
-
-    Raises:
-        ModelBoundaryError: There was no usable reply, or the second one was cut, too.
-    """
+    """Return the reply to a recorded request. If it was cut, ask once more and allow twice the length."""
     reply = await _recorded(caller, messages, form)
     if not caller.is_cut(reply):
         return reply

@@ -38,14 +38,6 @@ def delay_before_retry_s(
 
     The delay doubles from ``first_delay_s`` and is randomized over its upper half, so that callers that failed together
     do not retry together. A provider's retry-after is a lower bound, but of at most ``max_retry_after_s``.
-
-    Args:
-        policy: The bounds.
-        attempt: The number of the attempt that failed, from 1.
-        refusals: How often the request failed although its endpoint had answered others since it was last sent.
-        elapsed_s: Seconds since the first attempt began, without those at the door.
-        error: The failure.
-        random_unit: A random number in [0, 1).
     """
     if not error.is_retryable or error.outlook == "down":
         return None

@@ -33,10 +33,6 @@ def call_in_text(message: Message, tools: Sequence[ToolDefinition]) -> str | Non
     """Return the notation of a tool call in a text, or None.
 
     Apart from a notation's own markers, only calls of the offered tools count, so that a text about code is no call.
-
-    Args:
-        message: The reply. One that has tool calls has nothing left in its text.
-        tools: The tools that were offered.
     """
     text = message.content[:_MOST_CHARACTERS]
     if message.tool_calls or not tools or not text.strip():

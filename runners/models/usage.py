@@ -38,12 +38,6 @@ def reported_usage(
 
     Zero input tokens mean that the number is unknown. So do zero output tokens if the reply has content, because
     libraries between the server and us write zeros if a server reports nothing.
-
-    Args:
-        input_tokens: All tokens sent, those read from a cache or written to it among them.
-        output_tokens: All tokens received, those of reasoning among them.
-        message: The reply.
-        usage: The provider's usage object, for what only some providers report.
     """
     is_output_known = bool(output_tokens) or bool(input_tokens and not message.content and not message.tool_calls)
     cost = usage.get("cost")

@@ -54,12 +54,7 @@ def wire_digests(exchange: Exchange | None) -> Wire | None:
 
 
 def changed_parameters(recorded: Mapping[str, Any], sent: bytes) -> dict[str, Any]:
-    """Return what a library changed on the way: each parameter with the value that was sent, None if it was dropped.
-
-    Args:
-        recorded: The parameters as they are recorded.
-        sent: The body that went over the wire.
-    """
+    """Return what a library changed on the way: each parameter with the value that was sent, None if it was dropped."""
     try:
         body = msgspec.json.decode(sent, type=dict[str, msgspec.Raw])  # a long conversation is not read
         got = {name: msgspec.json.decode(value) for name, value in body.items() if name not in _CONVERSATION}

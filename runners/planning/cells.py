@@ -45,13 +45,7 @@ def _cells(condition: str, scope: str, tasks: Mapping[str, Task], variants: Mapp
 
 
 def assign_sessions(cells: Sequence[Cell], sessions: int, seed: int) -> Iterator[Session]:
-    """Spread sessions evenly over the tasks, in an order that depends on the seed.
-
-    Args:
-        cells: Tasks, each with one of its variants or with None for the full prompt.
-        sessions: The number of sessions to assign.
-        seed: Determines the order of the tasks and variants.
-    """
+    """Spread sessions evenly over the tasks, in an order that depends on the seed."""
     by_task: dict[str, list[Cell]] = {}
     for task, variant in sorted(cells, key=lambda cell: _rank(seed, *cell)):
         by_task.setdefault(task.task_id, []).append((task, variant))

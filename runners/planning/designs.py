@@ -66,16 +66,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def load_design(name: str, base: Path, benchmark: str) -> Design:
-    """Load the part of a design that concerns one benchmark.
-
-    Args:
-        name: The name of a bundled design, or the path of a TOML file.
-        base: The folder to which a relative path refers.
-        benchmark: The benchmark whose cells to return.
-
-    Raises:
-        ExperimentError: The design does not exist, is malformed, or has no cells for the benchmark.
-    """
+    """Load the part of a design that concerns one benchmark."""
     bundled = {path.stem: path for path in data_path("designs").glob("*.toml")}
     path = bundled.get(name, base / name)
     try:
@@ -99,11 +90,7 @@ def load_design(name: str, base: Path, benchmark: str) -> Design:
 
 
 def chosen(design: Design, offered: Sequence[Variant], seed: int) -> list[Variant]:
-    """Choose the variants that a design asks for, by seed and spread over the design's number of tasks.
-
-    Raises:
-        ExperimentError: There are too few variants for a cell. The message says how many were found.
-    """
+    """Choose the variants that a design asks for, by seed and spread over the design's number of tasks."""
     order = sorted(offered, key=lambda variant: digest([seed, variant.task_id, variant.variant_id]))
     taken: dict[str, Variant] = {}
     for cell in design.cells:
@@ -167,11 +154,7 @@ class DesignedBenchmark(Benchmark):
         return ""
 
     def open(self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None) -> NoReturn:
-        """Refuse, because a design has no environment.
-
-        Raises:
-            ExperimentError: Always.
-        """
+        """Refuse, because a design has no environment."""
         del task, settings, variant
         raise ExperimentError(self.missing)
 

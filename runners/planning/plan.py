@@ -97,18 +97,7 @@ def make_plan(
     simulator: str,
     offered: Sequence[Variant] | None = None,
 ) -> Plan:
-    """Plan the trials of an experiment.
-
-    Args:
-        experiment: The decoded experiment file.
-        benchmark: The benchmark that provides the tasks and variants.
-        prompts: The experiment's wordings.
-        simulator: The identity of the simulated user, which becomes part of the trials' keys.
-        offered: The variants to choose from. None for the benchmark's own.
-
-    Raises:
-        ExperimentError: A task, variant or agent does not fit, or no trials are planned.
-    """
+    """Plan the trials of an experiment."""
     tasks = chosen_tasks(benchmark, experiment.benchmark.tasks)
     every = benchmark.variants() if offered is None else offered
     known = {variant.variant_id: variant for variant in every if variant.task_id in tasks}
@@ -190,11 +179,7 @@ def agent_digest(agent: AgentSpec) -> str:
 
 
 def chosen_tasks(benchmark: Benchmark, names: tuple[str, ...] | None) -> dict[str, Task]:
-    """Return the tasks that an experiment names, by id. If it names none, return all tasks of the benchmark.
-
-    Raises:
-        ExperimentError: A named task does not exist. The message gives the reason if the benchmark knows it.
-    """
+    """Return the tasks that an experiment names, by id. If it names none, return all tasks of the benchmark."""
     return _chosen("benchmark.tasks", names, {task.task_id: task for task in benchmark.tasks()}, benchmark)
 
 

@@ -100,12 +100,6 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     """Yield the notes that accompany a plan: missing data, tasks left out, the benchmark's remarks, a guessed cost.
 
     A note may have several lines.
-
-    Args:
-        experiment: The experiment.
-        benchmark: Its benchmark.
-        plan: Its plan.
-        index: What the store has recorded about the experiment.
     """
     if isinstance(benchmark, DesignedBenchmark):
         yield f"{benchmark.missing}\nThe plan uses the counts of {benchmark.source}."

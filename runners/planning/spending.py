@@ -13,13 +13,7 @@ ASSUMED_OUTPUT_TOKENS = 6_000
 
 
 def spending(experiment: Experiment, spent_usd: float, unpriced: int = 0) -> str:
-    """Return a cost in words. The words say if scripted models with an invented price are part of it.
-
-    Args:
-        experiment: The experiment that caused the cost.
-        spent_usd: The sum of the known costs, in USD.
-        unpriced: The number of attempts and of failed requests whose cost is unknown.
-    """
+    """Return a cost in words. The words say if scripted models with an invented price are part of it."""
     amount = spent_words(spent_usd, unpriced)
     are_scripted = {spec.is_scripted for _, spec in experiment.models()}
     if True not in are_scripted:

@@ -37,11 +37,7 @@ class StoredVariants:
         }
 
     def of_experiment(self, name: str) -> list[SourcedVariant]:
-        """Return the variants that an experiment registered, in the order of registration.
-
-        Raises:
-            ExperimentError: The experiment registered no variants.
-        """
+        """Return the variants that an experiment registered, in the order of registration."""
         latest = {
             (each.event.variant.benchmark, each.event.variant.variant_id): each.event.variant_digest
             for each in self._registrations.of_experiment(name)
@@ -57,9 +53,6 @@ class StoredVariants:
         """Return the variants of a selection in the order in which they were chosen.
 
         Each has the ambiguity class that it was chosen for.
-
-        Raises:
-            ExperimentError: There is no such selection, or the store lacks one of its variants.
         """
         selection = self._selections.get((benchmark, name))
         if selection is None:

@@ -29,16 +29,7 @@ _IMPORTED = "imported-lhaw-dataset"
 
 
 def load_variants(spec: BenchmarkSpec, benchmark: Benchmark, base: Path) -> Sequence[Variant]:
-    """Return the variants that an experiment chooses from: the benchmark's own, unless the file names a source.
-
-    Args:
-        spec: The ``[benchmark]`` table.
-        benchmark: The benchmark whose tasks the variants must fit.
-        base: The folder to which paths are relative.
-
-    Raises:
-        ExperimentError: The variants are missing or do not fit the tasks. The message names the key and the remedy.
-    """
+    """Return the variants that an experiment chooses from: the benchmark's own, unless the file names a source."""
     if spec.variants_from is None:
         return benchmark.variants()
     if isinstance(spec.variants_from, str):
@@ -60,9 +51,6 @@ def not_here(spec: BenchmarkSpec, base: Path) -> str | None:
     """Explain why the variants are not available yet, with the command that provides them.
 
     Return None if the named file or store exists, or if the benchmark's own variants are used.
-
-    Raises:
-        ExperimentError: The store's address is malformed.
     """
     origin = spec.variants_from
     if origin is None:
@@ -96,11 +84,6 @@ def has_its_classes(root: Path, spec: BenchmarkSpec, base: Path) -> bool:
     """Return whether an experiment takes its variants from a selection in the store that it runs in.
 
     That store then already has the ambiguity classes of the variants.
-
-    Args:
-        root: The store that the experiment runs in.
-        spec: The ``[benchmark]`` table.
-        base: The folder to which paths are relative.
     """
     origin = spec.variants_from
     if not isinstance(origin, StoreSpec) or origin.selection is None:

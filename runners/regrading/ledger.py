@@ -111,11 +111,7 @@ class Ledger:
         yield from (f"  {count} trials cannot be graded: {reason}" for reason, count in sorted(reasons.items()))
 
     def _grader_of(self, trial: StoredTrial) -> StoredGrader:
-        """Return the grader of a trial's benchmark.
-
-        Raises:
-            NotGradable: The benchmark has no grader, or not the requested one.
-        """
+        """Return the grader of a trial's benchmark."""
         benchmark = trial.started.benchmark
         if benchmark in self.graders:
             return self.graders[benchmark]

@@ -24,12 +24,7 @@ from runners.run.supplementary_run import Counts, experiments_of, held, recorded
 
 
 def deterministic_graders(store: Store, kind: str | None = None) -> dict[str, DeterministicGrader]:
-    """Return the deterministic graders of this version by benchmark.
-
-    Args:
-        store: The store with the artifacts.
-        kind: Return only graders of this kind, or if None, the default grader of each benchmark.
-    """
+    """Return the deterministic graders of this version by benchmark."""
     desk = DeskBenchmark()
     digests = {task.task_id: task.task_digest for task in desk.tasks()}
     tasks = {digests[task.task_id]: task for task in desk_tasks()}
@@ -67,11 +62,7 @@ class Regrading:
         self.is_stopped = False
 
     def look(self) -> None:
-        """Grade and compare every trial that is not graded yet, without recording the results.
-
-        Raises:
-            ExperimentError: A named experiment does not exist.
-        """
+        """Grade and compare every trial that is not graded yet, without recording the results."""
         experiments_of(self._store, self._experiment_id)
         snapshot = read_snapshot(self._store.root)
         stored = load_stored(snapshot, self._experiment_id)
@@ -80,13 +71,7 @@ class Regrading:
             self._try(trial, stored, reader)
 
     async def record(self) -> None:
-        """Grade every trial that is not graded yet, and record the new results of each trial together.
-
-        Raises:
-            ExperimentError: A named experiment does not exist.
-            StoreError: One of the experiments is running.
-            RecordingFailed: An event could not be made durable.
-        """
+        """Grade every trial that is not graded yet, and record the new results of each trial together."""
         with held(self._store, experiments_of(self._store, self._experiment_id)) as snapshot:
             stored = load_stored(snapshot, self._experiment_id)
             reader = StreamReader(self._store, snapshot)

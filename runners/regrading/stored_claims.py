@@ -51,11 +51,7 @@ class StoredClaims:
         self.grading_id = f"regrade:{grader}"
 
     def check(self, trial: StoredTrial) -> None:
-        """Check that a trial can be graded.
-
-        Raises:
-            NotGradable: The final answer is unknown, as for some imported trials.
-        """
+        """Check that a trial can be graded."""
         if trial.finished.final_answer is None:
             raise NotGradable("its final answer is unknown", is_finding=False)
 
@@ -144,11 +140,7 @@ class JudgedRegrading:
         )
 
     def look(self) -> None:
-        """Count what there is to judge, without asking the model.
-
-        Raises:
-            ExperimentError: A named experiment does not exist.
-        """
+        """Count what there is to judge, without asking the model."""
         chosen = self._settings.experiment_id
         experiments_of(self._store, chosen)
         self._owed(load_stored(read_snapshot(self._store.root), chosen))
@@ -157,11 +149,6 @@ class JudgedRegrading:
         """Judge every claim that has no score yet.
 
         The first interrupt lets open requests end, and the second one stops them.
-
-        Raises:
-            ExperimentError: A named experiment is unknown.
-            StoreError: One of the experiments is running.
-            RecordingFailed: An event could not be made durable.
         """
         chosen = self._settings.experiment_id
         with held(self._store, experiments_of(self._store, chosen)) as snapshot:

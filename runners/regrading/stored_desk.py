@@ -77,11 +77,7 @@ class DeskChecks:
         self._load = load
 
     def check(self, trial: StoredTrial) -> None:
-        """Check whether a trial may be gradable.
-
-        Raises:
-            NotGradable: The trial's task is not part of this version, or the trial was imported.
-        """
+        """Check whether a trial may be gradable."""
         started = trial.started
         if started.origin != "recorded":
             raise NotGradable(f"it was imported ({started.origin}), without its files")

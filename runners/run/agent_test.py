@@ -21,17 +21,7 @@ _DESK = Experiment(
 
 
 def planned_test(entry: str, model: str, condition: str, file: Path | None) -> PreparedExperiment:
-    """Plan the first trial of an entry.
-
-    Args:
-        entry: A name, or the path of an entry's file.
-        model: The model that receives its calls.
-        condition: ``full``, ``underspecified`` or ``ask_user``.
-        file: An experiment file that names the benchmark, its tasks, the sandbox and the limits. None for a desk task.
-
-    Raises:
-        ExperimentError: The entry or the file cannot be used, or plans no such trial.
-    """
+    """Plan the first trial of an entry."""
     path = entry_path(entry, Path())
     program = str(path.resolve()) if entry.endswith(".toml") else entry
     agent = AgentSpec(name=load_entry(entry, Path()).name, model=model, program=program)

@@ -86,15 +86,7 @@ def read_attempts(snapshot: Snapshot) -> list[StoredAttempt]:
 
 
 def chosen(attempts: Sequence[StoredAttempt], wanted: Mapping[str, Sequence[str]]) -> list[StoredAttempt]:
-    """Return the attempts that filters choose.
-
-    Args:
-        attempts: The attempts of a store.
-        wanted: Values by key, as :meth:`StoredAttempt.is_called` knows them. Several keys narrow the choice.
-
-    Raises:
-        ExperimentError: A value means no attempt. The message has those that there are.
-    """
+    """Return the attempts that filters choose."""
     for key, values in wanted.items():
         for value in values:
             if any(each.is_called(key, value) for each in attempts):
@@ -138,17 +130,7 @@ def grouped(attempts: Sequence[StoredAttempt]) -> list[dict[str, object]]:
 
 
 async def record_decision(store: Store, attempts: Sequence[StoredAttempt], decision: TrialsDiscarded) -> None:
-    """Record a decision about attempts, one event in each of their experiments.
-
-    Args:
-        store: A store opened for writing.
-        attempts: The attempts.
-        decision: The decision, without its attempts.
-
-    Raises:
-        StoreError: One of the experiments is running. Then nothing is recorded.
-        RecordingFailed: The decision could not be made durable.
-    """
+    """Record a decision about attempts, one event in each of their experiments."""
     by_experiment: dict[str, list[str]] = {}
     for each in attempts:
         by_experiment.setdefault(each.experiment_id, []).append(each.stream_id)

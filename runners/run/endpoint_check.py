@@ -82,12 +82,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_models(experiment: Experiment, agents: Iterable[str] | None = None) -> CheckReport:
-    """Ask each real model of an experiment whether it can do its part.
-
-    Args:
-        experiment: The experiment, with keys and programs resolved.
-        agents: The names of the agents to check. None for all of them.
-    """
+    """Ask each real model of an experiment whether it can do its part."""
     wanted = None if agents is None else set(agents)
     specs = [
         (key, spec)
@@ -111,12 +106,7 @@ async def check_models(experiment: Experiment, agents: Iterable[str] | None = No
 
 
 def refuse_problems(report: CheckReport) -> None:
-    """Refuse to run an experiment with a problem.
-
-    Raises:
-        ModelsOutOfReach: Models do not answer now, and may answer later.
-        ExperimentError: A model cannot do its part. The message has all problems, each with the next step.
-    """
+    """Refuse to run an experiment with a problem."""
     if not report.problems:
         return
     lines = [f"key '{each.key}': {each.finding}; {each.next_step}" for each in report.problems]

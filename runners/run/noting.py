@@ -17,17 +17,7 @@ _LONGEST_NOTE = 4_000
 
 
 async def record_note(store: Store, note: TrialsNoted) -> None:
-    """Record a note, as one line: runs of blanks and line breaks become one blank.
-
-    Args:
-        store: A store opened for writing.
-        note: The note about at least one attempt.
-
-    Raises:
-        ExperimentError: The note has no author, says nothing, or is too long.
-        StoreError: Somebody else records a note at this moment.
-        RecordingFailed: The note could not be made durable.
-    """
+    """Record a note, as one line: runs of blanks and line breaks become one blank."""
     note = msgspec.structs.replace(note, author=" ".join(note.author.split()), note=" ".join(note.note.split()))
     if not 0 < len(note.author) <= _LONGEST_AUTHOR:
         raise ExperimentError(f"a note needs the name of who wrote it, of at most {_LONGEST_AUTHOR} characters")

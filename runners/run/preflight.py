@@ -26,11 +26,7 @@ from runners.scripted import ARCHETYPES
 
 
 def check_scripted_names(experiment: Experiment) -> None:
-    """Refuse unknown scripted models, and scripted models in a role that only real models can have.
-
-    Raises:
-        ExperimentError: The file names such a model.
-    """
+    """Refuse unknown scripted models, and scripted models in a role that only real models can have."""
     known = (*ARCHETYPES, *REPLAY_MODELS)
     for key, spec in experiment.models():
         if not spec.is_scripted:
@@ -68,11 +64,7 @@ def _missing(key: str, spec: AgentSpec | ModelSpec) -> list[str]:
 
 
 def check_prices(experiment: Experiment) -> None:
-    """Refuse a cost limit that cannot be enforced.
-
-    Raises:
-        ExperimentError: There is a cost limit, and the price of a model is unknown.
-    """
+    """Refuse a cost limit that cannot be enforced."""
     limits = msgspec.structs.asdict(experiment.budget)
     limited = [name for name, limit in limits.items() if limit not in (None, {})]
     unpriced = unpriced_models(experiment)
@@ -85,11 +77,7 @@ def check_prices(experiment: Experiment) -> None:
 
 
 def check_sandbox(experiment: Experiment, benchmark: Benchmark) -> None:
-    """Refuse a sandbox in which the benchmark's tasks cannot run.
-
-    Raises:
-        ExperimentError: The benchmark needs another sandbox.
-    """
+    """Refuse a sandbox in which the benchmark's tasks cannot run."""
     kind = experiment.sandbox.kind
     needed = benchmark.needs_sandbox
     if kind == HARBOR and not benchmark.runs_in_harbor:
@@ -104,11 +92,7 @@ def check_sandbox(experiment: Experiment, benchmark: Benchmark) -> None:
 
 
 def check_image(experiment: Experiment, benchmark: Benchmark) -> None:
-    """Refuse the Docker sandbox if there is no image for it.
-
-    Raises:
-        ExperimentError: The file names no image, and the benchmark's tasks have none of their own.
-    """
+    """Refuse the Docker sandbox if there is no image for it."""
     sandbox, has_own = experiment.sandbox, benchmark.has_own_images
     if benchmark.tools_over_mcp == "all" and any(agent.external for agent in experiment.agents):
         has_own = False  # a program works beside what the task's image serves
@@ -119,11 +103,7 @@ def check_image(experiment: Experiment, benchmark: Benchmark) -> None:
 
 
 def refuse_leased(experiment: Experiment) -> None:
-    """Refuse leased agents, where no daemon leases their trials.
-
-    Raises:
-        ExperimentError: An agent is leased.
-    """
+    """Refuse leased agents, where no daemon leases their trials."""
     leased = next((each.name for each in experiment.agents if each.external and each.external.leased), None)
     if leased is not None:
         raise ExperimentError(
@@ -136,9 +116,6 @@ async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) 
     """Return the provider of an experiment's sandboxes.
 
     If no isolating sandbox is available here, ``auto`` means a plain process, where that is allowed.
-
-    Raises:
-        ExperimentError: A real model or a program would run commands on this machine without isolation.
     """
     kind = experiment.sandbox.kind
     if kind == HARBOR:
@@ -168,11 +145,7 @@ async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) 
 
 
 def room_notes(plan: Plan, benchmark: Benchmark, sandbox: SandboxProvider, sandbox_mb: int) -> Iterator[str]:
-    """Yield a line about the planned tasks that need more memory than this machine has for sandboxes, by their need.
-
-    Raises:
-        ExperimentError: That is every task.
-    """
+    """Yield a line about the planned tasks that need more memory than this machine has for sandboxes, by their need."""
     if not isinstance(sandbox, DockerSandboxProvider):
         return
     needs = {task_id: benchmark.memory_mb(task_id, sandbox_mb) for task_id in {t.task.task_id for t in plan.trials}}

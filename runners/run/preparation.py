@@ -38,24 +38,12 @@ class PreparedExperiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(path: Path) -> PreparedExperiment:
-    """Decode an experiment file and plan it.
-
-    Raises:
-        ExperimentError: The experiment cannot run as written.
-    """
+    """Decode an experiment file and plan it."""
     return prepare_experiment(load_experiment(path), path)
 
 
 def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment:
-    """Plan a decoded experiment.
-
-    Args:
-        experiment: The decoded experiment.
-        path: The experiment file. Relative paths start in its folder, and messages name it.
-
-    Raises:
-        ExperimentError: The experiment cannot run as written.
-    """
+    """Plan a decoded experiment."""
     base = path.resolve().parent
     with naming_file(path):
         experiment = with_programs(experiment, base)
@@ -94,11 +82,7 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def check_runnable(prepared: PreparedExperiment) -> None:
-    """Refuse a plan that was made from a design alone.
-
-    Raises:
-        ExperimentError: The variants are not available. The message has the command that provides them.
-    """
+    """Refuse a plan that was made from a design alone."""
     if isinstance(prepared.benchmark, DesignedBenchmark):
         raise ExperimentError(f"{prepared.path}: {prepared.benchmark.missing}")
 

@@ -47,12 +47,7 @@ class RepeatedFailures:
         self._rows.clear()
 
     def add(self, outcome: TrialOutcome, began: int) -> str | None:
-        """Return why the agent of an attempt should be held from now on, or None if it need not be.
-
-        Args:
-            outcome: The outcome of a trial that is not attempted again.
-            began: What :meth:`now` said when its attempt began.
-        """
+        """Return why the agent of an attempt should be held from now on, or None if it need not be."""
         trial, failure = outcome.trial, outcome.failure
         name = trial.agent.name
         self._added += 1

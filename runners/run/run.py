@@ -63,12 +63,6 @@ async def run_experiment(
     The first interrupt lets running trials end. The second one stops them, and a later run must repeat them. Without an
     executor, this process does the work. Trials that a model refused in an earlier run are attempted again only with
     ``retries_refused``. Without ``has_preflight``, the models are not asked whether they can do their part.
-
-    Raises:
-        ExperimentError: A key is missing, or the sandbox is not available.
-        ExecutorError: The machines cannot execute the experiment.
-        StoreError: The store cannot be used, or another run holds the experiment.
-        RecordingFailed: An event could not be made durable.
     """
 
     async def drive(scheduler: Scheduler) -> None:
@@ -101,11 +95,7 @@ async def _keep_reporting(reporter: Reporter, scheduler: Scheduler) -> None:
 
 
 async def _check_models(prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
-    """Ask the models of all trials that are left whether they can do their part.
-
-    Raises:
-        ExperimentError: One of them cannot.
-    """
+    """Ask the models of all trials that are left whether they can do their part."""
     if all(spec.is_scripted for _, spec in prepared.experiment.models()):
         return
     from runners.run.endpoint_check import check_models, refuse_problems, warnings_of
@@ -125,13 +115,6 @@ async def run_controlled(
 
     Several such runs may be active at a time. They share the connections to models, so the caller closes those at the
     very end.
-
-    Raises:
-        ExperimentError: A key is missing, or the sandbox is not available.
-        ExecutorError: The machines cannot execute the experiment.
-        StoreError: The store cannot be used, or another run holds the experiment.
-        DamagedStore: Files of the store are missing or changed, so their trials would be paid for again.
-        RecordingFailed: An event could not be made durable.
     """
     experiment = prepared.experiment
     run_id = f"{experiment.name}-{secrets.token_hex(6)}"

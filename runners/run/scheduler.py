@@ -219,12 +219,7 @@ class Scheduler:
         return bool(self._ready) and len(self.running) < self.concurrency and self._may_start()
 
     def lease(self, agent: str | None, begin: Callable[[PlannedTrial, int], Lent]) -> Lent | None:
-        """Start the next trial that waits for a lease, or return None if none may start now.
-
-        Args:
-            agent: The name of an agent, or None for any.
-            begin: Begins the lease of a trial and the number of its attempt, and returns it.
-        """
+        """Start the next trial that waits for a lease, or return None if none may start now."""
         self._hold_broke()
         free = [
             each.name for each in self._experiment.agents if agent in (None, each.name) and not self._lacking(each)[0]
@@ -254,11 +249,7 @@ class Scheduler:
         )
 
     async def run(self) -> None:
-        """Run until no more trials may start.
-
-        Raises:
-            RecorderError: An event could not be recorded. Running trials are cancelled.
-        """
+        """Run until no more trials may start."""
         self._began_s = time.monotonic()
         for trial in self.planned:
             if trial.trial_id not in self.finished and trial.trial_id not in self._given_up:

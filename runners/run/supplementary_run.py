@@ -34,11 +34,6 @@ class Counts:
 
 
 def experiments_of(store: Store, chosen: str | None) -> tuple[str, ...]:
-    """Return the chosen experiment, or all experiments of a store if none is chosen.
-
-    Raises:
-        ExperimentError: The store does not have the chosen experiment.
-    """
     unsealed = read_snapshot(store.root).open_rows["experiment_id"].to_pylist()
     sealed = {segment.experiment_id for segment in list_segments(store).chosen}
     found = sorted((sealed | set(unsealed)) - {CONTROL_EXPERIMENT, NOTES_EXPERIMENT})  # they have no trials
@@ -49,11 +44,7 @@ def experiments_of(store: Store, chosen: str | None) -> tuple[str, ...]:
 
 @contextmanager
 def held(store: Store, experiment_ids: Sequence[str]) -> Iterator[Snapshot]:
-    """Hold the locks of experiments, close what dead runs left open, and yield a snapshot of the store.
-
-    Raises:
-        StoreError: One of the experiments is running. The message says where.
-    """
+    """Hold the locks of experiments, close what dead runs left open, and yield a snapshot of the store."""
     with ExitStack() as locks:
         for experiment_id in experiment_ids:
             locks.enter_context(store.hold_experiment(experiment_id))
@@ -68,17 +59,6 @@ async def recorded_run(
     """Record the run of one command in one experiment, and yield its stream. The caller holds the experiment's lock.
 
     However the block ends, ``run_finished`` is recorded with the counts, and small segments are merged.
-
-    Args:
-        store: A store opened for writing.
-        experiment_id: The experiment that the events belong to.
-        kind: The command, such as ``judge``.
-        config: The options of the invocation.
-        counts: The progress of the run, which the block updates.
-        redactor: Removes secrets from the events.
-
-    Raises:
-        RecordingFailed: An event could not be made durable.
     """
     async with Recorder(store, experiment_id, redactor=redactor) as recorder:
         run_id = f"{experiment_id}-{kind}-{secrets.token_hex(6)}"

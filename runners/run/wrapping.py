@@ -43,9 +43,6 @@ def next_trial(options: WrapOptions, root: Path) -> PreparedExperiment:
     """Plan the first trial of the cell that the store lacks.
 
     An injected trial also needs a ``full`` trial, so the first one is planned with it if none is finished.
-
-    Raises:
-        ExperimentError: The cell does not exist, or the program cannot be an agent.
     """
     experiment = _experiment(options)
     condition = experiment.conditions[-1]

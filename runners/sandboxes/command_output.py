@@ -21,14 +21,7 @@ _SHELL_ONLY = "; the shell starts anew, without its variables"
 def command_result(
     reply: list[bytes], limits: SandboxLimits, seen: tuple[str, ...] = (), watched: tuple[SandboxLimit, ...] = ()
 ) -> CommandResult:
-    """Convert a ``done`` reply: exit code, notes, total bytes, head and tail of the output.
-
-    Args:
-        reply: The driver's.
-        limits: The limits of the sandbox.
-        seen: Notes of what the control group counted in the meantime.
-        watched: The limits that somebody watches besides those that every driver does.
-    """
+    """Convert a ``done`` reply: exit code, notes, total bytes, head and tail of the output."""
     _, exit_code, notes, *output = reply
     text, is_truncated = _output_text(*output)
     named = list(dict.fromkeys((*filter(None, notes.decode().split(",")), *seen)))

@@ -49,15 +49,7 @@ class DrivenSandbox:
     async def prepare(
         self, files: Path | None, way: Way | None, *, home: str, environment: Mapping[str, str], port: int | None = PORT
     ) -> None:
-        """Finish opening: fill the work directory, and prepare for programs if a way is given.
-
-        Args:
-            files: The host folder to copy into the work directory.
-            way: What a program needs; None if only our own tools act here.
-            home: The HOME of programs, as they see it.
-            environment: The environment of the agent's processes; programs get it with their own HOME and PATH.
-            port: The loopback port at which programs reach the listener.
-        """
+        """Finish opening: fill the work directory, and prepare for programs if a way is given."""
         if way is not None:
             self.home, self.listener_url = home, f"http://127.0.0.1:{port}"
             self._environment = {**environment, "HOME": home, "PATH": ":".join((environment["PATH"], *way.path))}
@@ -97,9 +89,6 @@ class DrivenSandbox:
 
         The driver lists and opens without following links; no path of the agent is ever opened on the host. At most
         half of ``memory_mb`` is copied, which is also what a work directory in memory can hold.
-
-        Raises:
-            SandboxBoundaryError: It is too large, or the sandbox broke.
         """
         limit_bytes = self._limits.memory_mb << 19
         reply = await self._channel.ask(b"list", b"%d" % limit_bytes, timeout_s=_ANSWER_S)
@@ -199,11 +188,7 @@ class DrivenSandbox:
 
 
 def _target(root: Path, path: bytes) -> Path:
-    """Return where a listed path goes on this host.
-
-    Raises:
-        SandboxBoundaryError: It leads out of the folder.
-    """
+    """Return where a listed path goes on this host."""
     parts = path.split(b"/")
     if any(part in (b"", b".", b"..") for part in parts):
         raise SandboxBoundaryError(f"the sandbox listed the path {path!r}", kind="export_escape")
@@ -211,11 +196,7 @@ def _target(root: Path, path: bytes) -> Path:
 
 
 def _not_started(number: int, work_dir: str) -> CommandResult:
-    """Return the agent's result if its shell cannot start because of what it did to the work directory.
-
-    Raises:
-        SandboxBoundaryError: The system has no process or memory left, though every other of the sandbox was ended.
-    """
+    """Return the agent's result if its shell cannot start because of what it did to the work directory."""
     if number in _LACKING:
         raise SandboxBoundaryError(
             f"the sandbox cannot start a process: {os.strerror(number)}", kind="sandbox_exhausted"

@@ -62,23 +62,7 @@ def driver_config(
     way_socket: str = "",
     system_calls: SystemCallFilter | None = None,
 ) -> dict[str, Any]:
-    """Return the driver's configuration.
-
-    Args:
-        limits: The limits of the sandbox.
-        work_dir: The work directory as the agent sees it, like the next two.
-        python_dir: The agent's virtual environment.
-        temporary_dir: The folder for temporary files.
-        members_path: The process list of the control group; empty if the driver is process 1 of its namespace.
-        user_id: The user that the driver becomes before the agent runs anything; None for no change.
-        memory_limits: Limits of every single process: ``address_space_bytes`` and ``data_bytes``, None for no limit.
-        own_processes: The limit of processes per user, where only this sandbox's processes are counted.
-        memory_events: Files inside that may count out-of-memory kills; the first one that exists is read.
-        keeps_capabilities: Whether the agent keeps the capabilities of its container, as root of its own machine.
-        dropped_capabilities: The numbers of those that it does not keep even then.
-        way_socket: The listener's socket as the driver sees it, for the forwarder of programs; empty without programs.
-        system_calls: The filter for the agent's processes; None if another component filters.
-    """
+    """Return the driver's configuration."""
     return {
         "environment": agent_environment(work_dir, python_dir, temporary_dir),
         "bash": "/bin/bash",

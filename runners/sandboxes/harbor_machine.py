@@ -124,20 +124,7 @@ class HarborMachine:
         environment: Mapping[str, str] | None = None,
         **options: Any,
     ) -> ExecResult:
-        """Run a program to its end. A timeout ends it and what it started in its process group.
-
-        Args:
-            argv: The program and its arguments.
-            timeout_s: The time limit in seconds, rounded up.
-            output_bytes: How much of each stream is kept.
-            user: The user's name or number, empty for the container's own.
-            work_dir: Where it runs.
-            environment: Variables besides the container's own.
-            options: Others of :class:`runners.sandboxes.docker.execution.Program`, which have no meaning here.
-
-        Raises:
-            SandboxBoundaryError: The container is gone, or its end did not come back.
-        """
+        """Run a program to its end. A timeout ends it and what it started in its process group."""
         assert options.get("stop") is None  # only a program as the agent is stopped, and none runs here
         mark = f"lhaw-record-{secrets.token_hex(8)}"
         seconds = max(1, math.ceil(timeout_s))
@@ -176,19 +163,11 @@ class HarborMachine:
         )
 
     async def put(self, folder: str, files: Mapping[str, bytes]) -> None:
-        """Write files below an existing folder of the container. The files belong to root.
-
-        Raises:
-            SandboxBoundaryError: The folder is missing or full, or the container is gone.
-        """
+        """Write files below an existing folder of the container. The files belong to root."""
         await self.put_back(folder, await anyio.to_thread.run_sync(packed, files))
 
     async def put_back(self, folder: str, archive: bytes | IO[bytes]) -> None:
-        """Unpack an archive, or a file that holds one, into a folder.
-
-        Raises:
-            SandboxBoundaryError: The folder is missing or full, the image has no tar, or the container is gone.
-        """
+        """Unpack an archive, or a file that holds one, into a folder."""
         target = new_path()
         with tempfile.NamedTemporaryFile(suffix=".tar") as file:
             await anyio.to_thread.run_sync(_copy, archive, file)
@@ -200,12 +179,7 @@ class HarborMachine:
             raise SandboxBoundaryError(f"files cannot be unpacked in {folder}: {words}", kind="image_unfit")
 
     async def take(self, path: str, limits: FileLimits) -> bytes:
-        """Return a path as one archive with modes, owners and links, for :meth:`put_back` into its parent folder.
-
-        Raises:
-            FileNotFoundError: There is nothing at the path.
-            SandboxBoundaryError: The content exceeds the limits, or the container is gone.
-        """
+        """Return a path as one archive with modes, owners and links, for :meth:`put_back` into its parent folder."""
         source = new_path()
         try:
             done = await self.run(("bash", "-c", _PACK, source, path), timeout_s=_COPY_S, user="0")
@@ -221,12 +195,7 @@ class HarborMachine:
             await self._exec(("rm", "-f", "--", source), _COPY_S, "0")
 
     async def get(self, path: str, limits: FileLimits) -> dict[str, bytes]:
-        """Return the regular files at or below a path of the container, keyed by their path below it.
-
-        Raises:
-            FileNotFoundError: There is nothing at the path.
-            SandboxBoundaryError: The files exceed the limits, or the container is gone.
-        """
+        """Return the regular files at or below a path of the container, keyed by their path below it."""
         with tempfile.TemporaryFile() as file:
             await anyio.to_thread.run_sync(_copy, await self.take(path, limits), file)
             file.seek(0)
@@ -272,11 +241,7 @@ class HarborSandboxProvider:
         self._report = report
 
     def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> NoReturn:
-        """Refuse a sandbox with our own driver.
-
-        Raises:
-            SandboxBoundaryError: Always.
-        """
+        """Refuse a sandbox with our own driver."""
         raise SandboxBoundaryError(
             f"the sandbox {self.kind} is for tasks with images of their own",
             kind="needs_own_image",
@@ -285,11 +250,7 @@ class HarborSandboxProvider:
 
     @asynccontextmanager
     async def open_machine(self, definition: Definition) -> AsyncIterator[HarborMachine]:
-        """Open a container, and stop it in the end.
-
-        Raises:
-            SandboxBoundaryError: It cannot be made or does not start.
-        """
+        """Open a container, and stop it in the end."""
         with scratch_folder() as folder:
             environment = self._made(definition, folder)
             try:
@@ -349,11 +310,7 @@ class HarborSandboxProvider:
 def harbor_provider(
     environment: str, options: Mapping[str, Any], report: Callable[[str], None]
 ) -> HarborSandboxProvider:
-    """Return the provider of an environment whose access is there, as the harbor package itself checks it.
-
-    Raises:
-        ExperimentError: The package is missing, does not know the environment, or lacks its package or its key.
-    """
+    """Return the provider of an environment whose access is there, as the harbor package itself checks it."""
     if sys.version_info < _PYTHON:
         raise ExperimentError("key 'sandbox.kind': the harbor package needs Python 3.12 or newer")
     try:
@@ -378,11 +335,7 @@ def harbor_provider(
 
 @contextmanager
 def _asked(what: str, timeout_s: float, *, is_retry_owed: bool = True) -> Iterator[None]:
-    """Put a time limit on a request to an environment, and translate its errors, which are of any class.
-
-    Raises:
-        SandboxBoundaryError: It failed, or did not answer in time.
-    """
+    """Put a time limit on a request to an environment, and translate its errors, which are of any class."""
     try:
         with anyio.fail_after(timeout_s):
             yield

@@ -54,12 +54,7 @@ def driver_command(python: str) -> list[str]:
 
 
 def driver_program(config: dict[str, Any], modules: tuple[str, ...] = INSIDE_MODULES) -> bytes:
-    """Return the program that the interpreter of :func:`driver_command` reads first, after its length in 4 bytes.
-
-    Args:
-        config: The argument for ``main`` of the last module.
-        modules: The modules to send, each after those that it imports.
-    """
+    """Return the program that the interpreter of :func:`driver_command` reads first, after its length in 4 bytes."""
     return marshal.dumps((_inside_programs(modules), config, _cell_program()))
 
 

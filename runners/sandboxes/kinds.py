@@ -30,14 +30,6 @@ async def provider(
 
     ``process`` isolates nothing, so ``auto`` never falls back to it: the caller decides whether to run without
     isolation.
-
-    Args:
-        kind: One of ``KINDS``.
-        image: The image for docker sandboxes.
-        report: Takes lines of progress, for example while an image is pulled, and which limits are weak here.
-
-    Raises:
-        ExperimentError: The kind is unknown or does not work here, with the remedy.
     """
     if kind == "process":
         return ProcessSandboxProvider()
@@ -73,12 +65,7 @@ def install_command() -> str:
 
 
 async def problem_with(kind: str, report: Callable[[str], None] = lambda _: None) -> str | None:
-    """Try one sandbox of an isolated kind; return why it does not work here and the remedy, or None if it works.
-
-    Args:
-        kind: ``bubblewrap`` or ``namespaces``.
-        report: Takes a line about the limits that it does not fully enforce here, if there are any.
-    """
+    """Try one sandbox of an isolated kind; return why it does not work here and the remedy, or None if it works."""
     if kind == "bubblewrap" and shutil.which("bwrap") is None:
         return f"the sandbox bubblewrap is not installed; run: {install_command()}"
     isolated, needs = _ISOLATED[kind]

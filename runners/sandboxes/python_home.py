@@ -39,11 +39,7 @@ class PythonHome(msgspec.Struct, frozen=True, kw_only=True):
         return f"lib/python{'.'.join(self.version.split('.')[:2])}/site-packages"
 
     def masks(self, shown: Mapping[str, str]) -> list[str]:
-        """Return where our own files would appear in a sandbox.
-
-        Args:
-            shown: Paths of the host by the path at which they are shown. Either may be a symbolic link.
-        """
+        """Return where our own files would appear in a sandbox."""
         places = set()
         for path, source in shown.items():
             real = os.path.realpath(source)

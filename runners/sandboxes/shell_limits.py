@@ -10,14 +10,7 @@ _OWN_MB, _TRIAL_MB = 1536, 16  # of address space, most of it reserved by thread
 
 
 def check_shell_limits(concurrency: int) -> None:
-    """Raise this process's soft limit of open files if it is too low; refuse to start if a hard limit is too low.
-
-    Args:
-        concurrency: The number of trials that run at the same time.
-
-    Raises:
-        ExperimentError: A limit of the shell is too low; the message has the command that raises it.
-    """
+    """Raise this process's soft limit of open files if it is too low; refuse to start if a hard limit is too low."""
     _check_files(concurrency)
     _check_address_space(concurrency)
 

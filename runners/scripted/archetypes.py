@@ -49,9 +49,6 @@ def habits_of(name: str, system: str) -> Habits:
     """Return the habits of an archetype, as changed by a system prompt.
 
     Strategies and personas are recognised by phrases rather than by name, so that a user's own wording works too.
-
-    Raises:
-        KeyError: There is no such archetype.
     """
     habits = ARCHETYPES[name]
     change = msgspec.structs.replace

@@ -37,15 +37,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 def measure_progress(
     steps: Sequence[Step], transcript: Transcript, beliefs: Beliefs, evidence: Memory, redo_deliveries_after: int = -1
 ) -> Progress:
-    """Find out which steps are done and which are to do.
-
-    Args:
-        steps: The steps that this model takes, in order.
-        transcript: The conversation so far.
-        beliefs: The values to work with.
-        evidence: Results of steps that were taken out of order, during a self-check.
-        redo_deliveries_after: Deliveries made at or before this call do not count.
-    """
+    """Find out which steps are done and which are to do."""
     memory, positions = dict(evidence), dict[str, int]()
     done_count = 0
     for step in steps:

@@ -41,15 +41,7 @@ class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked(text: str, question: str, context: str, asked: Collection[str], knowledge: UserKnowledge) -> CheckedAnswer:
-    """Return an answer with everything that is wrong with it.
-
-    Args:
-        text: The answer.
-        question: The question.
-        context: The agent's words around the question.
-        asked: The ids of the segments that the question is about, by the rules of ``exact``.
-        knowledge: What the user knows. ``removed`` has only the segments that may be given.
-    """
+    """Return an answer with everything that is wrong with it."""
     revealed = tuple(
         RevealedSegment(segment_id=each.segment_id, is_requested=each.segment_id in asked)
         for each in knowledge.removed

@@ -39,10 +39,6 @@ def asking_clauses(question: str, context: str) -> list[Clause]:
 
     If a sentence only asks to confirm the sentence before it ("Is that correct?"), the earlier sentence is used
     instead.
-
-    Args:
-        question: What the agent asks.
-        context: The agent's words around the question. They help to interpret clauses, but ask for nothing themselves.
     """
     clauses: list[Clause] = []
     before = [sentence for sentence in sentences(context) if sentence]

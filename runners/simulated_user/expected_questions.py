@@ -22,13 +22,7 @@ _UNSAID = frozenset({"a", "an", "the", "please", "exactly"})
 
 
 def asked_segments(question: str, context: str, knowledge: UserKnowledge) -> tuple[str, ...]:
-    """Return the ids of the removed segments that a question asks for, in the order of ``knowledge.removed``.
-
-    Args:
-        question: The agent's text, unchanged. It may hold several questions.
-        context: The agent's words around the question.
-        knowledge: The removed segments and the questions expected for them.
-    """
+    """Return the ids of the removed segments that a question asks for, in the order of ``knowledge.removed``."""
     asked = sentences(question)
     normal = [_normal(sentence) for sentence in asked]
     found: set[str] = set()

@@ -51,12 +51,7 @@ class LlmSimulator:
         self._given: dict[tuple[str, str, tuple[Segment, ...]], Answer] = {}
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
-        """Return the model's answer.
-
-        Raises:
-            UserSimulatorError: The model could not be reached, or both of its replies were empty or only repeated the
-                question.
-        """
+        """Return the model's answer."""
         asked = asked_segments(question, context, knowledge)
         known = tuple(segment for segment in knowledge.removed if knowledge.is_open(segment, asked))
         key = (question.strip(), context.strip(), known)

@@ -57,11 +57,6 @@ def matching_segments(question: str, context: str, segments: Sequence[Segment]) 
     segment if one of its asking clauses wants the kind of thing that the segment's value is (a file name, a date, a
     limit …) and mentions nothing unrelated to the segment, up to a small tolerance. Questions that ask for permission,
     for general knowledge, about the past or for "anything else" are about no segment.
-
-    Args:
-        question: The agent's text, unchanged. It may hold several questions.
-        context: The agent's words around the question. They only explain words such as "it" or "one".
-        segments: The removed segments. The dimension, subdimension, value, decoy, text and synonyms are used.
     """
     clauses = [clause for clause in asking_clauses(question, context) if not _is_dismissed(clause.text)]
     return tuple(segment.segment_id for segment in segments if _is_asked_for(segment, clauses))

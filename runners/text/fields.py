@@ -13,22 +13,14 @@ _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
 def as_text(value: Any, name: str) -> str:
-    """Return a value that must be a non-empty text.
-
-    Raises:
-        ValueError: The value is not a text, or is empty.
-    """
+    """Return a value that must be a non-empty text."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} is {shown(value)}, expected a text")
     return value
 
 
 def as_bool(value: Any, name: str) -> bool:
-    """Return a value as a boolean. It may be a boolean, 0 or 1, or a word such as ``yes``.
-
-    Raises:
-        ValueError: The value is something else, such as null.
-    """
+    """Return a value as a boolean. It may be a boolean, 0 or 1, or a word such as ``yes``."""
     word = str(value).strip().lower() if isinstance(value, bool | int | str) else ""
     if word not in _TRUE | _FALSE:
         raise ValueError(f"{name} is {shown(value)}, expected true or false")
@@ -36,11 +28,7 @@ def as_bool(value: Any, name: str) -> bool:
 
 
 def as_count(value: Any, name: str) -> int:
-    """Return a value as a whole number of 0 or more. It may be written as a float or a text.
-
-    Raises:
-        ValueError: The value is something else.
-    """
+    """Return a value as a whole number of 0 or more. It may be written as a float or a text."""
     number = as_number(value, name)
     if number < 0 or number != int(number):
         raise ValueError(f"{name} is {shown(value)}, expected a whole number of 0 or more")
@@ -48,20 +36,12 @@ def as_count(value: Any, name: str) -> int:
 
 
 def optional_count(value: Any, name: str) -> int | None:
-    """Return a value as a whole number of 0 or more, or None for null.
-
-    Raises:
-        ValueError: The value is something else.
-    """
+    """Return a value as a whole number of 0 or more, or None for null."""
     return None if value is None else as_count(value, name)
 
 
 def as_number(value: Any, name: str) -> float:
-    """Return a value as a finite number. It may be written as a text.
-
-    Raises:
-        ValueError: The value is something else, such as a boolean.
-    """
+    """Return a value as a finite number. It may be written as a text."""
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -73,33 +53,21 @@ def as_number(value: Any, name: str) -> float:
 
 
 def as_object(value: Any, name: str) -> Mapping[str, Any]:
-    """Return a value that must be a JSON object.
-
-    Raises:
-        ValueError: The value is something else.
-    """
+    """Return a value that must be a JSON object."""
     if not isinstance(value, dict):
         raise ValueError(f"{name} is {shown(value)}, expected an object")  # noqa: TRY004 - one error class
     return value
 
 
 def as_list(value: Any, name: str) -> list[Any]:
-    """Return a value that must be a JSON list.
-
-    Raises:
-        ValueError: The value is something else.
-    """
+    """Return a value that must be a JSON list."""
     if not isinstance(value, list):
         raise ValueError(f"{name} is {shown(value)}, expected a list")  # noqa: TRY004 - one error class
     return value
 
 
 def literal_or_json(value: Any, name: str) -> Any:
-    """Parse a text as JSON or as a Python literal, without evaluating code. Return other values unchanged.
-
-    Raises:
-        ValueError: The text is neither.
-    """
+    """Parse a text as JSON or as a Python literal, without evaluating code. Return other values unchanged."""
     if not isinstance(value, str):
         return value
     try:

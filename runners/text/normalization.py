@@ -59,11 +59,8 @@ class NormalizedText(msgspec.Struct, frozen=True):
 
 
 def normalize(text: str, *, keep_zeros: bool = False) -> str:
-    """Return a text in uniform case, spacing and number format, so that ``1,000.50 EUR`` and ``1000.5eur`` are equal.
-
-    Args:
-        text: Any text.
-        keep_zeros: Whether to keep zeros at the end of a fraction, because they are significant, as in a version.
+    """Return a text in uniform case, spacing and number format, so that ``1,000.50 EUR`` and ``1000.5eur`` are
+    equal.
     """
     normalized = "".join(_normal(each) for each in _clusters(text))
     for pattern, replacement in _steps(keep_zeros=keep_zeros):

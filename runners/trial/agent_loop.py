@@ -111,11 +111,7 @@ class NativeAgent:
         self.action_count = 0
 
     async def run(self) -> Ending:
-        """Run until the agent submits, gives up or reaches a limit.
-
-        Raises:
-            BoundaryError: Infrastructure failed, so the trial is missing data.
-        """
+        """Run until the agent submits, gives up or reaches a limit."""
         ending = None
         turns = 0
         while ending is None:

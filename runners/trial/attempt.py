@@ -69,11 +69,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     budget: RunBudget = msgspec.field(default_factory=lambda: RunBudget(None))
 
     async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
-        """Run one attempt to its closing event.
-
-        Raises:
-            RecorderError: An event could not be recorded, so the whole run must stop.
-        """
+        """Run one attempt to its closing event."""
         return await Attempt(self, trial, attempt, budget_actions).run()
 
 
@@ -121,11 +117,7 @@ class Attempt:
         return None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost is not None)
 
     async def run(self) -> TrialOutcome:
-        """Run the attempt to its closing event.
-
-        Raises:
-            RecorderError: An event could not be recorded, so the whole run must stop.
-        """
+        """Run the attempt to its closing event."""
         try:
             closing, outcome = await self._run()
         except BaseException:

@@ -19,16 +19,6 @@ async def open_place(
     """Yield where a program works, and the tools that it gets over MCP.
 
     That is the environment's own sandbox, or an empty one of the experiment, where the program gets all tools.
-
-    Args:
-        benchmark: The benchmark's name.
-        environment: The open environment.
-        settings: How it was opened, with the program's way.
-        program: The program.
-
-    Raises:
-        SandboxBoundaryError: The sandbox does not start or leads to no listener, or the program calls no tools over
-            MCP and needs to.
     """
     async with AsyncExitStack() as stack:
         sandbox: ProgramSandbox

@@ -46,11 +46,7 @@ class TrialToolbox:
         self._names = {tool.name for tool in self.tools}
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Execute a tool. For an unknown name, return an error result that lists the tools.
-
-        Raises:
-            BoundaryError: A tool's server or process, the sandbox or the user simulator failed.
-        """
+        """Execute a tool. For an unknown name, return an error result that lists the tools."""
         if name not in self._names:
             return ToolResult(
                 text=f"There is no tool {name!r}. Tools: {', '.join(sorted(self._names))}.", is_error=True
@@ -71,11 +67,7 @@ class TrialToolbox:
             self._recorded_user.follow_up()
 
     async def next_step(self) -> str | None:
-        """Return the next request of a task of several steps, or None. The time is not the agent's.
-
-        Raises:
-            BoundaryError: The step could not be graded, or the next one cannot begin.
-        """
+        """Return the next request of a task of several steps, or None. The time is not the agent's."""
         with self._trial_clock.waiting("grader", "the grading of a step", is_exempt=True):
             try:
                 return await self._environment.next_step()

@@ -52,16 +52,7 @@ def trial_started(
     sandbox: str,
     budget_actions: int | None,
 ) -> TrialStarted:
-    """Return the first event of an attempt, with every part of its trial's key.
-
-    Args:
-        trial: The trial to attempt.
-        run_id: The run that the attempt belongs to.
-        ask_notice: The experiment's ``ask_notice`` setting.
-        parameters: The generation parameters of the agent's model.
-        sandbox: The kind of sandbox.
-        budget_actions: The action budget of the trial's unit. Only injected trials use it.
-    """
+    """Return the first event of an attempt, with every part of its trial's key."""
     key, percent = trial.key, trial.inject_percent
     budget = None if percent is None else budget_actions
     simulator, _, simulator_digest = (key.user_simulator or "").partition(":")

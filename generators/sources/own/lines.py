@@ -45,11 +45,7 @@ def _task(line: str, place: str, benchmark: str) -> SourceTask:
 
 
 def _check_path(name: str, place: str) -> None:
-    """Check that a file name is a relative path that stays inside the task's folder.
-
-    Raises:
-        SourceError: The file name is not such a path.
-    """
+    """Check that a file name is a relative path that stays inside the task's folder."""
     path = PurePosixPath(name)
     if not name or path.is_absolute() or ".." in path.parts or "\\" in name or str(path) != name:
         raise SourceError(

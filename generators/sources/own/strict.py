@@ -17,11 +17,7 @@ _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
 
 
 def utf8(content: bytes, place: str) -> str:
-    """Decode bytes as UTF-8. Line endings and a byte order mark are kept.
-
-    Raises:
-        SourceError: The bytes are not valid UTF-8.
-    """
+    """Decode bytes as UTF-8. Line endings and a byte order mark are kept."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -32,11 +28,7 @@ def utf8(content: bytes, place: str) -> str:
 
 
 def json_value(text: str, place: str) -> Any:
-    """Decode JSON strictly: duplicate keys, NaN, infinities and unpaired surrogates are errors.
-
-    Raises:
-        SourceError: The text is not valid JSON in this strict sense.
-    """
+    """Decode JSON strictly: duplicate keys, NaN, infinities and unpaired surrogates are errors."""
     text = text.removeprefix(_BYTE_ORDER_MARK)
     try:
         value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
@@ -52,11 +44,7 @@ def json_value(text: str, place: str) -> Any:
 
 
 def toml_value(text: str, place: str) -> dict[str, Any]:
-    """Decode TOML.
-
-    Raises:
-        SourceError: The text is not valid TOML.
-    """
+    """Decode TOML."""
     try:
         return tomllib.loads(text.removeprefix(_BYTE_ORDER_MARK))
     except tomllib.TOMLDecodeError as error:
@@ -64,11 +52,7 @@ def toml_value(text: str, place: str) -> dict[str, Any]:
 
 
 def converted(value: Any, kind: type[T], place: str) -> T:
-    """Convert a decoded value to a type.
-
-    Raises:
-        SourceError: A key is missing or unknown, or its value has the wrong type.
-    """
+    """Convert a decoded value to a type."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -29,11 +29,6 @@ _LICENCE = "MIT"
 
 
 def open_desk(options: dict[str, Any], base: Path, grader: GraderSpec) -> "DeskBenchmark":
-    """Return the desk benchmark.
-
-    Raises:
-        ExperimentError: The experiment sets an option. The desk benchmark has none.
-    """
     del base, grader
     if options:
         raise ExperimentError(f"unknown key 'benchmark.{next(iter(options))}'; desk has no options")
@@ -76,9 +71,6 @@ class DeskBenchmark(Benchmark):
         """Open the task's workspace in a new sandbox. It contains the task's files but nothing of the grader.
 
         A variant may change the files, but the grader expects the same result.
-
-        Raises:
-            SandboxBoundaryError: The sandbox cannot be opened, or the variant's change does not fit the files.
         """
         desk_task = self._tasks[task.task_id]
         files = apply_change(desk_task.build(desk_task.parameters), variant.environment_change if variant else None)
@@ -112,20 +104,11 @@ class DeskEnvironment(Environment):
         self.sandbox = sandbox
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a workspace tool in the sandbox.
-
-        Raises:
-            SandboxBoundaryError: The sandbox failed.
-        """
+        """Execute a workspace tool in the sandbox."""
         return await call_workspace_tool(self.sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Export the work directory and run the task's checks on it in a child process with resource limits.
-
-        Raises:
-            GraderError: A check crashed. This is a fault of the grader, not of the agent.
-            SandboxBoundaryError: The work directory cannot be exported.
-        """
+        """Export the work directory and run the task's checks on it in a child process with resource limits."""
         with scratch_folder() as folder:
             await self.sandbox.export(folder)
             return await grade_apart(

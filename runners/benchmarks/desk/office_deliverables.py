@@ -34,15 +34,6 @@ class OfficeDeliverables(Deliverables):
 
         The file name determines the format. Column order, extra columns, letter case and punctuation of the header do
         not matter.
-
-        Args:
-            name: Path in the work directory.
-            columns: The columns as the prompt names them.
-            delimiter: The delimiter that the prompt requires. None accepts comma, semicolon, tab or vertical bar.
-            sheet: The workbook sheet that the prompt requires. None reads all sheets.
-
-        Raises:
-            CheckpointNotMet: The file is missing or is not a table with these columns.
         """
         try:
             return read_table(name, self.content(name), columns, delimiter, sheet)
@@ -50,11 +41,7 @@ class OfficeDeliverables(Deliverables):
             raise CheckpointNotMet(f"{name}: {error}") from error
 
     def rows(self, name: str, columns: Sequence[str], what: str = "rows") -> list[Row]:
-        """Return the rows of a table as ``table`` does, but require at least one.
-
-        Raises:
-            CheckpointNotMet: The file is missing, is not a table with these columns, or has no rows.
-        """
+        """Return the rows of a table as ``table`` does, but require at least one."""
         rows = self.table(name, columns)
         if not rows:
             raise CheckpointNotMet(f"{name} has no {what}")
@@ -64,18 +51,7 @@ class OfficeDeliverables(Deliverables):
 def read_table(
     name: str, content: bytes, columns: Sequence[str], delimiter: str | None = None, sheet: str | None = None
 ) -> list[Row]:
-    """Return the rows below the header, except blank ones. The header is the first row that names all columns.
-
-    Args:
-        name: The file name. If it ends in ``.xlsx``, the content is a workbook, otherwise delimited text.
-        content: The bytes of the file.
-        columns: The keys of the rows. Letter case and punctuation of the header do not matter.
-        delimiter: The delimiter of a text table. None accepts comma, semicolon, tab or vertical bar.
-        sheet: The workbook sheet to read. None reads all sheets, one below the other.
-
-    Raises:
-        UnreadableTableError: The content does not have that format, or no header names all the columns.
-    """
+    """Return the rows below the header, except blank ones. The header is the first row that names all columns."""
     if name.lower().endswith(".xlsx"):
         readings = [_workbook_rows(content, sheet)]
     else:

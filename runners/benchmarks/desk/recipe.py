@@ -126,9 +126,6 @@ def read_steps(recipe_file: str) -> tuple[Step, ...]:
 
     The notes are ``- after: STEP``, ``- extra``, ``- delivery`` and ``- joins the step before``. The language of the
     code block names the tool. ``write_file`` is followed by the path.
-
-    Raises:
-        ValueError: A part of the file is not a step.
     """
     text = Path(recipe_file).with_name("steps.md").read_text(encoding="utf-8")
     rest = _STEP.sub("", text)

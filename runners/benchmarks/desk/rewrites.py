@@ -29,9 +29,5 @@ class RewritesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def read_rewrites(task: DeskTask) -> tuple[RewrittenSegment, ...]:
-    """Read the ``rewrites.toml`` of a task.
-
-    Raises:
-        msgspec.ValidationError: A key in the file is unknown, missing or of the wrong type.
-    """
+    """Read the ``rewrites.toml`` of a task."""
     return msgspec.toml.decode((task.folder / "rewrites.toml").read_bytes(), type=RewritesFile).segments

@@ -98,11 +98,7 @@ class VariantsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def read_variants(task: DeskTask) -> VariantsFile:
-    """Read the ``variants.toml`` of a task.
-
-    Raises:
-        msgspec.ValidationError: A key in the file is unknown, missing or of the wrong type.
-    """
+    """Read the ``variants.toml`` of a task."""
     return msgspec.toml.decode((task.folder / "variants.toml").read_bytes(), type=VariantsFile)
 
 

@@ -22,11 +22,7 @@ _KEPT_EIGHTHS = 7  # an older state lacks the last eighth of the rows
 
 
 def apply_change(files: Files, change: EnvironmentChange | None) -> Files:
-    """Return the files of a workspace after a change. If ``change`` is None, nothing changes.
-
-    Raises:
-        SandboxBoundaryError: The kind of change is unknown, or the change does not fit these files.
-    """
+    """Return the files of a workspace after a change. If ``change`` is None, nothing changes."""
     if change is None:
         return files
     arguments = {each.name: each.value for each in change.arguments}

@@ -80,16 +80,7 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "HarborBenchmark":
-    """Return the benchmark that an experiment file describes.
-
-    Args:
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder of the experiment file.
-        grader: Ignored, because a task is graded by its own tests.
-
-    Raises:
-        ExperimentError: An option is invalid, a task folder is broken, or no task can run.
-    """
+    """Return the benchmark that an experiment file describes."""
     del grader
     chosen = decoded(options, HarborOptions, _PAGE)
     folder = (base / chosen.folder).resolve()
@@ -239,12 +230,7 @@ class HarborBenchmark(Benchmark):
     def open(
         self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
     ) -> AbstractAsyncContextManager[Environment]:
-        """Open the environment of a task, once its reference solution has passed on this machine.
-
-        Raises:
-            SandboxBoundaryError: The image cannot be had, the container does not start, the reference solution does
-                not pass, or the variant changes the environment.
-        """
+        """Open the environment of a task, once its reference solution has passed on this machine."""
         refuse_changed_environment(variant, self.name)
         harbor = self._folders[task.task_id]
         if self._options.without_docker:
@@ -252,11 +238,7 @@ class HarborBenchmark(Benchmark):
         return self._open(harbor, settings, self._provider(settings))
 
     async def oracle(self, task_id: str, settings: EnvironmentSettings) -> Oracle:
-        """Return how the reference solution of a task is tried.
-
-        Raises:
-            SandboxBoundaryError: An image cannot be pulled or built, or the sandbox is of another kind.
-        """
+        """Return how the reference solution of a task is tried."""
         if self._options.without_docker:
             return host_of(settings).oracle(self._folders[task_id])
         setup = await self.setup(task_id, self._provider(settings), settings.limits)
@@ -265,11 +247,7 @@ class HarborBenchmark(Benchmark):
     async def setup(
         self, task_id: str, provider: DockerSandboxProvider | HarborSandboxProvider, limits: SandboxLimits
     ) -> Setup:
-        """Return how the containers of a task are opened, with images that the engine has.
-
-        Raises:
-            SandboxBoundaryError: An image cannot be pulled or built, or the task's services cannot run there.
-        """
+        """Return how the containers of a task are opened, with images that the engine has."""
         task, network = self._folders[task_id], self._options.network
         compose = compose_of(task, self._options.without_services)
         if isinstance(provider, DockerSandboxProvider):

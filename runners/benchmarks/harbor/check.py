@@ -22,16 +22,8 @@ async def check(
     environment: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[dict[str, Any]]:
-    """Yield one row for each task: the rewards of its solution and of an agent that does nothing, and why it is unfit.
-
-    Args:
-        benchmark: The tasks.
-        report: Takes lines of progress.
-        environment: The environment of the harbor package in which they run; None for this machine.
-        options: Its options.
-
-    Raises:
-        ExperimentError: No Docker Engine answers, nothing isolates here, or the environment cannot be used.
+    """Yield one row for each task: the rewards of its solution and of an agent that does nothing, and why it is
+    unfit.
     """
     sandbox: SandboxProvider
     if environment is not None:

@@ -123,16 +123,7 @@ class Compose(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_compose(task: Path, given: Mapping[str, str], without: Sequence[str] = ()) -> Compose:
-    """Return the services of a task folder.
-
-    Args:
-        task: The task folder. What containers see of this machine must be in the folder that it stands in.
-        given: The variables that the file may use.
-        without: Services to leave out, where the file has them.
-
-    Raises:
-        ComposeError: The file is broken, or asks for what is not supported.
-    """
+    """Return the services of a task folder."""
     try:
         return _compose(task, given, without)
     except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:
@@ -208,11 +199,7 @@ class _Keys:
         return f"{self.place}.{key}".lstrip(".")
 
     def end(self) -> None:
-        """Check that no key is left.
-
-        Raises:
-            ComposeError: One is.
-        """
+        """Check that no key is left."""
         for key in self.left:
             raise ComposeError(f"{COMPOSE}: {self.at(key)} is not supported")
 
@@ -227,11 +214,6 @@ class _Reader:
         self._without = without
 
     def service(self, name: str, value: object) -> Service:
-        """Return one service.
-
-        Raises:
-            ComposeError: It is broken, or asks for what is not supported.
-        """
         place = f"services.{name}"
         keys = _Keys(place, self._filled(place, {} if value is None else value))
         limits = _Keys(keys.at("deploy"), keys.table("deploy"))
@@ -269,11 +251,7 @@ class _Reader:
         return found
 
     def _check_main(self, main: Service) -> None:
-        """Check what the agent's container can have from this file.
-
-        Raises:
-            ComposeError: It has more.
-        """
+        """Check what the agent's container can have from this file."""
         own = {
             "command": list(main.command) in _IDLE if main.command else True,
             "build": main.build is None or main.build == Build(context=(self._task / "environment").resolve()),
@@ -410,11 +388,7 @@ class _Reader:
 
 
 def _in_order(services: Mapping[str, Service], main: Service) -> Iterator[Service]:
-    """Yield services so that each comes after those that it waits for.
-
-    Raises:
-        ComposeError: One waits for itself, for ``main``, or for one that is not there.
-    """
+    """Yield services so that each comes after those that it waits for."""
     for each in (*services.values(), main):
         for name in each.depends_on:
             if name not in services:

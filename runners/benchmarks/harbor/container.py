@@ -71,11 +71,7 @@ class TaskContainer(MachineShell):
         self._usage_at_start = MachineUsage(memory=0.0, processes=0.0)
 
     async def prepare(self) -> None:
-        """Make the folders of logs, and wait until the container is healthy.
-
-        Raises:
-            SandboxBoundaryError: The image has no bash, or the container does not become healthy.
-        """
+        """Make the folders of logs, and wait until the container is healthy."""
         folders = " ".join(f"{_LOGS}/{name}" for name in ("agent", "verifier", "artifacts"))
         made = await self.bash(f"mkdir -p {folders} && chmod 777 {folders}", self.root(_PREPARE_S))
         if made.exit_code != 0:
@@ -92,12 +88,7 @@ class TaskContainer(MachineShell):
         self._usage_at_start = await self.machine.usage()
 
     async def begin(self, step: HarborTask, *, is_first: bool) -> None:
-        """Prepare one of several steps: clear what graded the one before, place the files, run ``setup.sh``, wait.
-
-        Raises:
-            SandboxBoundaryError: ``setup.sh`` or the health check fails. After the first step the agent may be the
-                reason, so no retry is owed: it would be a new draw for bad work alone.
-        """
+        """Prepare one of several steps: clear what graded the one before, place the files, run ``setup.sh``, wait."""
         if not is_first:
             await self._empty(_TESTS, _VERIFIER, f"{_LOGS}/agent")
         phase = msgspec.structs.replace(agent_phase(step), timeout_s=_SOLUTION_S)
@@ -127,11 +118,7 @@ class TaskContainer(MachineShell):
             await self.machine.put_back("/", archive)
 
     async def check_services(self) -> None:
-        """Check that the services beside the container were as they should be since the trial began.
-
-        Raises:
-            SandboxBoundaryError: One has ended, is unhealthy, or ran out of memory.
-        """
+        """Check that the services beside the container were as they should be since the trial began."""
         if self._beside is not None:
             await self._beside.check()
 
@@ -166,16 +153,7 @@ class TaskContainer(MachineShell):
             await self.machine.put_back(parent, archive)
 
     async def verify(self, task: HarborTask, *, has_tests: bool = False) -> Verdict:
-        """Run the tests and return their rewards. The exit code of the tests does not matter.
-
-        Args:
-            task: The task.
-            has_tests: Whether the image brings ``/tests`` itself.
-
-        Raises:
-            GraderError: The tests could not begin, were stopped, met a limit, or left no usable reward.
-            SandboxBoundaryError: The container is gone.
-        """
+        """Run the tests and return their rewards. The exit code of the tests does not matter."""
         verifier = task.config.verifier
         if task.step is not None and not verifier.is_separate:
             await self._empty(_TESTS, _VERIFIER)
@@ -213,9 +191,6 @@ class TaskContainer(MachineShell):
 
         The memory that a task itself sets is part of the task, as in Harbor. In a container of the harbor package, the
         limit is not the experiment's, and what the agent left is not known.
-
-        Raises:
-            GraderError: One did.
         """
         taken = left.mostly_taken_since(self._usage_at_start)
         is_out_of_memory = ran.is_out_of_memory and self._table.total_memory_mb is None
@@ -269,20 +244,7 @@ async def open_container(
     mounts: Sequence[str] = (),
     beside: Beside | None = None,
 ) -> AsyncIterator[TaskContainer]:
-    """Open a healthy container of a task's image, with its entry point. Closing it leaves nothing behind.
-
-    Args:
-        provider: The provider of the experiment's sandboxes.
-        image: The image; of the harbor package, the folder that it is made from.
-        table: The environment of the task, or of its verifier. Its memory and processors replace the limits.
-        limits: The experiment's limits.
-        network: The engine's network.
-        mounts: Files and folders of this machine to show, for a program.
-        beside: The services of the task, or None.
-
-    Raises:
-        SandboxBoundaryError: The container does not start, or does not become healthy.
-    """
+    """Open a healthy container of a task's image, with its entry point. Closing it leaves nothing behind."""
     opened: AbstractAsyncContextManager[DockerMachine | HarborMachine]
     if isinstance(provider, HarborSandboxProvider):
         opened = provider.open_machine(_definition(Path(image), table, is_online=network != NO_NETWORK))

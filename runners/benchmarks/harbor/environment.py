@@ -101,16 +101,7 @@ def room_of(
 async def open_task(
     setup: Setup, provider: DockerSandboxProvider | HarborSandboxProvider, mounts: Sequence[str] = ()
 ) -> AsyncIterator[TaskContainer]:
-    """Open the agent's container of a task beside its services. Closing it closes them.
-
-    Args:
-        setup: The task and how its containers are opened.
-        provider: The provider with the memory of all of them.
-        mounts: Files and folders of this machine to show, for a program.
-
-    Raises:
-        SandboxBoundaryError: A container does not start, or does not become healthy.
-    """
+    """Open the agent's container of a task beside its services. Closing it closes them."""
     table, network = setup.task.config.environment, setup.network
     async with AsyncExitStack() as stack:
         beside = None
@@ -150,15 +141,7 @@ class Steps:
         return self._steps[self._number]
 
     async def next(self) -> HarborTask | None:
-        """Grade the current step and prepare the one after it. The last one is not graded here.
-
-        Returns:
-            The next step; None if there is none, or a reward is below ``min_reward``.
-
-        Raises:
-            GraderError: The tests were stopped, or left no usable reward.
-            SandboxBoundaryError: The container broke, or the next step cannot be prepared.
-        """
+        """Grade the current step and prepare the one after it. The last one is not graded here."""
         table = self.current.step
         if table is None or self._number == len(self._steps) - 1:
             return None
@@ -169,12 +152,7 @@ class Steps:
         return self.current
 
     async def verdict(self) -> Verdict:
-        """Grade what is left, as if the agent did nothing any more, and return the rewards of all graded steps.
-
-        Raises:
-            GraderError: The tests were stopped, or left no usable reward.
-            SandboxBoundaryError: A container broke, or a step cannot be prepared.
-        """
+        """Grade what is left, as if the agent did nothing any more, and return the rewards of all graded steps."""
         while await self.next() is not None:
             pass
         last = await self._graded()
@@ -232,12 +210,7 @@ class HarborEnvironment(Environment):
         self._watched = ("command_seconds",) if isinstance(setup.provider, HarborSandboxProvider) else _WATCHED
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a tool in the container, as the agent's user, or one of an MCP server.
-
-        Raises:
-            SandboxBoundaryError: The container broke.
-            ToolBoundaryError: An MCP server of the task is gone.
-        """
+        """Execute a tool in the container, as the agent's user, or one of an MCP server."""
         if self._servers is not None and self._servers.has(name):
             return await self._servers.call(name, arguments)
         problem = workspace_call_problem(TOOLS, name, arguments)
@@ -256,12 +229,7 @@ class HarborEnvironment(Environment):
         return msgspec.structs.replace(agent_phase(self._steps.current), timeout_s=self._setup.limits.command_seconds)
 
     async def next_step(self) -> str | None:
-        """Grade the step that the agent handed in, and return the instruction of the next one.
-
-        Raises:
-            GraderError: As ``grade``.
-            SandboxBoundaryError: The container broke, or the next step cannot be prepared.
-        """
+        """Grade the step that the agent handed in, and return the instruction of the next one."""
         try:
             step = await self._steps.next()
         except GraderError:
@@ -270,13 +238,7 @@ class HarborEnvironment(Environment):
         return step.prompt if step else None
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Run the tests in the agent's container, or in a fresh one with its artifacts.
-
-        Raises:
-            GraderError: The tests were stopped, left no usable reward, or other rewards than the task declares; or the
-                reference solution no longer passes.
-            SandboxBoundaryError: A container broke.
-        """
+        """Run the tests in the agent's container, or in a fresh one with its artifacts."""
         del final_answer, ask_judge  # only what is in the container counts
         try:
             grade = grade_of(self._setup.task, await self._steps.verdict())
@@ -288,11 +250,7 @@ class HarborEnvironment(Environment):
         return grade
 
     async def _check_tests(self) -> None:
-        """Check that the tests can still pass, after they ran. The agent's container is closed before.
-
-        Raises:
-            GraderError: The reference solution does not pass, so what the tests said of the agent does not count.
-        """
+        """Check that the tests can still pass, after they ran. The agent's container is closed before."""
         if self._check_solution is None:
             return
         ended = anyio.current_time()
@@ -335,16 +293,6 @@ class HarborEnvironment(Environment):
 async def verdict(setup: Setup, number: int, container: TaskContainer, closing: AsyncExitStack) -> Verdict:
     """Run the tests of a task or step after its agent. If a container of their own breaks, they get another, three in
     all.
-
-    Args:
-        setup: How the task's containers are opened.
-        number: The place of the step among those of the task.
-        container: The agent's container.
-        closing: Closes the agent's container, for tests that have a container of their own; in steps it stays.
-
-    Raises:
-        GraderError: The tests were stopped, or left no usable reward.
-        SandboxBoundaryError: A container broke, or a service ended before.
     """
     task = setup.task.steps[number]
     await container.collect(task)
@@ -383,9 +331,6 @@ def grade_of(task: HarborTask, found: Verdict) -> Grade:
 
     Of several steps, Harbor's reward is the final score: the mean over all graded steps, or that of the last one. For a
     success it must be at its total, with no step left out.
-
-    Raises:
-        GraderError: The tests wrote other rewards than the task declares, or one above its total.
     """
     checkpoints = {each.checkpoint_id: each for each in task.checkpoints}
     steps = task.steps[: len(found.step_rewards) or 1]

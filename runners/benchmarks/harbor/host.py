@@ -58,11 +58,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placed(task: HarborTask) -> Placed:
-    """Return where the files of a task are.
-
-    Raises:
-        NeedsImage: The task cannot run without its image.
-    """
+    """Return where the files of a task are."""
     for key in _needs(task):
         raise NeedsImage(f"{key} needs Docker" if key.startswith("environment/") else f"{CONFIG}: {key} needs Docker")
     work_dir, copies, is_begun = PurePosixPath("/"), dict[str, Path](), False
@@ -125,20 +121,11 @@ class HostEnvironment(Environment):
         self._test = test
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a workspace tool in the sandbox.
-
-        Raises:
-            SandboxBoundaryError: The sandbox failed.
-        """
+        """Execute a workspace tool in the sandbox."""
         return await call_workspace_tool(self.sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Run the tests in a fresh sandbox with the files of the work directory.
-
-        Raises:
-            GraderError: The tests were stopped, left no usable reward, or other rewards than the task declares.
-            SandboxBoundaryError: A sandbox broke.
-        """
+        """Run the tests in a fresh sandbox with the files of the work directory."""
         del final_answer, ask_judge  # only what is in the work directory counts
         with scratch_folder() as files:
             await self.sandbox.export(files)
@@ -161,11 +148,7 @@ class Host:
     async def open(
         self, task: HarborTask, settings: EnvironmentSettings, oracle_passed: bool
     ) -> AsyncIterator[Environment]:
-        """Open the sandbox of an agent.
-
-        Raises:
-            SandboxBoundaryError: It does not start.
-        """
+        """Open the sandbox of an agent."""
         facts = {"system": system_name(), "oracle_passed": oracle_passed}
         artifact = Artifact(
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
@@ -203,12 +186,7 @@ class Host:
             await sandbox.export(solved)
 
     async def _verdict(self, task: HarborTask, files: Path) -> Verdict:
-        """Run the tests on the files of a folder.
-
-        Raises:
-            GraderError: They were stopped, or left no usable reward.
-            SandboxBoundaryError: The sandbox broke.
-        """
+        """Run the tests on the files of a folder."""
         verifier = task.config.verifier
         limits = msgspec.structs.replace(
             self._limits,
@@ -247,11 +225,7 @@ class Host:
 
 
 def host_of(settings: EnvironmentSettings) -> Host:
-    """Return the host of an experiment's sandboxes.
-
-    Raises:
-        SandboxBoundaryError: They cannot show the tests at their path. The trial is not retried.
-    """
+    """Return the host of an experiment's sandboxes."""
     if not isinstance(settings.sandbox, IsolatedSandboxProvider):
         raise SandboxBoundaryError(
             f"harbor tasks without Docker need bubblewrap or namespaces, not {settings.sandbox.kind}: only an isolated "
@@ -263,11 +237,7 @@ def host_of(settings: EnvironmentSettings) -> Host:
 
 
 def _check_mounts(extra: Extra, settings: EnvironmentSettings) -> None:
-    """Refuse a program that has folders of this machine below the task's work directory.
-
-    Raises:
-        SandboxBoundaryError: It has.
-    """
+    """Refuse a program that has folders of this machine below the task's work directory."""
     for mount in settings.way.mounts if settings.way else ():
         for work_dir in extra.links:
             if PurePosixPath(mount).is_relative_to(work_dir) or PurePosixPath(work_dir).is_relative_to(mount):

@@ -33,17 +33,7 @@ class TaskImages(msgspec.Struct, frozen=True, kw_only=True):
 async def ensure_images(
     images: Images, task: HarborTask, build_network: str, compose: Compose | None = None
 ) -> TaskImages:
-    """Return the images of a task, pulled or built if the engine lacks them.
-
-    Args:
-        images: The images of the run.
-        task: The task.
-        build_network: The engine's network while images are built.
-        compose: The services of the task, or None.
-
-    Raises:
-        SandboxBoundaryError: An image cannot be pulled or built. The trial is not retried for a build.
-    """
+    """Return the images of a task, pulled or built if the engine lacks them."""
     config, folder = task.config, task.folder
     how = {"timeout_s": config.environment.build_timeout_sec, "network": build_network}
     main = compose.main if compose else Service(name=MAIN)

@@ -73,11 +73,7 @@ class McpServers:
         return name in self._owners
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call one of ``tools``. A server that refuses the call, or gives no answer in time, is an error result.
-
-        Raises:
-            ToolBoundaryError: The way to the server is gone.
-        """
+        """Call one of ``tools``. A server that refuses the call, or gives no answer in time, is an error result."""
         from mcp import MCPError
 
         server, own = self._owners[name]
@@ -104,10 +100,6 @@ def names_for_models(tools: Sequence[tuple[str, str]], taken: Sequence[str]) -> 
 
     A tool keeps its name if no other has it, else that of its server comes before it, and a number after the second.
     The names do not depend on the order in which a server lists its tools.
-
-    Args:
-        tools: The names of server and tool of each.
-        taken: Names of other tools.
     """
     counts = Counter([*taken, *_OURS, *(_accepted(tool) for _, tool in tools)])
     alone = {name for name, count in counts.items() if count == 1}
@@ -152,20 +144,7 @@ async def open_servers(
     taken: Sequence[str],
     limits: SandboxLimits,
 ) -> AsyncIterator[McpServers]:
-    """Connect to the servers of a task.
-
-    Args:
-        servers: The servers.
-        image: Any image that the engine has.
-        room: The memory budget of the containers through which they are asked, each of :data:`SERVER_MB`.
-        beside: The agent's container.
-        taken: Names that tools of the container have.
-        limits: The limits of calls.
-
-    Raises:
-        SandboxBoundaryError: A container does not start.
-        ToolBoundaryError: A server does not answer.
-    """
+    """Connect to the servers of a task."""
     async with AsyncExitStack() as stack:
         opened = {each.name: await stack.enter_async_context(_opened(each, image, room, beside)) for each in servers}
         yield McpServers(opened, taken, limits)

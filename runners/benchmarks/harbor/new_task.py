@@ -14,16 +14,7 @@ _SCRIPTS = ("tests/test.sh", "solution/solve.sh")
 
 
 def write_task(name: str, image: str, *, has_docker: bool) -> tuple[Path, Path]:
-    """Write the folder of a task and an experiment beside it, and return both paths.
-
-    Args:
-        name: The name of the task and of its folder.
-        image: The image that the task's Dockerfile begins with.
-        has_docker: Whether the experiment runs the task in its image, or without Docker.
-
-    Raises:
-        ExperimentError: The name is not one for a folder, or something is there already.
-    """
+    """Write the folder of a task and an experiment beside it, and return both paths."""
     if not _NAME.fullmatch(name):
         raise ExperimentError(f"{name!r} cannot name a task; take lower-case letters, digits and '-' (sort-guests)")
     folder, experiment = Path(name), Path(f"{name}.toml")

@@ -60,15 +60,7 @@ class OracleGate:
         self._refusals: dict[str, SandboxBoundaryError] = {}
 
     async def pass_through(self, oracle: Oracle, since: float = 0.0) -> None:
-        """Return if the task's solution passes here, after running it if that is not known.
-
-        Args:
-            oracle: How it is tried.
-            since: The time of anyio's clock before which a pass in a network does not count.
-
-        Raises:
-            SandboxBoundaryError: It does not pass, so the task is unfit here.
-        """
+        """Return if the task's solution passes here, after running it if that is not known."""
         task_id = oracle.task.task_id
         async with self._turns.setdefault(task_id, anyio.Lock()):
             if task_id in self._refusals:
@@ -93,12 +85,7 @@ class OracleGate:
 
 
 def oracle_of(setup: Setup, without: Sequence[str] = ()) -> Oracle:
-    """Return how the reference solution of a task is tried in its containers.
-
-    Args:
-        setup: The task and how its containers are opened.
-        without: The services that are left out.
-    """
+    """Return how the reference solution of a task is tried in its containers."""
     images = setup.images
     names = ("task.toml", "checkpoints.toml", "tests", "solution", STEPS)
     key = digest(

@@ -28,14 +28,7 @@ class NoReward(Exception):
 
 
 def read_rewards(files: Mapping[str, bytes]) -> dict[str, float]:
-    """Return the rewards by name.
-
-    Args:
-        files: The contents of the reward files that exist, by file name.
-
-    Raises:
-        NoReward: There is no reward file, or it has no finite numbers.
-    """
+    """Return the rewards by name."""
     name = next((name for name in (REWARD_JSON, REWARD_TEXT) if name in files), None)
     if name is None:
         raise NoReward(f"the tests wrote neither {REWARD_TEXT} nor {REWARD_JSON} to /logs/verifier", "no_reward")

@@ -48,11 +48,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
         return _mounts(self.main.mounts, self.volumes)
 
     async def check(self) -> None:
-        """Check that every service has run since the trial began, is healthy, and had enough memory.
-
-        Raises:
-            SandboxBoundaryError: One has not, so the trial is no trial of its task.
-        """
+        """Check that every service has run since the trial began, is healthy, and had enough memory."""
         await check_undisturbed(self.containers, self.at_start, _OWNER)
 
 
@@ -65,19 +61,7 @@ async def open_services(
     outside: str,
     job_s: float,
 ) -> AsyncIterator[Beside]:
-    """Open the services of a task. They are healthy when yielded; closing them leaves nothing behind.
-
-    Args:
-        provider: The provider of the trial's containers.
-        compose: The services.
-        images: The image of each.
-        limits: The experiment's limits. ``memory_mb`` is that of services that set none.
-        outside: The engine's network that leads outside, or empty.
-        job_s: The seconds that a service may run whose end others wait for.
-
-    Raises:
-        SandboxBoundaryError: A service does not start, become healthy, or end.
-    """
+    """Open the services of a task. They are healthy when yielded; closing them leaves nothing behind."""
     containers: dict[str, DockerMachine] = {}
     async with AsyncExitStack() as stack:
         docker = await stack.enter_async_context(connected())
@@ -115,11 +99,7 @@ def service_memory_mb(service: Service, limits: SandboxLimits) -> int:
 
 
 async def _wait(service: Service, containers: Mapping[str, DockerMachine], job_s: float) -> None:
-    """Wait until a service may start.
-
-    Raises:
-        SandboxBoundaryError: One that it waits for is unhealthy, has failed, or cannot be known to be healthy.
-    """
+    """Wait until a service may start."""
     for name, condition in service.depends_on.items():
         if condition == "service_healthy":
             await wait_until_healthy(name, containers[name])

@@ -329,11 +329,6 @@ def task_folders(folder: Path) -> list[Path]:
 
 
 def read_task(folder: Path) -> HarborTask:
-    """Return the task of a folder.
-
-    Raises:
-        PublishedError: A file cannot be read, or a key has another type than in Harbor.
-    """
     if not is_task_folder(folder):
         raise PublishedError(f"it has {INSTRUCTION} but no {CONFIG}, which may be empty")
     config = _decoded(folder / CONFIG, TaskTable)
@@ -384,11 +379,6 @@ def task_of(harbor: HarborTask, network: str = "", without: Sequence[str] = ()) 
     """Return the task as trials know it.
 
     Its environment digest covers ``task.toml``, environment, tests, steps, and what services see outside of these.
-
-    Args:
-        harbor: The folder's content.
-        network: How the experiment overrides the task's network, or empty.
-        without: The services that the experiment leaves out.
     """
     beside = {"beside": beside_digests(harbor, without)} if has_compose(harbor.folder) else {}
     category = harbor.config.metadata.get("category")
@@ -409,13 +399,6 @@ def compose_of(task: HarborTask, without: Sequence[str] = ()) -> Compose | None:
     """Return the services of a task, or None if it has only the agent's container.
 
     As in Harbor, the file may use ``environment.env`` and five names. Unlike there, nothing of this machine.
-
-    Args:
-        task: The task.
-        without: The services that the experiment leaves out.
-
-    Raises:
-        ComposeError: The file is broken, or asks for what is not supported.
     """
     if not has_compose(task.folder):
         return None
@@ -455,12 +438,7 @@ def file_digests(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def refusal(task: HarborTask, without: Sequence[str] = ()) -> str | None:
-    """Return why a task cannot run, naming the key of ``task.toml`` or the file; None if it can.
-
-    Args:
-        task: The task.
-        without: The services that the experiment leaves out.
-    """
+    """Return why a task cannot run, naming the key of ``task.toml`` or the file; None if it can."""
     return next(_refusals(task, without), None)
 
 

@@ -52,11 +52,7 @@ class VariantsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def variants_of(entries: Sequence[VariantEntry], task: Task, place: str) -> tuple[Variant, ...]:
-    """Return the variants of a task, in the order of the file.
-
-    Raises:
-        PublishedError: A variant does not fit the prompt, or a question of it would not be answered.
-    """
+    """Return the variants of a task, in the order of the file."""
     variants = tuple(_variant(entry, task) for entry in entries)
     names = [entry.name for entry in entries]
     for name, variant in zip(names, variants, strict=True):

@@ -36,16 +36,7 @@ from runners.sandboxes.docker.program_sandbox import room_of_trial
 
 
 def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "McpAtlasBenchmark":
-    """Return the benchmark that an experiment file describes.
-
-    Args:
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder of the experiment file.
-        grader: The ``[grader]`` table. Without a judge, claims are matched deterministically.
-
-    Raises:
-        ExperimentError: An option is invalid, a rows file cannot be used, or no row can run.
-    """
+    """Return the benchmark that an experiment file describes."""
     chosen = read_options(options, base)
     judge = None
     if grader.kind == "judge" and grader.judge is not None:
@@ -180,12 +171,7 @@ class McpAtlasBenchmark(Benchmark):
     def open(
         self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
     ) -> AbstractAsyncContextManager[Environment]:
-        """Start the servers of a task on a private copy of the data. Closing removes every process and file.
-
-        Raises:
-            ToolBoundaryError: A server cannot be started.
-            SandboxBoundaryError: Servers must be confined and bubblewrap is missing, or the variant changes the data.
-        """
+        """Start the servers of a task on a private copy of the data. Closing removes every process and file."""
         refuse_changed_environment(variant, self.name)
         return self._open(task, settings)
 
@@ -273,11 +259,7 @@ class McpAtlasBenchmark(Benchmark):
         return (f"{self._container.image} gets {MEMORY_MB} MB, a guess: see benchmark.container.memory_mb.",)
 
     async def check_before_run(self, settings: EnvironmentSettings) -> None:
-        """See that a container starts and lists its tools; what its servers need is known from files.
-
-        Raises:
-            BoundaryError: It does not.
-        """
+        """See that a container starts and lists its tools; what its servers need is known from files."""
         if self._container:
             async with open_world(self._container, (), settings, has_network=self._place.has_network) as (world, _):
                 await world.servers((), settings.limits.command_seconds)

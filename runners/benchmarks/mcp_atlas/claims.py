@@ -50,24 +50,14 @@ class _Sentence(msgspec.Struct, frozen=True):
 
 
 def coverage_of(scores: Sequence[float]) -> float:
-    """Return the mean of the claim scores, rounded to three decimal places as the pass threshold expects.
-
-    Raises:
-        ValueError: ``scores`` is empty.
-    """
+    """Return the mean of the claim scores, rounded to three decimal places as the pass threshold expects."""
     if not scores:
         raise ValueError("a task without claims has no coverage")
     return round(sum(scores) / len(scores), 3)
 
 
 def match_claims(claims: Sequence[str], answer: str, prompt: str) -> list[ClaimScore]:
-    """Score every claim against an answer.
-
-    Args:
-        claims: The task's claims.
-        answer: The agent's final answer.
-        prompt: The full prompt. Facts and words that it already states are not evidence by themselves.
-    """
+    """Score every claim against an answer."""
     sentences = _sentences(answer)
     return [_match(claim, sentences, prompt) for claim in claims]
 
@@ -149,13 +139,7 @@ def _is_stated(fact: Fact, given: Fact) -> bool:
 
 
 def _is_same(wanted: Fact, found: Fact, is_decrease: bool) -> bool:
-    """Return whether a fact of the answer matches the wanted one, within the tolerance of its kind.
-
-    Args:
-        wanted: The claim's fact.
-        found: The answer's fact.
-        is_decrease: Whether the answer's sentence describes a decrease, so that 5 may mean -5.
-    """
+    """Return whether a fact of the answer matches the wanted one, within the tolerance of its kind."""
     if wanted.kind in ("date", "year"):
         return bool(set(wanted.values) & set(found.values))
     if wanted.kind == "identifier":

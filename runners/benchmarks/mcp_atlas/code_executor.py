@@ -25,12 +25,7 @@ server = MCPServer("mcp-code-executor (stand-in)", version="1", log_level="ERROR
 
 @server.tool(structured_output=False)
 def execute_code(code: str, filename: str = "") -> str:
-    """Run Python code in the workspace and return what it printed. pandas and numpy are available.
-
-    Args:
-        code: The program.
-        filename: A name for the file that keeps the program; by default one made from its content.
-    """
+    """Run Python code in the workspace and return what it printed. pandas and numpy are available."""
     WORKSPACE.mkdir(parents=True, exist_ok=True)
     name = Path(filename).name or f"code_{hashlib.sha256(code.encode()).hexdigest()[:8]}.py"
     path = WORKSPACE / name

@@ -60,17 +60,6 @@ def confined(
     and to an empty scratch folder. It gets the same keyring and system call filter as an agent's sandbox. It ends when
     its standard input is closed, so it ends with this process. Variables are passed in the environment, because every
     user of the machine could read them on the command line.
-
-    Args:
-        command: The server's command line. Its programs are part of the system or below ``readable``.
-        variables: Environment variables of the server.
-        data: The host folder that becomes ``/data``.
-        readable: Host folders that the server needs, mounted at the same paths.
-        file_mb: The largest file that the server may write, in MiB.
-        has_network: Whether the server shares the host's network, including its name resolution and certificates.
-
-    Raises:
-        SandboxBoundaryError: bubblewrap is not installed.
     """
     bwrap = shutil.which("bwrap")
     if bwrap is None:

@@ -87,11 +87,7 @@ class ContainerServer:
         self.tools = tuple(tools)
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ServerAnswer:
-        """Call one tool. What the published client shows its agent is the text: also the bare body of an error.
-
-        Raises:
-            ToolBoundaryError: The server or the whole world is gone, or gave no answer in time.
-        """
+        """Call one tool. What the published client shows its agent is the text: also the bare body of an error."""
         from mcp_types import CallToolResult
 
         body = {"tool_name": f"{self.name}_{tool}", "tool_args": arguments}
@@ -123,11 +119,7 @@ class World:
         self._spec = spec
 
     async def ask(self, method: str, path: str, body: Any, timeout_s: float) -> tuple[int, str]:
-        """Return the status and the body of an answer.
-
-        Raises:
-            ToolBoundaryError: There was none, or the container has run out of memory.
-        """
+        """Return the status and the body of an answer."""
         answer = await self._ask({"method": method, "path": path, "body": body, "timeout_s": timeout_s})
         status, text = answer["status"], answer["body"]
         if status in (0, _TOOL_FAILED) and self._machine is not None:
@@ -138,11 +130,7 @@ class World:
         return status, text
 
     async def wait(self) -> None:
-        """Wait until the servers have been started. They are asked at least once, however short the limit.
-
-        Raises:
-            SandboxBoundaryError: They have not been in time.
-        """
+        """Wait until the servers have been started. They are asked at least once, however short the limit."""
         limit_s = min(self._spec.start_seconds, _ADDRESS_S) if self._spec.address else self._spec.start_seconds
         until_s = anyio.current_time() + limit_s
         while True:
@@ -168,11 +156,7 @@ class World:
         )
 
     async def servers(self, names: Sequence[str], call_seconds: float) -> dict[str, ContainerServer]:
-        """Return the named servers with the tools that the world lists.
-
-        Raises:
-            ToolBoundaryError: The list is malformed, or the world is gone.
-        """
+        """Return the named servers with the tools that the world lists."""
         status, text = await self.ask("POST", "/list-tools", None, _LIST_S)
         try:
             listed: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
@@ -185,11 +169,7 @@ class World:
             raise self.malformed("/list-tools", error) from error
 
     async def check(self, name: str, when: str) -> None:
-        """Check that a server answers.
-
-        Raises:
-            ToolBoundaryError: It does not, or the world cannot tell.
-        """
+        """Check that a server answers."""
         status, text = await self.ask("GET", "/enabled-servers", None, _LIST_S)
         try:
             states = dict(json.loads(text)["servers"]) if status == _OK else _refuse(status, text)
@@ -214,11 +194,7 @@ class World:
         return f"the container at {self._spec.address}" if self._spec.address else f"a container of {self._spec.image}"
 
     async def check_container(self, path: str) -> None:
-        """Check that our container runs and has not run out of memory.
-
-        Raises:
-            ToolBoundaryError: It does not, or it has.
-        """
+        """Check that our container runs and has not run out of memory."""
         assert self._machine is not None
         state = await self._machine.state()
         if state.memory_kills:
@@ -248,21 +224,7 @@ def _refuse(status: int, text: str) -> Any:
 async def open_world(
     spec: ContainerSpec, names: Sequence[str], settings: EnvironmentSettings, *, has_network: bool
 ) -> AsyncIterator[tuple[World, str]]:
-    """Open a world for one trial, with its servers started. Closing it leaves nothing of a container of ours behind.
-
-    Args:
-        spec: Where it comes from.
-        names: The servers that are started in a container of ours.
-        settings: How the experiment opens environments.
-        has_network: Whether a container of ours has a network.
-
-    Yields:
-        The world, and the id of its image, or an empty text for a container that is not ours.
-
-    Raises:
-        SandboxBoundaryError: The container does not start, or its servers do not.
-        ToolBoundaryError: The container ends.
-    """
+    """Open a world for one trial, with its servers started. Closing it leaves nothing of a container of ours behind."""
     if spec.address:
         asked = partial(_asked_here, spec.address)
         world = World(asked, None, spec)

@@ -100,9 +100,6 @@ class McpAtlasEnvironment(Environment):
         """Call a tool on its server.
 
         The result names the server process, and says whether the text equals the recorded result of the reference.
-
-        Raises:
-            ToolBoundaryError: The server died or did not answer in time.
         """
         offered = self._offered.get(name)
         if offered is None:
@@ -123,11 +120,7 @@ class McpAtlasEnvironment(Environment):
         )
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Score every claim against the final answer. Changes to the data do not count.
-
-        Raises:
-            GraderError: A judge is required but missing, or it did not give a usable verdict.
-        """
+        """Score every claim against the final answer. Changes to the data do not count."""
         if self._judge is None:
             left = Deliverables(None, final_answer)
             return await grade_apart(grade_claims, left, self._task, checkpoints=self._task.checkpoints)
@@ -170,11 +163,7 @@ def _bounded(text: str) -> str:
 def server_plan(
     spec: ServerSpec, servers: Path, data: Path, file_mb: int, call_seconds: float, *, is_confined: bool = True
 ) -> ServerPlan:
-    """Return the plan that starts a server on a copy of the data.
-
-    Raises:
-        SandboxBoundaryError: The server must be confined and bubblewrap is missing.
-    """
+    """Return the plan that starts a server on a copy of the data."""
     command = [with_credentials(part) for part in command_of(spec, servers)]
     variables = {name: with_credentials(value) for name, value in spec.variables.items()}
     readable = runtime_roots(spec, servers)

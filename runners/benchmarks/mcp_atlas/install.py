@@ -33,12 +33,6 @@ def install_servers(names: Sequence[str], directory: Path, say: Say) -> dict[str
 
     Packages are installed together. If that fails, they are installed one by one, so that one unavailable package does
     not affect the others.
-
-    Returns:
-        The reason for each failure, keyed by server name.
-
-    Raises:
-        ExperimentError: A name is unknown.
     """
     known = catalog().servers
     for name in names:

@@ -75,11 +75,7 @@ class ClaimJudge:
         self.name = f"mcp_atlas/judge-2-{digest([source, dict(parameters)])[:12]}:{model}"
 
     async def score(self, claims: Sequence[str], answer: str, ask: AskJudge) -> list[ClaimScore]:
-        """Score every claim with a separate question. The judge sees only the claim and the answer.
-
-        Raises:
-            GraderError: The judge could not be reached, or gave two unusable replies.
-        """
+        """Score every claim with a separate question. The judge sees only the claim and the answer."""
         return [await self._score_one(claim, answer, ask) for claim in claims]
 
     def user(self, claim: str, answer: str) -> str:
@@ -91,11 +87,7 @@ class ClaimJudge:
         """Return None, because the same question is asked again after an unusable reply."""
 
     def read(self, reply: str) -> ClaimScore:
-        """Return the score that a reply gives.
-
-        Raises:
-            UnusableReply: The reply does not contain a verdict.
-        """
+        """Return the score that a reply gives."""
         verdict = parse_verdict(reply)
         if verdict is None:
             raise UnusableReply(f"it holds no verdict; it began {reply[:120]!r}")

@@ -26,15 +26,7 @@ class McpAtlasOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
-    """Return the options of an experiment file, with absolute paths and the default servers folder filled in.
-
-    Args:
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder of the experiment file.
-
-    Raises:
-        ExperimentError: A key or a stand-in is unknown, a key is missing, or the data folder does not exist.
-    """
+    """Return the options of an experiment file, with absolute paths and the default servers folder filled in."""
     given = {**options, "rows": [options["rows"]]} if isinstance(options.get("rows"), str) else options
     chosen = decoded(given, McpAtlasOptions, "docs/benchmarks/mcp-atlas.md")
     for name in chosen.stand_ins:

@@ -44,11 +44,7 @@ class OwnServers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_own_servers(path: Path) -> tuple[ServerSpec, ...]:
-    """Return the servers of a file.
-
-    Raises:
-        ExperimentError: It cannot be read, or a server in it cannot be used.
-    """
+    """Return the servers of a file."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         read = msgspec.convert(raw, OwnServers)
@@ -110,11 +106,7 @@ def files_of(known: ServerCatalog) -> tuple[Path, ...]:
 
 
 def refuse_shown_answers(known: ServerCatalog, rows: Sequence[Path]) -> None:
-    """Refuse a server that may read a rows file: its tools could show an agent the claims.
-
-    Raises:
-        ExperimentError: There is one.
-    """
+    """Refuse a server that may read a rows file: its tools could show an agent the claims."""
     for spec in (each for each in known.servers.values() if each.kind == "own"):
         for root in runtime_roots(spec, Path()):
             shown = next((path for path in rows if path.resolve().is_relative_to(root.resolve())), None)

@@ -123,15 +123,7 @@ def playbooks() -> dict[str, Playbook]:
 
 
 def cut(prompt: str, removals: list[tuple[int, int, str]]) -> str:
-    """Return a prompt with spans replaced.
-
-    Args:
-        prompt: The prompt.
-        removals: (start, end, replacement) of each span, in characters. Spans must not overlap.
-
-    Raises:
-        ValueError: Two spans overlap, or one is outside the prompt.
-    """
+    """Return a prompt with spans replaced."""
     text = prompt
     border = len(prompt)
     for start, end, replacement in sorted(removals, reverse=True):

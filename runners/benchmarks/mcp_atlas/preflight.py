@@ -72,23 +72,7 @@ async def preflight(
     own_servers: Path | None = None,
     has_network: bool = False,
 ) -> list[dict[str, Any]]:
-    """Check rows against this machine. Every server that they enable is started once, if it can be.
-
-    Args:
-        rows_paths: Rows files.
-        data: The folder that servers see as ``/data``.
-        servers: The folder of the installed servers, or None for the default folder.
-        own_servers: A file of servers of one's own, or None.
-        has_network: Whether servers that need the network get it.
-
-    Returns:
-        Mappings with the ``PREFLIGHT_COLUMNS``: one of kind ``row`` per row, then one of kind ``server`` per server.
-        For servers, ``is_runnable`` is None and ``details`` has their answers.
-
-    Raises:
-        PublishedError: A rows file cannot be read.
-        ExperimentError: The data folder does not exist, or the file of servers cannot be used.
-    """
+    """Check rows against this machine. Every server that they enable is started once, if it can be."""
     rows = read_rows(rows_paths)
     known = with_own(catalog(), read_own_servers(own_servers) if own_servers else ())
     place = _place(data, servers, known, has_network=has_network)

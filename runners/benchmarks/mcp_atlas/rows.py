@@ -27,11 +27,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def literal(cell: Any) -> Any:
-    """Return the value of a cell. A string is parsed as JSON or as a Python literal, and never evaluated.
-
-    Raises:
-        ValueError: The string is neither JSON nor a Python literal.
-    """
+    """Return the value of a cell. A string is parsed as JSON or as a Python literal, and never evaluated."""
     if not isinstance(cell, str):
         return cell
     try:
@@ -45,10 +41,8 @@ def literal(cell: Any) -> Any:
 
 
 def parse_claims(cell: Any) -> tuple[str, ...]:
-    """Return the claims in a cell: a list of strings or ``{claim, essential}`` objects, or a numbered or bulleted text.
-
-    Raises:
-        ValueError: A list contains something else.
+    """Return the claims in a cell: a list of strings or ``{claim, essential}`` objects, or a numbered or
+    bulleted text.
     """
     try:
         value = literal(cell)
@@ -83,11 +77,7 @@ def _listed_text(text: str) -> list[str]:
 
 
 def parse_names(cell: Any) -> tuple[str, ...]:
-    """Return a list of names, given as strings or as objects with a ``name``.
-
-    Raises:
-        ValueError: The cell is not such a list.
-    """
+    """Return a list of names, given as strings or as objects with a ``name``."""
     value = literal(cell)
     if not isinstance(value, list | tuple):
         raise ValueError(f"expected a list of names, found {type(value).__name__}")  # noqa: TRY004  # one error class
@@ -101,11 +91,7 @@ def parse_names(cell: Any) -> tuple[str, ...]:
 
 
 def parse_trajectory(cell: Any) -> tuple[RecordedCall, ...]:
-    """Return the tool calls of a recorded conversation with their results, joined by call id.
-
-    Raises:
-        ValueError: The cell is not a list of chat messages, or a call's arguments are not a JSON object.
-    """
+    """Return the tool calls of a recorded conversation with their results, joined by call id."""
     messages = literal(cell)
     if not isinstance(messages, list):
         raise ValueError(f"expected a list of messages, found {type(messages).__name__}")  # noqa: TRY004  # one error class
@@ -158,11 +144,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_rows(paths: Sequence[Path]) -> list[Row]:
-    """Return the rows of several files in order. A task that occurs twice is merged into its first row.
-
-    Raises:
-        PublishedError: A file or a cell cannot be read, or two rows of one task differ in prompt, claims or tools.
-    """
+    """Return the rows of several files in order. A task that occurs twice is merged into its first row."""
     merged: dict[str, Row] = {}
     for path in paths:
         for place, record in read_records(path):

@@ -100,20 +100,12 @@ class RunningServer:
             raise TimeoutError(f"no answer to the handshake within {self._plan.connect_seconds:g} s")
 
     def check(self) -> None:
-        """Check that the server is running.
-
-        Raises:
-            ToolBoundaryError: The server could not be started, or has ended since.
-        """
+        """Check that the server is running."""
         if self._client is None or self._transport.is_gone:
             raise self._gone("is not running")
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ServerAnswer:
-        """Call one tool. A protocol error from a server that still runs counts as the tool's own error.
-
-        Raises:
-            ToolBoundaryError: The server died, did not answer in time, or sent a malformed result.
-        """
+        """Call one tool. A protocol error from a server that still runs counts as the tool's own error."""
         from mcp import MCPError
 
         self.check()

@@ -117,7 +117,6 @@ def servers_directory() -> Path:
 
 
 def installed_version(spec: ServerSpec, directory: Path) -> str | None:
-    """Return the version of a server installed in ``directory``, or None if it is not installed."""
     if spec.kind == "own":
         return spec.version if own_program(spec) else None
     if spec.kind == "npm":
@@ -140,11 +139,7 @@ def distribution_version(python: Path, package: str) -> str | None:
 
 
 def command_of(spec: ServerSpec, directory: Path) -> list[str]:
-    """Return the command line that starts an installed server. Every program is given by its absolute path.
-
-    Raises:
-        ExperimentError: The server is not installed.
-    """
+    """Return the command line that starts an installed server. Every program is given by its absolute path."""
     if installed_version(spec, directory) is None:
         raise ExperimentError(
             f"MCP server {spec.name} ({spec.package} {spec.version}) is not installed in {directory}; "

@@ -141,13 +141,7 @@ class ServerTransport:
 
 
 async def end_process(process: Process, *, ends_by_itself: bool = False) -> None:
-    """End a server and every process that it started. Wait for a limited time until it has ended.
-
-    Args:
-        process: The server, or the bubblewrap that contains it.
-        ends_by_itself: Whether a supervisor ends the server when its standard input is closed. The server is killed
-            only if that fails.
-    """
+    """End a server and every process that it started. Wait for a limited time until it has ended."""
     assert process.stdin is not None
     if ends_by_itself:
         with suppress(OSError):

@@ -33,16 +33,7 @@ _GOLD = "/tmp/reference.patch"  # noqa: S108  in the agent's container
 
 
 def open_swebench_pro(options: dict[str, Any], base: Path, grader: GraderSpec) -> "SwebenchProBenchmark":
-    """Return the benchmark that an experiment file describes.
-
-    Args:
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder of the experiment file.
-        grader: Ignored, because an instance is graded by its own tests.
-
-    Raises:
-        ExperimentError: An option is invalid, a file cannot be used, or no instance can run.
-    """
+    """Return the benchmark that an experiment file describes."""
     del grader
     chosen = read_options(options, base)
     try:
@@ -140,12 +131,7 @@ class SwebenchProBenchmark(Benchmark):
     def open(
         self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
     ) -> AbstractAsyncContextManager[Environment]:
-        """Open a container of an instance's image, with its repository at the base commit.
-
-        Raises:
-            SandboxBoundaryError: The sandbox is not docker, the image is unavailable or unsuitable, or the variant
-                changes the environment.
-        """
+        """Open a container of an instance's image, with its repository at the base commit."""
         refuse_changed_environment(variant, self.name)
         return self._open(task, settings, docker_of(settings, self.name))
 
@@ -221,13 +207,6 @@ async def _with_repository(
     Removing the rest of the history takes a minute and more in large repositories. So the first trial of an instance
     saves what it leaves as an image, and later trials, also of other runs, begin there. If it cannot be saved, that is
     reported, and every trial of this run prepares its own without waiting for others.
-
-    Args:
-        closing: Closes the container.
-        provider: The provider of the instance's image.
-        settings: How environments are opened.
-        instance: The instance.
-        name: The name of the saved image, or empty if the history stays.
     """
 
     async def opened(

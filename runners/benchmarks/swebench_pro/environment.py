@@ -61,20 +61,11 @@ class SwebenchProEnvironment(Environment):
         self._patch: bytes | NoPatch | None = None
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a workspace tool in the agent's container.
-
-        Raises:
-            SandboxBoundaryError: The container broke.
-        """
+        """Execute a workspace tool in the agent's container."""
         return await call_workspace_tool(self._own_sandbox, name, arguments)
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Take the agent's patch, close its container, and test the patch in a fresh container.
-
-        Raises:
-            GraderError: The tests could not be run.
-            SandboxBoundaryError: A container broke, or the patch could not be taken from it.
-        """
+        """Take the agent's patch, close its container, and test the patch in a fresh container."""
         del final_answer, ask_judge  # only the repository counts
         if self._patch is None:
             try:

@@ -42,11 +42,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_instances(paths: Sequence[Path]) -> list[Instance]:
-    """Return the instances of several files in order. An instance that occurs twice must be the same in both places.
-
-    Raises:
-        PublishedError: A file cannot be used, or two records of one instance differ.
-    """
+    """Return the instances of several files in order. An instance that occurs twice must be the same in both places."""
     found: dict[str, Instance] = {}
     for path in paths:
         for place, record in read_records(path):
@@ -57,15 +53,7 @@ def read_instances(paths: Sequence[Path]) -> list[Instance]:
 
 
 def instance_of(record: Mapping[str, Any], place: str) -> Instance:
-    """Convert a record to an instance. Column names may have any case.
-
-    Args:
-        record: One record of a published file.
-        place: The record's place in the file, for messages.
-
-    Raises:
-        PublishedError: A column is missing, or a cell is invalid.
-    """
+    """Convert a record to an instance. Column names may have any case."""
     cells = {str(key).strip().lower(): value for key, value in record.items()}
     try:
         check_encodable(cells)
@@ -142,13 +130,7 @@ _EXCEPTION = "instance_element-hq__element-web-ec0f940ef0e8e3b61078f145f34dc40d1
 
 
 def image_name(instance: Instance, template: str, user: str) -> str:
-    """Return the name of an instance's image.
-
-    Args:
-        instance: The instance.
-        template: A name that contains ``{tag}`` and optionally ``{user}``.
-        user: The account that hosts the images.
-    """
+    """Return the name of an instance's image."""
     return template.replace("{user}", user).replace("{tag}", instance.image or published_tag(instance))
 
 

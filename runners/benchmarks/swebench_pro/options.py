@@ -36,15 +36,7 @@ class SwebenchProOptions(Setup, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def read_options(options: dict[str, Any], base: Path) -> SwebenchProOptions:
-    """Return the options of an experiment file, with absolute paths.
-
-    Args:
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder of the experiment file.
-
-    Raises:
-        ExperimentError: A key is unknown, missing or invalid, or the scripts folder does not exist.
-    """
+    """Return the options of an experiment file, with absolute paths."""
     given = {**options, "instances": [options["instances"]]} if isinstance(options.get("instances"), str) else options
     chosen = decoded(given, SwebenchProOptions, "docs/benchmarks/swebench-pro.md")
     _check(chosen)

@@ -73,15 +73,7 @@ class AgentRepository:
         self._untracked = b""
 
     async def prepare(self, *, is_past_only: bool) -> None:
-        """Set the repository to the base commit. Files of the image that are not part of the commit are kept.
-
-        Args:
-            is_past_only: Whether to remove every commit that is not an ancestor of the base commit, such as the
-                solution.
-
-        Raises:
-            SandboxBoundaryError: The image does not have the commit, or git takes longer than a command may.
-        """
+        """Set the repository to the base commit. Files of the image that are not part of the commit are kept."""
         result = await self._run(_SET + (_FORGET if is_past_only else "") + _LIST)
         if result.exit_code is None:
             raise SandboxBoundaryError(
@@ -99,10 +91,6 @@ class AgentRepository:
 
         The patch leaves out files of the image that are not part of the commit, because a fresh container has them. It
         also leaves out the files that the tests bring along, because they are overwritten before the tests run.
-
-        Raises:
-            NoPatch: The agent has broken the repository.
-            SandboxBoundaryError: The patch cannot be taken, through no fault of the agent.
         """
         try:
             await self._sandbox.write_file(f"{_FOLDER}/untracked", self._untracked)

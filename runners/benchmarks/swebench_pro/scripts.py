@@ -27,12 +27,7 @@ class Scripts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_scripts(folder: Path, instance_id: str) -> Scripts | str:
-    """Return the scripts of an instance, or the reason why they cannot be used.
-
-    Args:
-        folder: The published folder, with one folder per instance.
-        instance_id: The id of the instance.
-    """
+    """Return the scripts of an instance, or the reason why they cannot be used."""
     own = folder / instance_id
     if own.parent != folder or instance_id in (".", ".."):
         return f"its id {instance_id!r} cannot name a folder"

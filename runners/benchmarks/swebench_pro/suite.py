@@ -69,12 +69,7 @@ class Tester:
         self._timeout_s = timeout_s
 
     async def test(self, patch: bytes) -> SuiteRun:
-        """Test a patch and return the outcome.
-
-        Raises:
-            GraderError: The test machinery failed, so nothing is known about the patch.
-            SandboxBoundaryError: The container or the engine is gone.
-        """
+        """Test a patch and return the outcome."""
         commit = self._instance.base_commit
         await self._must(f"git reset -q --hard {commit} && git checkout -q {commit}", "has no base commit")
         if patch:

@@ -25,16 +25,7 @@ from runners.models.replay import Reference
 
 
 def open_tac(options: dict[str, Any], base: Path, grader: GraderSpec) -> "TacBenchmark":
-    """Return the benchmark that an experiment file describes.
-
-    Args:
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder of the experiment file.
-        grader: The ``[grader]`` table. Its judge is the model that evaluators ask.
-
-    Raises:
-        ExperimentError: An option is invalid, or a task folder cannot be read.
-    """
+    """Return the benchmark that an experiment file describes."""
     judge = grader.judge if grader.kind == "judge" else None
     if judge and not (judge.api_key_env or judge.api_base):
         raise ExperimentError(
@@ -70,11 +61,7 @@ class TacBenchmark(Benchmark):
         self._published = {folder.name: read_task(folder) for folder in folders}
 
     def check(self) -> None:
-        """Reject options with which no trial can succeed.
-
-        Raises:
-            ExperimentError: No task can run, or an option names an unknown task or a missing folder.
-        """
+        """Reject options with which no trial can succeed."""
         options = self._options
         unknown = sorted(set(options.checkpoints) - set(self._published))
         if unknown:
@@ -160,11 +147,7 @@ class TacBenchmark(Benchmark):
         return "\n\n".join(parts)
 
     def reference(self, task_id: str) -> Reference | None:
-        """Return a reference solution, or None if the references folder has no file for the task.
-
-        Raises:
-            ExperimentError: The task's file cannot be used.
-        """
+        """Return a reference solution, or None if the references folder has no file for the task."""
         return read_reference(Path(self._options.references), task_id) if self._options.references else None
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
@@ -179,11 +162,8 @@ class TacBenchmark(Benchmark):
     def open(
         self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
     ) -> AbstractAsyncContextManager[TacEnvironment]:
-        """Open the task's container next to healthy services. The init script has run, and the evaluator is not in it.
-
-        Raises:
-            SandboxBoundaryError: The image, container, a service or the init script fails, the image belongs to another
-                task, or the variant changes the environment.
+        """Open the task's container next to healthy services. The init script has run, and the evaluator is not
+        in it.
         """
         refuse_changed_environment(variant, self.name)
         published = self._published[task.task_id]

@@ -63,11 +63,7 @@ class Browser:
         """The name and version that the server states."""
 
     async def prepare(self) -> None:
-        """Ask the server for its tools.
-
-        Raises:
-            ToolBoundaryError: It does not answer, or lacks the tools that show a page.
-        """
+        """Ask the server for its tools."""
         with _translated(self._channel, "tools/list"):
             listed = (await self._client.list_tools()).tools
         offered = [tool for tool in listed if not tool.name.startswith(_NOT_OFFERED)]
@@ -92,11 +88,7 @@ class Browser:
         )
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call one of ``tools``. After a step that may change the page, the result ends with the page's snapshot.
-
-        Raises:
-            ToolBoundaryError: The browser's container or server is gone, or has run out of memory.
-        """
+        """Call one of ``tools``. After a step that may change the page, the result ends with the page's snapshot."""
         result = await self._ask(name, arguments)
         if result is None:
             return ToolResult(text=f"[the browser gave no answer to {name} within {_CALL_S:g} s]", is_error=True)
@@ -110,11 +102,7 @@ class Browser:
         return ToolResult(text=_shortened("\n".join(texts)), is_error=bool(result.is_error))
 
     async def _ask(self, name: str, arguments: dict[str, Any]) -> "CallToolResult | None":
-        """Return the server's answer, or None if there was none in time.
-
-        Raises:
-            ToolBoundaryError: The server is gone, or the call failed in a browser that has run out of memory.
-        """
+        """Return the server's answer, or None if there was none in time."""
         result = await self._answer(name, arguments)
         if (result is None or result.is_error) and (await self._channel.machine.state()).memory_kills:
             raise ToolBoundaryError(
@@ -173,19 +161,7 @@ def _shortened(text: str) -> str:
 async def open_browser(
     spec: BrowserSpec, work_dir: str, room: MemoryBudget, beside: DockerMachine, keep: Keep
 ) -> AsyncIterator[Browser]:
-    """Open a browser beside the agent's container. Closing it leaves nothing behind.
-
-    Args:
-        spec: The image and its limits.
-        work_dir: The agent's folder, which its container shares.
-        room: The memory budget of the container.
-        beside: The agent's container.
-        keep: Stores the pictures that the agent and ``spec`` ask for.
-
-    Raises:
-        SandboxBoundaryError: The container does not start.
-        ToolBoundaryError: The server in it is not the one that is needed, or does not answer.
-    """
+    """Open a browser beside the agent's container. Closing it leaves nothing behind."""
     image = DockerImage(name=spec.image, work_dir=work_dir)
     limits = SandboxLimits(memory_mb=spec.memory_mb, processes=_PROCESSES)
     arguments: Sequence[str] = (*_ARGUMENTS, f"{work_dir}/{OUTPUTS}", *spec.arguments)

@@ -59,15 +59,7 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
     at_start: Mapping[str, MachineState] = {}
 
     async def check(self, machine: DockerMachine, limit_s: float) -> None:
-        """Wait until every service is healthy, as seen from a container.
-
-        Args:
-            machine: The container that makes the requests.
-            limit_s: The time limit in seconds.
-
-        Raises:
-            SandboxBoundaryError: A service did not become healthy in time. The trial is retried.
-        """
+        """Wait until every service is healthy, as seen from a container."""
         if not self.addresses:
             return
         argv = ["python3", "-c", _inside(), "wait", str(limit_s), *self.addresses.values()]
@@ -80,10 +72,8 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     async def check_undisturbed(self) -> None:
-        """Check that no container of the company was disturbed since the trial began, as ``check_undisturbed`` tells.
-
-        Raises:
-            SandboxBoundaryError: One was. What the agent found there was not the company.
+        """Check that no container of the company was disturbed since the trial began, as ``check_undisturbed``
+        tells.
         """
         await check_undisturbed(self.containers, self.at_start, "the company")
 
@@ -105,17 +95,8 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
 async def open_company(
     options: TacOptions, services: Sequence[str], image: str, room: MemoryBudget, images: Images
 ) -> AsyncIterator[Company]:
-    """Provide the company that a task needs. A company that we start is healthy when yielded, and removed at the end.
-
-    Args:
-        options: Where the company's services come from.
-        services: The services that the task depends on.
-        image: The task's image, whose Python runs the control server.
-        room: The memory budget of the containers.
-        images: Pulls the images of the services.
-
-    Raises:
-        SandboxBoundaryError: A container does not start, or a service does not become healthy.
+    """Provide the company that a task needs. A company that we start is healthy when yielded, and removed at
+    the end.
     """
     addresses = {name: options.health_of(name) for name in services}
     if not services:
@@ -197,11 +178,7 @@ async def _config(spec: ContainerSpec) -> ServiceConfig:
 
 
 async def _ended(name: str, container: DockerMachine, limit_s: float) -> None:
-    """Wait until a container has done its work.
-
-    Raises:
-        SandboxBoundaryError: It has not ended well in time.
-    """
+    """Wait until a container has done its work."""
     state = await container.state()
     with anyio.move_on_after(limit_s):
         while state.is_running or state.exit_code != 0:
@@ -215,11 +192,7 @@ async def _ended(name: str, container: DockerMachine, limit_s: float) -> None:
 
 
 async def _prepare(name: str, container: DockerMachine, command: Sequence[str], limit_s: float) -> None:
-    """Run a command that prepares a service in its container.
-
-    Raises:
-        SandboxBoundaryError: It failed or took too long.
-    """
+    """Run a command that prepares a service in its container."""
     result = await container.run(command, timeout_s=limit_s)
     if result.exit_code != 0:
         how = f"took over {limit_s:g} s" if result.is_timeout else f"ended with {result.exit_code}"
@@ -237,11 +210,7 @@ def _inside() -> str:
 
 @asynccontextmanager
 async def turn(host: str) -> AsyncIterator[None]:
-    """Wait until no other trial on this machine uses the company on a host, then block the others until the end.
-
-    Args:
-        host: The host of the company, or an empty string if the trial has its own company.
-    """
+    """Wait until no other trial on this machine uses the company on a host, then block the others until the end."""
     if not host:
         yield
         return

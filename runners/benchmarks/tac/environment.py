@@ -101,11 +101,8 @@ class TacEnvironment(Environment):
         self._calls: list[dict[str, Any]] = []
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a tool in the container or the browser, and add the call to the trajectory that the evaluator reads.
-
-        Raises:
-            SandboxBoundaryError: The container is gone.
-            ToolBoundaryError: The browser is gone.
+        """Execute a tool in the container or the browser, and add the call to the trajectory that the evaluator
+        reads.
         """
         if self._browser and any(tool.name == name for tool in self._browser.tools):
             result = await self._browser.call(name, arguments)
@@ -125,11 +122,6 @@ class TacEnvironment(Environment):
         What the agent left running stays, as in the original: it may be what the task asks for. If most of a limit is
         taken by it, an evaluator that meets the limit and ends well is believed, and one that does not is the agent's
         doing.
-
-        Raises:
-            GraderError: The evaluator crashed, took too long, or did not write a valid result.
-            SandboxBoundaryError: The container is gone, a service is no longer healthy or was not throughout, or what
-                the agent left running starved the evaluator.
         """
         await self._check_company()
         left = await self._left_running()
@@ -153,11 +145,7 @@ class TacEnvironment(Environment):
         )
 
     async def _check_company(self) -> None:
-        """Check that the services are healthy, and have been since the trial began.
-
-        Raises:
-            SandboxBoundaryError: One is not, or has not been.
-        """
+        """Check that the services are healthy, and have been since the trial began."""
         if self._company.control is not None:
             limit_s = min(_STILL_HEALTHY_S, self._options.health_seconds)
             await self._company.check(self._company.control, limit_s)
@@ -170,11 +158,7 @@ class TacEnvironment(Environment):
         return f"what the agent left running in its container took {' and '.join(found)}" if found else ""
 
     async def _evaluated(self, trajectory: bytes, ask_judge: AskJudge | None, *, has_room: bool) -> tuple[bytes, bytes]:
-        """Run the evaluator beside its model, and return its result file and its printed output.
-
-        Raises:
-            GraderError: Besides the evaluator's own failures, its model did not answer.
-        """
+        """Run the evaluator beside its model, and return its result file and its printed output."""
         clock = TrialClock(self._options.grading_seconds)
         if ask_judge is None or self._options.asks_directly:
             return await self._run_evaluator(trajectory, self._variables, clock, has_room=has_room)
@@ -223,11 +207,7 @@ class TacEnvironment(Environment):
         return found[self._file("eval")], _without_key(result.stdout + result.stderr, variables)
 
     def _check_words(self, result: ExecResult) -> None:
-        """Reject an evaluator that continued without its model: published ones turn such an error into a false.
-
-        Raises:
-            GraderError: The evaluator printed such an error.
-        """
+        """Reject an evaluator that continued without its model: published ones turn such an error into a false."""
         pattern = self._options.failure_words
         found = (
             re.search(pattern, (result.stdout + b"\n" + result.stderr).decode(errors="replace")) if pattern else None
@@ -263,9 +243,6 @@ def _check_ended(result: ExecResult, limit_s: float, *, has_room: bool) -> None:
 
     Published evaluators turn any error into a false and go on, so one that ended well is no better, unless the agent
     left it no room.
-
-    Raises:
-        GraderError: The evaluator timed out, ran out of memory or processes, or failed.
     """
     if result.is_timeout:
         raise GraderError(f"the evaluator took over {limit_s:g} s; {last_words(result)}", kind="timeout")
@@ -292,11 +269,7 @@ _REMOVE_S = 60.0
 
 
 async def take_out(machine: DockerMachine, paths: Sequence[str]) -> dict[str, bytes]:
-    """Remove folders from a container and return them as archives by path. Missing folders are skipped.
-
-    Raises:
-        SandboxBoundaryError: A folder is larger than 512 MB or cannot be removed, or the container is gone.
-    """
+    """Remove folders from a container and return them as archives by path. Missing folders are skipped."""
     taken = {}
     for path in paths:
         try:
@@ -308,11 +281,7 @@ async def take_out(machine: DockerMachine, paths: Sequence[str]) -> dict[str, by
 
 
 async def put_back(machine: DockerMachine, taken: Mapping[str, bytes]) -> None:
-    """Put back the folders that :func:`take_out` removed, replacing anything in their place.
-
-    Raises:
-        SandboxBoundaryError: A folder cannot be cleared, there is no space left, or the container is gone.
-    """
+    """Put back the folders that :func:`take_out` removed, replacing anything in their place."""
     for path, archive in taken.items():
         await _remove(machine, path)
         await machine.put_back(posixpath.dirname(path), archive)

@@ -129,11 +129,7 @@ def is_task_folder(folder: Path) -> bool:
 
 
 def read_task(folder: Path) -> PublishedTask:
-    """Read the task in a folder. The task is named after the folder.
-
-    Raises:
-        PublishedError: A file cannot be read or is invalid.
-    """
+    """Read the task in a folder. The task is named after the folder."""
     checkpoint_text = _optional_text(folder / "checkpoints.md")
     dockerfile = _optional_text(folder / "Dockerfile")
     given = agent_files(dockerfile)

@@ -63,12 +63,7 @@ class ModelRoute:
             self._channel.write(json.dumps({"id": asked["id"], "status": _REFUSED, "body": body}).encode())
 
     async def check(self) -> None:
-        """Check that every request so far had an answer, and that the route could take them.
-
-        Raises:
-            GraderError: One had none, or the route's container has ended.
-            SandboxBoundaryError: The engine cannot tell.
-        """
+        """Check that every request so far had an answer, and that the route could take them."""
         if self.failure is not None:
             raise self.failure
         state = await self._channel.machine.state()
@@ -78,11 +73,7 @@ class ModelRoute:
 
 
 def _prompts(body: dict[str, Any] | None) -> tuple[str, str]:
-    """Return the system prompt, or an empty string, and the user prompt of a request.
-
-    Raises:
-        GraderError: It is no single question in text.
-    """
+    """Return the system prompt, or an empty string, and the user prompt of a request."""
     if body is None:
         raise _unfit("more than the recorded route carries")
     messages, found = body.get("messages"), dict[str, str]()
@@ -125,19 +116,7 @@ def _completion(asked: dict[str, Any], text: str) -> dict[str, Any]:
 async def open_route(
     model: str, image: str, room: MemoryBudget, beside: DockerMachine, ask: AskJudge, clock: TrialClock
 ) -> AsyncIterator[ModelRoute]:
-    """Serve a model on the loopback of a container.
-
-    Args:
-        model: The model's name, as evaluators are told.
-        image: The image whose Python runs the route, in a container of its own.
-        room: The memory budget of that container.
-        beside: The container in which the evaluator runs.
-        ask: Asks the model.
-        clock: Bounds the evaluator.
-
-    Raises:
-        SandboxBoundaryError: The container does not start.
-    """
+    """Serve a model on the loopback of a container."""
     key = secrets.token_hex(32)
     entrypoint = ("python3", "-I", "-c", _program())
     opened = open_sidecar(

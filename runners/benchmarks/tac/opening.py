@@ -62,12 +62,7 @@ class Opening(msgspec.Struct, frozen=True):
 
     @asynccontextmanager
     async def open(self, settings: EnvironmentSettings) -> AsyncIterator[TacEnvironment]:
-        """Open the container and the company that it uses. Closing leaves nothing behind.
-
-        Raises:
-            SandboxBoundaryError: The image, container, a service or the init script fails, or the image belongs to
-                another task.
-        """
+        """Open the container and the company that it uses. Closing leaves nothing behind."""
         provider, services, options = docker_of(settings, "tac"), self.published.services, self.options
         image = options.image_of(self.task.task_id)
         async with connected() as docker:
@@ -164,9 +159,6 @@ class Opening(msgspec.Struct, frozen=True):
         """Check that the image's instruction equals the folder's prompt.
 
         Otherwise variants would belong to another task.
-
-        Raises:
-            SandboxBoundaryError: The instruction differs, or the image does not have one.
         """
         result = await machine.run(["cat", self.options.instruction], timeout_s=_READ_S, user="0", work_dir="/")
         words = result.stdout.decode(errors="replace").split()

@@ -169,7 +169,6 @@ class TacOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return tuple(Path(each) for each in named if each)
 
     def image_of(self, task_id: str) -> str:
-        """Return the image of a task."""
         return self.image.replace(_NAME, task_id)
 
     def health_of(self, service: str) -> str:
@@ -187,15 +186,7 @@ def _sha256(file: str) -> str:
 
 
 def read_options(options: dict[str, Any], base: Path) -> TacOptions:
-    """Return the options of an experiment file, with absolute folders.
-
-    Args:
-        options: The benchmark's own keys of the ``[benchmark]`` table.
-        base: The folder of the experiment file.
-
-    Raises:
-        ExperimentError: A key is unknown or missing, or contradicts another key.
-    """
+    """Return the options of an experiment file, with absolute folders."""
     chosen = decoded(options, TacOptions, _PAGE)
     folder = (base / chosen.folder).resolve()
     if not folder.is_dir():
@@ -213,11 +204,7 @@ def read_options(options: dict[str, Any], base: Path) -> TacOptions:
 
 
 def _with_files(key: str, spec: ServiceSpec, base: Path) -> ServiceSpec:
-    """Return a service with absolute paths of the files on this machine.
-
-    Raises:
-        ExperimentError: A file is missing, or its path in the container is not absolute.
-    """
+    """Return a service with absolute paths of the files on this machine."""
     companions = {
         name: msgspec.structs.replace(each, files=_absolute(f"{key}.companions.{name}", each, base))
         for name, each in spec.companions.items()

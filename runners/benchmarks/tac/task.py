@@ -77,11 +77,7 @@ class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_reference(folder: Path, task_id: str) -> Reference | None:
-    """Return a task's reference solution from ``<task_id>.json`` in the user's folder, or None without such a file.
-
-    Raises:
-        ExperimentError: The file is not a list of calls.
-    """
+    """Return a task's reference solution from ``<task_id>.json`` in the user's folder, or None without such a file."""
     path = folder / f"{task_id}.json"
     if not path.is_file():
         return None

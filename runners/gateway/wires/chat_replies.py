@@ -19,11 +19,7 @@ _FINISH_REASONS = {REFUSAL: FILTERED, WINDOW_FULL: CUT}  # the wire's own words 
 
 
 def read(body: Body) -> ModelReply:
-    """Read a provider's reply. Only the first choice counts.
-
-    Raises:
-        ModelError: The reply is an error, or has no choice, no message, or a call without a name.
-    """
+    """Read a provider's reply. Only the first choice counts."""
     if body.get("error"):
         raise in_band_error(body["error"])
     choices = body.get("choices")

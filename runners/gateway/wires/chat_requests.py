@@ -36,11 +36,6 @@ _OPENAI = {
 
 
 def read(body: Body) -> WireRequest:
-    """Read a request body.
-
-    Raises:
-        Refusal: The body has no messages, or one of them is malformed.
-    """
     messages = listed(body, "messages")
     if not messages:
         raise Refusal("'messages' is missing or empty")

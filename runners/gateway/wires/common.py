@@ -93,11 +93,7 @@ def object_of(arguments: str) -> dict[str, Any]:
 
 
 def listed(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a list of objects from a body. An absent or null field counts as an empty list.
-
-    Raises:
-        Refusal: The field is not a list of objects.
-    """
+    """Return a list of objects from a body. An absent or null field counts as an empty list."""
     value = body.get(name)
     if value is None:
         return []

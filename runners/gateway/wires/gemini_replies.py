@@ -26,11 +26,7 @@ _STATUSES = {
 
 
 def read(body: Body) -> ModelReply:
-    """Read a provider's reply. Only the first candidate counts. Tokens of thoughts count as output tokens.
-
-    Raises:
-        ModelError: The reply is an error, or has neither a candidate nor a reason why it was blocked.
-    """
+    """Read a provider's reply. Only the first candidate counts. Tokens of thoughts count as output tokens."""
     if body.get("error"):
         raise in_band_error(body["error"])
     candidates = body.get("candidates") or ()

@@ -37,11 +37,7 @@ _OUR_ID = re.compile(r"call\d{5}")
 
 
 def read(body: Body) -> WireRequest:
-    """Read a request body. Its model and whether it is streamed are in the address, and are added there.
-
-    Raises:
-        Refusal: The body has no contents, or one of them is malformed.
-    """
+    """Read a request body. Its model and whether it is streamed are in the address, and are added there."""
     contents = listed(body, "contents")
     if not contents:
         raise Refusal("'contents' is missing or empty")

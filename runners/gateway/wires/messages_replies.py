@@ -40,11 +40,7 @@ _ERROR_TYPES = {
 
 
 def read(body: Body) -> ModelReply:
-    """Read a provider's reply. Tokens read from a cache or written to one count as input tokens too.
-
-    Raises:
-        ModelError: The reply is an error, or has no content, or a call without a name.
-    """
+    """Read a provider's reply. Tokens read from a cache or written to one count as input tokens too."""
     if body.get("type") == "error" or body.get("error"):
         raise in_band_error(body.get("error"))
     content = body.get("content")

@@ -25,11 +25,6 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def read(body: Body) -> WireRequest:
-    """Read a request body.
-
-    Raises:
-        Refusal: The body has no messages, or one of them is malformed.
-    """
     messages = listed(body, "messages")
     if not messages:
         raise Refusal("'messages' is missing or empty")
@@ -94,7 +89,6 @@ def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
 
 
 def assistant_message(content: Any) -> Message:
-    """Return the assistant message for a content."""
     if not isinstance(content, list):
         return Message(role="assistant", content=text_of(content))
     texts = [part_text(block) for block in content if isinstance(block, dict) and block.get("type") == "text"]

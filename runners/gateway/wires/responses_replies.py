@@ -18,11 +18,7 @@ _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 def read(body: Body) -> ModelReply:
-    """Read a provider's reply.
-
-    Raises:
-        ModelError: The reply has failed, or has no output, or a call without a name.
-    """
+    """Read a provider's reply."""
     if body.get("status") == "failed" or body.get("error"):
         raise in_band_error(body.get("error") or {})
     output = body.get("output")

@@ -47,12 +47,6 @@ class _KeptResponse(msgspec.Struct, frozen=True):
 
 
 def read(body: Body) -> WireRequest:
-    """Read a request body.
-
-    Raises:
-        Refusal: The input is neither text nor a list of items, both the input and the previous response are missing, or
-            the request asks for a feature that the gateway does not have.
-    """
     if body.get("conversation") is not None:
         raise Refusal("'conversation' is not supported here; send 'previous_response_id' or the whole input")
     if body.get("input") is None and body.get("previous_response_id") is None:
@@ -68,11 +62,7 @@ def read(body: Body) -> WireRequest:
 
 
 def whole(request: WireRequest, memory: Memory) -> WireRequest:
-    """Add the items that a request refers to by ``previous_response_id`` or by item references.
-
-    Raises:
-        Refusal: An item was not served in this trial, or not stored.
-    """
+    """Add the items that a request refers to by ``previous_response_id`` or by item references."""
     body = request.body
     previous_id, own = body.get("previous_response_id"), items_of(body)
     if previous_id is None and not any(item.get("type") == "item_reference" for item in own):

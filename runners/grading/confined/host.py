@@ -102,22 +102,7 @@ def call(
     modules: Sequence[str] = (),
     limits: ConfinedLimits | None = None,
 ) -> T:
-    """Call a function in a child process with limits, and return its result. Blocks, so call it from a thread.
-
-    Args:
-        function: A module-level function, or a method of a module-level class.
-        arguments: Any arguments that can be pickled.
-        returns: The type of the result, which must be plain data for msgspec.
-        readable: Files and folders that the function may read besides its code and the bundled data.
-        modules: Modules that the function imports. They are loaded once instead of in every child, and it may read
-            their packages.
-        limits: The limits of the call, or None for the defaults.
-
-    Raises:
-        LimitReached: The call reached a limit, or crashed.
-        Raised: The function raised an exception, or returned another type.
-        NoReply: The host failed.
-    """
+    """Call a function in a child process with limits, and return its result. Blocks, so call it from a thread."""
     limits = limits or ConfinedLimits()
     payload = pickle.dumps((function.__module__, function.__qualname__, arguments))
     modules = (function.__module__, *modules)
@@ -264,11 +249,7 @@ class _Server:
         atexit.register(self.close)
 
     def submit(self, request: Request, reply: int, status: int) -> None:
-        """Request a child.
-
-        Raises:
-            OSError: The fork server has gone.
-        """
+        """Request a child."""
         socket.send_fds(self._control, [msgspec.json.encode(request)], [reply, status])
 
     @property

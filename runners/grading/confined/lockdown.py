@@ -28,12 +28,7 @@ _HARD_CPU_SECONDS = 2  # between SIGXCPU, which code may catch, and SIGKILL
 
 
 def lock_down(limits: ConfinedLimits, readable: Iterable[str]) -> None:
-    """Confine this process permanently.
-
-    Args:
-        limits: The limits of the process from now on.
-        readable: Files and folders that the process may read. Others remain readable only if the kernel lacks Landlock.
-    """
+    """Confine this process permanently."""
     library = _library()
     library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

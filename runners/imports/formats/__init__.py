@@ -27,11 +27,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     installed: Parse | None = None
 
     def parse(self, sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-        """Return what is in each file. The format's module is imported only when the format is used.
-
-        Raises:
-            ImportFailed: A file is not of this format.
-        """
+        """Return what is in each file. The format's module is imported only when the format is used."""
         if self.installed is not None:
             return [self._parsed(self.installed, source, options, known) for source in sources]
         module = importlib.import_module(f"runners.imports.formats.{self.module}")
@@ -79,11 +75,7 @@ FORMATS: dict[str, Format] = {
 
 
 def installed_format(name: str) -> Format:
-    """Return a format that an installed package adds.
-
-    Raises:
-        ImportFailed: No package has it, or several have, or it cannot be loaded.
-    """
+    """Return a format that an installed package adds."""
     from importlib.metadata import entry_points
 
     points = {point.value: point for point in entry_points(group=ENTRY_POINTS, name=name)}

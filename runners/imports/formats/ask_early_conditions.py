@@ -20,11 +20,7 @@ _INJECT = re.compile(
 
 
 def condition_of_trial(condition: Any, point: Any) -> tuple[str, float | None]:
-    """Return the condition, and the injection point as a number, or None if it only repeats the percentage.
-
-    Raises:
-        ValueError: The condition is unknown, or the injection point contradicts the condition's percentage.
-    """
+    """Return the condition, and the injection point as a number, or None if it only repeats the percentage."""
     name = re.sub(r"[\s-]+", "_", as_text(condition, "condition").strip().lower())
     name = _NAMES.get(name, name)
     number = None if point in (None, "") else as_number(str(point).rstrip("% "), "injection_point")

@@ -40,11 +40,7 @@ _MCP_ATLAS_TASK = re.compile(r"([0-9a-f]{24})::")
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return the trials in a file, which holds one object, a list of objects, or JSON Lines.
-
-    Raises:
-        ImportFailed: The file is not JSON, or an entry is not a trial of this format.
-    """
+    """Return the trials in a file, which holds one object, a list of objects, or JSON Lines."""
     trials: list[ForeignTrial] = []
     skipped: Counter[tuple[str, str]] = Counter()
     for number, given in enumerate(decode_json_or_lines(source), 1):
@@ -68,11 +64,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 
 
 def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownRecords) -> tuple[ForeignTrial, str]:
-    """Return the trial, and the reason if its conversation is not kept.
-
-    Raises:
-        ValueError: A value is missing or contradicts another.
-    """
+    """Return the trial, and the reason if its conversation is not kept."""
     condition, point = condition_of_trial(given.get("condition"), given.get("injection_point"))
     task, variant = _measured(place, given, condition, known)
     actions = [as_object(each, "an action") for each in as_list(given.get("actions"), "actions")]
@@ -108,12 +100,7 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownR
 
 
 def _measured(place: str, given: Mapping[str, Any], condition: str, known: KnownRecords) -> tuple[Task, Variant | None]:
-    """Return the task, with the format's single checkpoint, and the variant, which is None for the full prompt.
-
-    Raises:
-        ImportFailed: The store does not have the variant, and its id does not name the benchmark.
-        ValueError: A trial that needs a variant does not name it.
-    """
+    """Return the task, with the format's single checkpoint, and the variant, which is None for the full prompt."""
     variant = None
     if given["variant_id"] is None and condition.startswith("full") and given.get("task_id"):
         measured = as_text(given.get("benchmark"), "benchmark"), as_text(given["task_id"], "task_id")
@@ -132,11 +119,7 @@ def _measured(place: str, given: Mapping[str, Any], condition: str, known: Known
 
 
 def _variant(place: str, variant_id: str, known: KnownRecords) -> Variant:
-    """Return the variant from the store, or a variant with only its id if the id names a task of MCP-Atlas.
-
-    Raises:
-        ImportFailed: The store does not have the variant, and its id does not name a task of MCP-Atlas.
-    """
+    """Return the variant from the store, or a variant with only its id if the id names a task of MCP-Atlas."""
     if variant_id in known.variants:
         return known.variants[variant_id]
     match = _MCP_ATLAS_TASK.match(variant_id)
@@ -151,11 +134,7 @@ def _variant(place: str, variant_id: str, known: KnownRecords) -> Variant:
 
 
 def _check_counts(given: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> None:
-    """Check the stated counts against the actions.
-
-    Raises:
-        ValueError: A count differs, or an action before the injection follows one after it.
-    """
+    """Check the stated counts against the actions."""
     if given.get("total_actions") is not None and as_count(given["total_actions"], "total_actions") != len(actions):
         raise ValueError("total_actions is not the number of actions")
     marked = [as_bool(each["is_pre_injection"], "is_pre_injection") for each in actions if _is_marked(each)]
@@ -231,11 +210,7 @@ def _injected(
     actions: Sequence[Mapping[str, Any]],
     messages: Sequence[Message],
 ) -> ForeignInjection:
-    """Return when the message was injected, and its text if the conversation contains it.
-
-    Raises:
-        ValueError: Neither the marks on the actions nor a count say when.
-    """
+    """Return when the message was injected, and its text if the conversation contains it."""
     stated = given.get("pre_injection_actions")
     if actions and all(map(_is_marked, actions)):
         before = sum(as_bool(each["is_pre_injection"], "is_pre_injection") for each in actions)

@@ -40,11 +40,7 @@ class Documents:
         return frozenset(found)
 
     def run(self, label: str) -> tuple[BareTrajectory, list[str]]:
-        """Return the run that begins with a document, and remarks about it.
-
-        Raises:
-            ValueError: The run continues in a document that is not there, so the trajectory is cut.
-        """
+        """Return the run that begins with a document, and remarks about it."""
         chain = [label]
         while (reference := self._by_label[chain[-1]].continued_trajectory_ref) is not None:
             following = self._resolved(chain[-1], reference)
@@ -102,11 +98,7 @@ class Documents:
 
 
 def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-    """Return a trial for each run that the documents describe.
-
-    Raises:
-        ImportFailed: A file is not an ATIF document.
-    """
+    """Return a trial for each run that the documents describe."""
     documents = Documents(sources)
     begins, reached = set(documents.runs()), documents.reached()
     return [

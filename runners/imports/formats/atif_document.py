@@ -196,11 +196,7 @@ class Document(_Part, frozen=True):
 
 
 def read_document(value: Any) -> Document:
-    """Check a decoded JSON value and return it as a document.
-
-    Raises:
-        ValueError: It is not a valid document. The message has the place.
-    """
+    """Check a decoded JSON value and return it as a document."""
     if not isinstance(value, Mapping):
         raise ValueError("expected an object with agent and steps")  # noqa: TRY004 - one error class
     try:

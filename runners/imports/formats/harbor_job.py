@@ -100,11 +100,7 @@ class _Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-    """Return a trial for each result of a trial, with the trajectory beside it.
-
-    Raises:
-        ImportFailed: A file is not a result of Harbor, or two agents of the job cannot be told apart.
-    """
+    """Return a trial for each result of a trial, with the trajectory beside it."""
     results = {source.label: decode_json(source) for source in sources if source.name == "result.json"}
     found: dict[str, ParsedFile] = {}
     trials: list[_Trial] = []
@@ -153,11 +149,6 @@ def _means(job: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _read(source: SourceFile, result: Mapping[str, Any], options: Options) -> _Trial:
-    """Read a result.
-
-    Raises:
-        ValueError: A value is missing or impossible.
-    """
     info = as_object(result["agent_info"], "agent_info")
     named = info.get("model_info") or {}
     model = (result.get("config") or {}).get("agent", {}).get("model_name") or "/".join(
@@ -178,11 +169,7 @@ def _read(source: SourceFile, result: Mapping[str, Any], options: Options) -> _T
 
 
 def _check_agents(trials: Sequence[_Trial]) -> None:
-    """Check that trials of one agent and model have the same settings.
-
-    Raises:
-        ImportFailed: They have not, so their trials would be taken for repetitions.
-    """
+    """Check that trials of one agent and model have the same settings."""
     settings: dict[tuple[str, str], tuple[bytes, str]] = {}
     for trial in trials:
         config = (trial.result.get("config") or {}).get("agent") or {}

@@ -44,11 +44,7 @@ class Archive:
         return list(self._entries)
 
     def load(self, name: str) -> Any:
-        """Return the content of a JSON file in the archive.
-
-        Raises:
-            ImportFailed: The file is damaged, too large, or compressed with an unknown method.
-        """
+        """Return the content of a JSON file in the archive."""
         entry = self._entries[name]
         try:
             return with_valid_text(json.loads(_checked(self._bytes(entry), entry.CRC)))
@@ -71,10 +67,8 @@ class Archive:
         raise ValueError(f"compression method {entry.compress_type} is unknown")
 
     def _bounded(self, unpacked: bytes) -> bytes:
-        """Return the unpacked bytes, counted against the limit for the whole archive: entries may overlap and add up.
-
-        Raises:
-            ImportFailed: The archive unpacks to more than the limit.
+        """Return the unpacked bytes, counted against the limit for the whole archive: entries may overlap and
+        add up.
         """
         self._left -= len(unpacked)
         if self._left < 0:

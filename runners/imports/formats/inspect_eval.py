@@ -43,11 +43,7 @@ _LIMITS: dict[str, EndedBy] = {
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return one trial for each sample and epoch.
-
-    Raises:
-        ImportFailed: The file is not an inspect_ai log, or a sample cannot be read.
-    """
+    """Return one trial for each sample and epoch."""
     archive = Archive(source)
     header = _header(source, archive)
     described = as_object(header["eval"], "eval")
@@ -75,11 +71,7 @@ def _remark(header: Mapping[str, Any], described: Mapping[str, Any]) -> str:
 
 
 def _header(source: SourceFile, archive: Archive) -> Mapping[str, Any]:
-    """Return the log's header. The log of an unfinished run only has the start of one.
-
-    Raises:
-        ImportFailed: The archive has no header, so it is not a log of inspect_ai.
-    """
+    """Return the log's header. The log of an unfinished run only has the start of one."""
     for name in ("header.json", "_journal/start.json"):
         if name in archive.names:
             header = archive.load(name)
@@ -98,11 +90,7 @@ def _trial(
     options: Options,
     known: KnownRecords,
 ) -> ForeignTrial:
-    """Convert one sample to a trial.
-
-    Raises:
-        ValueError: A value is missing or impossible.
-    """
+    """Convert one sample to a trial."""
     metadata = sample.get("metadata") or {}
     condition = str(metadata.get("condition") or options.condition or "full")
     if condition not in CONDITIONS:
@@ -196,11 +184,7 @@ def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set
 
 
 def _scores(given: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the scores by name, each between 0 and 1. A score with several values becomes several scores.
-
-    Raises:
-        ValueError: A score is not between 0 and 1, so its maximum is unknown.
-    """
+    """Return the scores by name, each between 0 and 1. A score with several values becomes several scores."""
     found: dict[str, float | None] = {}
     for name, score in given.items():
         value = as_object(score, f"score {name}").get("value")
@@ -210,11 +194,7 @@ def _scores(given: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _score(value: Any, name: str) -> float | None:
-    """Return a score as a number, or None if the scorer gave none.
-
-    Raises:
-        ValueError: The score is not between 0 and 1, so its maximum is unknown.
-    """
+    """Return a score as a number, or None if the scorer gave none."""
     if isinstance(value, str) and value in _WORDS:
         return _WORDS[value]
     if value is None or (isinstance(value, float) and value != value):

@@ -24,11 +24,7 @@ def with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
 
 
 def turns_of_sample(sample: Mapping[str, Any]) -> list[Turn]:
-    """Return the agent's turns. Model calls by graders are left out.
-
-    Raises:
-        ValueError: A message or an event has an unknown form.
-    """
+    """Return the agent's turns. Model calls by graders are left out."""
     events = [as_object(event, "an event") for event in sample.get("events") or []]
     calls = [event for event in _before_scoring(events) if event.get("event") == "model" and _has_reply(event)]
     given = [as_object(each, "a message") for each in as_list(sample.get("messages") or [], "messages")]

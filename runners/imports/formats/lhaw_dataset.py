@@ -40,11 +40,7 @@ _COLUMNS = (
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return the tasks and variants of a dataset file.
-
-    Raises:
-        ImportFailed: The file is not JSON, or a row does not have the format.
-    """
+    """Return the tasks and variants of a dataset file."""
     del options, known
     rows = decode_json_or_lines(source)
     registered: list[Task | Variant] = []
@@ -91,11 +87,7 @@ def _skipped(note: str, count: int) -> Skipped:
 
 
 def _checked(source: SourceFile, counts: Mapping[str, Counter[str]]) -> tuple[str, ...]:
-    """Compare the file with the released dataset. Returns remarks for the report.
-
-    Raises:
-        ImportFailed: The file is the released one, but the counts differ, so this program misreads it.
-    """
+    """Compare the file with the released dataset. Returns remarks for the report."""
     is_released = source.sha256 == RELEASED_SHA256
     said = ["SHA-256 " + ("is" if is_released else "is not") + " that of the released test.json"]
     for name, expected in _RELEASED.items():
@@ -112,11 +104,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def _row(row: Any) -> tuple[Task, Variant, list[str]]:
-    """Return the task and the variant for a row, and notes on what is not kept.
-
-    Raises:
-        ValueError: A column is missing or wrong.
-    """
+    """Return the task and the variant for a row, and notes on what is not kept."""
     row = as_object(row, "the row")
     missing = [name for name in _COLUMNS if name not in row]
     if missing:
@@ -153,11 +141,7 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
 
 
 def _benchmark(name: Any) -> str:
-    """Return the benchmark of a row.
-
-    Raises:
-        ValueError: The name is invalid, or it is a misspelling or the beginning of a released name.
-    """
+    """Return the benchmark of a row."""
     if name in BENCHMARKS:
         return BENCHMARKS[name]
     released = [_letters(known) for pair in BENCHMARKS.items() for known in pair]
@@ -174,11 +158,7 @@ def _letters(name: str) -> str:
 
 
 def _dimensions(value: Any) -> list[str]:
-    """Return the information dimensions from a list or a single text.
-
-    Raises:
-        ValueError: A dimension is unknown, or there is none.
-    """
+    """Return the information dimensions from a list or a single text."""
     names = [value] if isinstance(value, str) else as_list(value, "information_dimension")
     unknown_names = [name for name in names if name not in DIMENSIONS]
     if unknown_names or not names:
@@ -218,11 +198,7 @@ def _expected_questions(value: Any) -> tuple[ExpectedQuestions, ...]:
 
 
 def terminal_states(value: Any) -> list[tuple[int, ...]]:
-    """Return the terminal states in a cell, a literal list of tuples of whole numbers, without evaluating code.
-
-    Raises:
-        ValueError: The cell contains anything else.
-    """
+    """Return the terminal states in a cell, a literal list of tuples of whole numbers, without evaluating code."""
     states = literal_or_json(value, "terminal_states")
     if not isinstance(states, list) or not all(isinstance(state, list | tuple) for state in states):
         raise ValueError(f"terminal_states is {shown(value)}, expected a list of tuples")

@@ -31,11 +31,7 @@ _NEEDED = ("task", "prompt", "gtfa_claims", "reference_trajectory")
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return one trial for each row. A reward is the score of every claim.
-
-    Raises:
-        ImportFailed: The file is not CSV, or is no file of the dataset.
-    """
+    """Return one trial for each row. A reward is the score of every claim."""
     rows, columns = csv_rows(source)
     missing = [column for column in _NEEDED if column not in columns]
     if missing:
@@ -55,11 +51,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 
 
 def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial:
-    """Convert one row to a trial.
-
-    Raises:
-        ValueError: A cell has an unknown form, or there are no claims.
-    """
+    """Convert one row to a trial."""
     claims = parse_claims(row["gtfa_claims"])
     if not claims:
         raise ValueError("a row without claims")

@@ -50,11 +50,7 @@ _MARKER = re.compile(r"^\s*(?:[-*•·◦‣⁃]|\d+[.)])\s*")  # noqa: RUF001 -
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return one trial for each scored row. The agent is ``--agent``, otherwise the label in ``scored_<label>.csv``.
-
-    Raises:
-        ImportFailed: The file is not a scored CSV, or has underspecified prompts and no condition was given.
-    """
+    """Return one trial for each scored row. The agent is ``--agent``, otherwise the label in ``scored_<label>.csv``."""
     trials: list[ForeignTrial] = []
     skipped: Counter[str] = Counter()
     name = source.name.rpartition(".")[0]
@@ -78,9 +74,6 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
 
     Like the scorer, this function takes the answer from ``<label>_response``, otherwise from the first of ``_ANSWERS``
     that is filled in. The scorer renames the column ``trajectory`` of its input to ``<label>_trajectory``.
-
-    Raises:
-        ImportFailed: The file is not CSV in UTF-8, or has no scores.
     """
     rows, columns = csv_rows(source)
     answers = [column for column in (f"{label}_response", *_ANSWERS) if column in columns]
@@ -102,11 +95,7 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
 
 
 def csv_rows(source: SourceFile) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of a CSV file by column name, and the names of the columns, as :func:`_column` has them.
-
-    Raises:
-        ImportFailed: The file is not CSV in UTF-8, or a row has more or fewer cells than the header.
-    """
+    """Return the rows of a CSV file by column name, and the names of the columns, as :func:`_column` has them."""
     previous = csv.field_size_limit(CSV_FIELD_LIMIT)
     try:
         reader = csv.DictReader(io.StringIO(source.content.decode("utf-8-sig"), newline=""), strict=True)
@@ -157,11 +146,7 @@ def _condition(place: str, row: Mapping[str, str], options: Options) -> str:
 def _trial(
     place: str, row: Mapping[str, str], condition: str, agent: str, trial_index: int, known: KnownRecords
 ) -> ForeignTrial:
-    """Convert one row to a trial.
-
-    Raises:
-        ValueError: A cell contradicts another, or has an unknown form.
-    """
+    """Convert one row to a trial."""
     claims = parse_claims(row["gtfa_claims"])
     prompt = row["prompt"] if condition.startswith("full") else row["original_prompt"]
     task = task_of(as_text(row["task"], "TASK").partition("::")[0], prompt, claims)
@@ -227,11 +212,7 @@ def _letters(claim: str) -> str:
 
 
 def _score(judged: Mapping[str, Any]) -> float:
-    """Return the score of a claim, which must agree with ``covered``: a boolean or ``'partial'``.
-
-    Raises:
-        ValueError: The score or ``covered`` has an unknown value, or the two disagree.
-    """
+    """Return the score of a claim, which must agree with ``covered``: a boolean or ``'partial'``."""
     covered = judged.get("covered")
     said = _COVERED.get(covered) if isinstance(covered, bool | str) else None
     if covered is not None and said is None:
@@ -245,10 +226,8 @@ def _score(judged: Mapping[str, Any]) -> float:
 
 
 def _trajectory(row: Mapping[str, str], agent: str, *, has_channel: bool) -> tuple[AnyEvent, ...] | None:
-    """Return the events from the row's conversation, otherwise from its list of tool calls, or None if it has neither.
-
-    Raises:
-        ValueError: A cell has an unknown form, or the agent called ``ask_user`` although the condition has no channel.
+    """Return the events from the row's conversation, otherwise from its list of tool calls, or None if it has
+    neither.
     """
     if row.get("raw_conversation_history"):
         given = as_list(literal_or_json(row["raw_conversation_history"], "raw_conversation_history"), "the history")

@@ -17,11 +17,7 @@ _FORMATS = ("mini-swe-agent-1", "mini-swe-agent-1.1")
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return the one trial of a file.
-
-    Raises:
-        ImportFailed: The file is no trajectory of mini-swe-agent.
-    """
+    """Return the one trial of a file."""
     given = decode_json(source)
     if not isinstance(given, dict) or not {"info", "messages"} <= given.keys():
         raise ImportFailed(f"{source.label} has no info and messages, so it is no trajectory of mini-swe-agent")

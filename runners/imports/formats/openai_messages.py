@@ -19,11 +19,7 @@ FORMAT = "openai-messages"
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return a trial for each conversation. Its place is the file, with the line if there are several.
-
-    Raises:
-        ImportFailed: The file has no list of messages.
-    """
+    """Return a trial for each conversation. Its place is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = bool(given) and all(isinstance(each, dict) and "role" in each for each in given)
     conversations = [{"messages": given}] if is_one else given
@@ -45,15 +41,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 def chat_turns(
     messages: Sequence[Mapping[str, Any]], usage_of: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 ) -> list[Turn]:
-    """Return the turns of a conversation, with reasoning where its messages show it.
-
-    Args:
-        messages: Chat messages. The role ``developer`` is ``system``.
-        usage_of: Returns what a reply's message says of its usage, as fields of a turn.
-
-    Raises:
-        ValueError: A message is not one, or the conversation has no reply.
-    """
+    """Return the turns of a conversation, with reasoning where its messages show it."""
     wires = [{**each, "role": "system"} if each.get("role") == "developer" else each for each in messages]
     turns = turns_of([message_of(each) for each in wires])
     if not turns:
@@ -66,11 +54,7 @@ def chat_turns(
 
 
 def usage_fields(usage: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return the tokens of a reply as fields of a turn, from a usage in OpenAI's form.
-
-    Raises:
-        ValueError: A number of tokens is not one.
-    """
+    """Return the tokens of a reply as fields of a turn, from a usage in OpenAI's form."""
     details = usage.get("prompt_tokens_details") or {}
     return {
         "input_tokens": optional_count(usage.get("prompt_tokens"), "prompt_tokens"),

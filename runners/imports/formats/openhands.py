@@ -23,11 +23,7 @@ FORMAT = "openhands"
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return a trial for each run. Its place is the file, with the line if there are several.
-
-    Raises:
-        ImportFailed: The file has no list of OpenHands' events.
-    """
+    """Return a trial for each run. Its place is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = not any(isinstance(each, dict) and "history" in each for each in given)
     runs = [{"history": given}] if is_one else given
@@ -46,15 +42,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 
 
 def _trajectory(events: Sequence[Mapping[str, Any]], task: str | None) -> tuple[BareTrajectory, list[str]]:
-    """Return the run that the events describe, and remarks about events that are not kept.
-
-    Args:
-        events: The events in their order.
-        task: The name of the task, None if nothing names it.
-
-    Raises:
-        ValueError: The agent did nothing.
-    """
+    """Return the run that the events describe, and remarks about events that are not kept."""
     observations = {
         str(each["cause"]): each for each in events if each.get("observation") and each.get("cause") is not None
     }

@@ -32,10 +32,6 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     """Return one trial for each instance of a run. The agent is ``--agent``, otherwise the name of the file's folder.
 
     If an earlier import described an instance with an instance file, an import without that file uses the same task.
-
-    Raises:
-        ImportFailed: The file is not a JSON object of booleans, or an earlier import described the instances
-            differently. They would become other tasks, and equal results would count twice.
     """
     content = decode_json(source)
     if not isinstance(content, dict):
@@ -89,11 +85,7 @@ def _trial(
 def _task(
     source: SourceFile, instance_id: str, instances: Mapping[str, Mapping[str, Any]] | None, known: KnownRecords
 ) -> Task:
-    """Return the task as this import describes it, or as an earlier import described it in full.
-
-    Raises:
-        ImportFailed: An earlier import described the task differently.
-    """
+    """Return the task as this import describes it, or as an earlier import described it in full."""
     task = _described(instance_id, (instances or {}).get(instance_id))
     earlier = known.tasks.get((BENCHMARK, instance_id))
     if earlier is None or not _is_imported(earlier) or earlier.task_digest == task.task_digest:
@@ -129,11 +121,7 @@ def _described(instance_id: str, instance: Mapping[str, Any] | None) -> Task:
 
 
 def _count(instance: Mapping[str, Any], column: str) -> int:
-    """Return how many tests a column lists. The cell holds a list, or a text with JSON or a Python literal.
-
-    Raises:
-        ImportFailed: The cell holds anything else.
-    """
+    """Return how many tests a column lists. The cell holds a list, or a text with JSON or a Python literal."""
     try:
         names = literal_or_json(instance.get(column) or [], column)
     except ValueError as error:

@@ -36,9 +36,6 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 
     A combined file is an object that maps task to result, or task to arm to result. An arm with the name of a
     full-prompt condition is that condition. Any other arm becomes part of the agent's name.
-
-    Raises:
-        ImportFailed: The file is not JSON, or a result has an unknown shape.
     """
     del known
     content = decode_json(source)
@@ -104,11 +101,7 @@ def _results(source: SourceFile, content: Mapping[str, Any]) -> Iterator[tuple[s
 
 
 def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Failure]:
-    """Return the task, with the point totals from this result, and the outcome.
-
-    Raises:
-        ValueError: The result contradicts itself, or has no checkpoints.
-    """
+    """Return the task, with the point totals from this result, and the outcome."""
     points = [points_of(each, f"checkpoint {n}") for n, each in enumerate(_checkpoints(given), 1)]
     task = Task(
         benchmark=BENCHMARK,

@@ -87,14 +87,7 @@ class Breaker:
         self._failed_requests.clear()
 
     def failed(self, error: ModelError, request: str, now_s: float, *, is_probe: bool = False) -> None:
-        """Learn from a failed request.
-
-        Args:
-            error: The failure.
-            request: Identifies what was sent.
-            now_s: The time.
-            is_probe: Whether it tried if the endpoint is back.
-        """
+        """Learn from a failed request."""
         is_empty_account = error.http_status == 402 or (error.kind == "rate_limit" and not error.is_retryable)
         is_refused = is_empty_account or error.http_status in _REFUSED_STATUSES
         if error.kind == "rate_limit" and not is_empty_account:

@@ -99,15 +99,7 @@ class Door:
 
     @asynccontextmanager
     async def passage(self, request: Callable[[], str]) -> AsyncIterator[Passage]:
-        """Wait until a request may go out, and count it as under way during the block.
-
-        Args:
-            request: Returns what identifies the request. It is called only if the request fails.
-
-        Raises:
-            ModelError: The endpoint is down, the doors are closed, or the block raised it. Its ``outlook`` says what
-                the door knows.
-        """
+        """Wait until a request may go out, and count it as under way during the block."""
         passage = Passage(self, request)
         await self._admit(passage)
         try:
@@ -212,13 +204,7 @@ class Door:
 
 @cache
 def door_of(name: str, address: str, key_digest: str) -> Door:
-    """Return the door of an endpoint. Callers with the same model, address and key get the same one.
-
-    Args:
-        name: The model's name.
-        address: The address of its server, or the name of its provider.
-        key_digest: A digest of the key. Different keys have different limits.
-    """
+    """Return the door of an endpoint. Callers with the same model, address and key get the same one."""
     door = Door(f"{name} at {address}")
     _DOORS.append(door)
     return door

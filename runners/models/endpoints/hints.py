@@ -48,12 +48,7 @@ def rate_limit_headers(headers: Mapping[str, object]) -> dict[str, str]:
 
 
 def allowances(headers: Mapping[str, str], wall_s: float | None = None) -> list[Allowance]:
-    """Return the allowances that the headers describe. Incomplete and implausible ones are left out.
-
-    Args:
-        headers: The result of :func:`rate_limit_headers`.
-        wall_s: The time in seconds since the epoch. None for now.
-    """
+    """Return the allowances that the headers describe. Incomplete and implausible ones are left out."""
     wall_s = time.time() if wall_s is None else wall_s
     found: dict[str, dict[str, float]] = {}
     has_anthropic = any(name.startswith("anthropic-ratelimit-") for name in headers)
@@ -76,12 +71,7 @@ def allowances(headers: Mapping[str, str], wall_s: float | None = None) -> list[
 
 
 def retry_after_s(headers: Mapping[str, str], body: str = "") -> float | None:
-    """Return the seconds that the provider asked to wait, or None.
-
-    Args:
-        headers: The result of :func:`rate_limit_headers`.
-        body: The text of the error, which has Gemini's RetryInfo.
-    """
+    """Return the seconds that the provider asked to wait, or None."""
     if "retry-after-ms" in headers:
         milliseconds = _number(headers["retry-after-ms"])
         return None if milliseconds is None else max(0.0, milliseconds / 1000.0)

@@ -44,14 +44,7 @@ class _Bucket:
         self._at_s = 0.0
 
     def described(self, said: Allowance, now_s: float, sent_s: float, under_way: float) -> None:
-        """Take over what the provider says, which was true when it got the request.
-
-        Args:
-            said: The provider's words.
-            now_s: The time.
-            sent_s: When the request went out.
-            under_way: What the requests under way will use. They may not be in the provider's words.
-        """
+        """Take over what the provider says, which was true when it got the request."""
         if said.reset_s and said.remaining < said.limit:
             self._per_s = (said.limit - said.remaining) / said.reset_s
         told = said.remaining + (now_s - sent_s) * self._per_s
@@ -117,14 +110,7 @@ class Pace:
     def answered(
         self, now_s: float, sent_s: float, said: Sequence[Allowance] = (), used: Mapping[str, int] | None = None
     ) -> None:
-        """Learn from an answered request.
-
-        Args:
-            now_s: The time.
-            sent_s: When the request went out.
-            said: The allowances in the reply's headers.
-            used: The tokens that the request used, by the name of the allowance that they count against.
-        """
+        """Learn from an answered request."""
         is_filled = self.in_flight >= 0.5 * self.concurrency
         self.in_flight -= 1
         self._accepted += 1
@@ -143,14 +129,7 @@ class Pace:
     def refused(
         self, now_s: float, sent_s: float, retry_after_s: float | None = None, said: Sequence[Allowance] = ()
     ) -> None:
-        """Learn from a request that was refused because there were too many.
-
-        Args:
-            now_s: The time.
-            sent_s: When the request went out.
-            retry_after_s: The seconds that the provider asked to wait, or None.
-            said: The allowances in the refusal's headers.
-        """
+        """Learn from a request that was refused because there were too many."""
         self._describe(said, now_s, sent_s)
         empty_s = max((bucket.delay_s(self._cost(name), now_s) for name, bucket in self._buckets.items()), default=0.0)
         wait_s = retry_after_s if retry_after_s is not None else empty_s or self._backoff_s

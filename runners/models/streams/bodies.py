@@ -20,11 +20,7 @@ def malformed(what: str) -> ModelError:
 
 
 def decoded(raw: bytes, what: str) -> Body:
-    """Return the JSON object that a provider wrote.
-
-    Raises:
-        ModelError: The bytes are no JSON, or not an object.
-    """
+    """Return the JSON object that a provider wrote."""
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -33,11 +29,7 @@ def decoded(raw: bytes, what: str) -> Body:
 
 
 def object_in(value: Any, what: str) -> dict[str, Any]:
-    """Check that a value in a provider's reply is an object, and return it.
-
-    Raises:
-        ModelError: The value is not an object.
-    """
+    """Check that a value in a provider's reply is an object, and return it."""
     if not isinstance(value, dict):
         raise malformed(f"{what} is not an object")
     return value

@@ -68,6 +68,5 @@ def _append(parts: list[Body], part: Body) -> None:
 
 
 def parts_of(candidate: Body) -> list[Any]:
-    """Return the parts of a candidate, which may have none."""
     parts = fields(candidate.get("content")).get("parts")
     return parts if isinstance(parts, list) else []

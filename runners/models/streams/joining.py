@@ -30,15 +30,6 @@ async def joined_reply(
 
     Once the reply is whole, a connection that breaks or falls silent takes nothing from it; asking again would be paid
     for again.
-
-    Args:
-        pieces: The bytes as they come.
-        stream: Joins the events.
-        note: Takes each event and what it did.
-        model: The model's name, for messages.
-
-    Raises:
-        ModelError: The stream ended before the reply, does not end, or makes no sense.
     """
     import aiohttp
     import httpx

@@ -18,11 +18,7 @@ class EventReader:
         self._is_after_return = False
 
     def feed(self, received: bytes) -> Iterator[StreamedEvent]:
-        """Yield the events that are complete with these bytes.
-
-        Raises:
-            ModelError: An event is not JSON, or is too long.
-        """
+        """Yield the events that are complete with these bytes."""
         if self._is_after_return and received:  # the other half of a line's end
             received = received.removeprefix(b"\n")
             self._is_after_return = False

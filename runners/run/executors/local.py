@@ -43,12 +43,7 @@ class LocalExecutor:
         return self._checked.kind
 
     async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
-        """Find problems that would stop the run on this machine.
-
-        Raises:
-            ExperimentError: A key or a price is missing, the sandbox or the benchmark's world is not available, or a
-                program has changed.
-        """
+        """Find problems that would stop the run on this machine."""
         experiment = prepared.experiment
         if self._leases is None:
             refuse_leased(experiment)

@@ -33,10 +33,6 @@ async def has_them_everywhere(ray: Any, benchmark: str) -> bool:
     """Return whether each machine of the cluster that could hold a worker has this process's packages.
 
     A machine that does not answer lacks them, and so does a cluster without machines, as one that grows on demand.
-
-    Args:
-        ray: The Ray library, connected to the cluster.
-        benchmark: The benchmark's name.
     """
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
@@ -63,15 +59,7 @@ def packages_digest(benchmark: str) -> str:
 
 
 def shipped_packages(benchmark: str, folder: Path) -> dict[str, Any]:
-    """Return the runtime environment in which Ray gives workers the packages of this process.
-
-    Args:
-        benchmark: The benchmark's name.
-        folder: An empty folder for wheels, which Ray sends to each machine when the driver connects.
-
-    Raises:
-        ExperimentError: A package cannot be sent. The message names it.
-    """
+    """Return the runtime environment in which Ray gives workers the packages of this process."""
     requirements = [_requirement(each, folder) for each in _needed(benchmark)]
     return {
         "working_dir": str(folder),

@@ -55,9 +55,6 @@ class RayExecutor:
         """Find problems that would stop the run, as far as this machine shows them.
 
         Workers check API keys and sandboxes.
-
-        Raises:
-            ExperimentError: Ray is not installed, a price is missing, or only this host can reach the store.
         """
         ray_library()
         refuse_leased(prepared.experiment)
@@ -74,10 +71,6 @@ class RayExecutor:
         """Connect to the cluster and start workers, which recover what earlier workers left on their hosts.
 
         Workers get copies of the experiment's files, and of this process's packages if a machine has others.
-
-        Raises:
-            ExecutorError: There is no cluster, it already runs the experiment, or no worker can start.
-            ExperimentError: A machine of the cluster cannot run the experiment, or a package or file cannot be sent.
         """
         assert store.remote is not None
         assert store.address is not None
@@ -135,11 +128,7 @@ class RayExecutor:
 
 
 def ray_library() -> ModuleType:
-    """Import and return the Ray library.
-
-    Raises:
-        ExperimentError: Ray is not installed.
-    """
+    """Import and return the Ray library."""
     try:
         import ray
     except ImportError as error:
@@ -153,14 +142,7 @@ def ray_library() -> ModuleType:
 
 @contextmanager
 def connected(runtime_env: dict[str, Any] | None = None) -> Iterator[Any]:
-    """Connect to the cluster, yield the Ray library, and disconnect at the end.
-
-    Args:
-        runtime_env: What Ray installs for workers, or None to let them run in their machine's environment.
-
-    Raises:
-        ExecutorError: There is no cluster, or it cannot be reached.
-    """
+    """Connect to the cluster, yield the Ray library, and disconnect at the end."""
     ray = ray_library()
     address = os.environ.get(ADDRESS_VARIABLE) or "auto"
     _check_listens(address)
@@ -186,11 +168,7 @@ def connected(runtime_env: dict[str, Any] | None = None) -> Iterator[Any]:
 
 
 def _check_listens(address: str) -> None:
-    """Refuse an address where nothing listens, because Ray would keep trying for more than a minute.
-
-    Raises:
-        ExecutorError: Nothing listens at the address, or it belongs to a Ray client.
-    """
+    """Refuse an address where nothing listens, because Ray would keep trying for more than a minute."""
     if "://" in address:
         raise ExecutorError(
             f"{ADDRESS_VARIABLE}={address} is the address of a Ray client; start the run on a machine of the cluster, "

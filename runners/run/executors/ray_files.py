@@ -35,11 +35,7 @@ class PackedFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def packed(prepared: PreparedExperiment) -> PackedFiles:
-    """Return an experiment with the files that its tables, its benchmark and the entries of its programs name.
-
-    Raises:
-        ExperimentError: A file cannot be read, or the experiment file was changed and is wrong now.
-    """
+    """Return an experiment with the files that its tables, its benchmark and the entries of its programs name."""
     base = prepared.path.resolve().parent
     experiment = prepared.experiment
     benchmark, prompts = experiment.benchmark, experiment.prompts
@@ -97,9 +93,6 @@ def _archived(named: set[Path]) -> tuple[bytes, tuple[Path, ...]]:
     """Return the archive of some files and folders, and those that it lacks.
 
     Content stands under the path that links lead to. Where a name is another path, the archive has a link there.
-
-    Raises:
-        ExperimentError: A file cannot be read.
     """
     real = {path.resolve() for path in named}
     tops = {path for path in real if real.isdisjoint(path.parents)}

@@ -62,23 +62,12 @@ class WorkerPool:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Start workers. At the end, let each worker publish what it recorded, and shut it down.
-
-        Raises:
-            ExecutorError: Another run of the experiment is on the cluster, or no worker could be started.
-            ExperimentError: A machine of the cluster cannot run the experiment.
-            RecordingFailed: A worker could not publish what it recorded.
-        """
+        """Start workers. At the end, let each worker publish what it recorded, and shut it down."""
         async with self._group.opened():
             yield
 
     async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
-        """Run one attempt to its closing event. If its worker is lost, look up how the attempt ended.
-
-        Raises:
-            RecorderError: No worker can record events any more.
-            ExecutorError: No worker is left, and none is about to join.
-        """
+        """Run one attempt to its closing event. If its worker is lost, look up how the attempt ended."""
         worker = await self._group.least_busy()
         worker.running += 1
         errors = self._ray.exceptions
@@ -114,14 +103,7 @@ class WorkerPool:
 
 
 async def wait_for_host(ray: Any, assignment: Assignment, info: WorkerInfo, report: Callable[[str], None]) -> None:
-    """Wait until the host of a lost worker has published the worker's journals, or cannot publish them.
-
-    Args:
-        ray: The Ray library, connected to the cluster.
-        assignment: What the worker had to do.
-        info: The lost worker.
-        report: Called with a message if the host could not publish the journals.
-    """
+    """Wait until the host of a lost worker has published the worker's journals, or cannot publish them."""
     there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(info.node_id, soft=False)
     publishing = ray.remote(publish_left).options(num_cpus=0, scheduling_strategy=there)
     errors = ray.exceptions
@@ -136,11 +118,7 @@ async def wait_for_host(ray: Any, assignment: Assignment, info: WorkerInfo, repo
 
 
 def publish_left(assignment: Assignment, writer_id: str) -> None:
-    """Publish the journals that a dead worker left on this host. A child of the worker may still be publishing them.
-
-    Raises:
-        RecorderError: The store cannot be reached or written, or a journal is damaged.
-    """
+    """Publish the journals that a dead worker left on this host. A child of the worker may still be publishing them."""
     store = store_of(assignment, open_address(store_address(assignment.address)))
     give_up_at = time.monotonic() + _PATIENCE_S
     while any(name.writer_id == writer_id for name in store.journals()) and time.monotonic() < give_up_at:
@@ -149,14 +127,7 @@ def publish_left(assignment: Assignment, writer_id: str) -> None:
 
 
 def outcome_of_lost(index: TrialIndex, trial: PlannedTrial, attempt: int, worker: str) -> TrialOutcome:
-    """Return how an attempt of a lost worker ended. Its end may be published although the worker's reply was lost.
-
-    Args:
-        index: What the store has recorded.
-        trial: The trial of the attempt.
-        attempt: The number of the attempt.
-        worker: The worker's name, for the message.
-    """
+    """Return how an attempt of a lost worker ended. Its end may be published although the worker's reply was lost."""
     found, failed = index.finished.get(trial.trial_id), index.failed.get(trial.trial_id)
     if found is not None and found.attempt == attempt:
         return TrialOutcome(

@@ -80,12 +80,7 @@ class Worker:
         self._trials: dict[str, PlannedTrial]
 
     async def join(self) -> WorkerInfo:
-        """Recover what earlier workers left on this host, open a journal, and return when the worker is ready.
-
-        Raises:
-            ExperimentError: This machine cannot run the experiment as planned. The message names the machine.
-            RecorderError: The store cannot be reached or written from here.
-        """
+        """Recover what earlier workers left on this host, open a journal, and return when the worker is ready."""
         self._ready: asyncio.Future[WorkerInfo] = asyncio.get_running_loop().create_future()
         self._life = asyncio.create_task(self._live())
         either: list[asyncio.Future[Any]] = [self._ready, self._life]
@@ -95,11 +90,7 @@ class Worker:
         return self._ready.result()
 
     async def run(self, trial_id: str, attempt: int, budget_actions: int | None) -> TrialOutcome | None:
-        """Run one attempt to its closing event. Return None if it was stopped, which the events record.
-
-        Raises:
-            RecorderError: An event could not be recorded.
-        """
+        """Run one attempt to its closing event. Return None if it was stopped, which the events record."""
         with anyio.CancelScope() as self._running[trial_id]:
             try:
                 return await self._runner.run(self._trials[trial_id], attempt, budget_actions)
@@ -113,11 +104,7 @@ class Worker:
             self._running[trial_id].cancel()
 
     async def leave(self) -> None:
-        """Publish everything that was recorded, and end.
-
-        Raises:
-            RecorderError: Something could not be published. It is durable on this host.
-        """
+        """Publish everything that was recorded, and end."""
         self._is_leaving.set()
         await self._life
 
@@ -177,16 +164,7 @@ def installed_version() -> str:
 
 
 def _prepared(assignment: Assignment, archive: bytes, root: Path) -> PreparedExperiment:
-    """Plan the experiment on this machine, and check that the plan equals the driver's.
-
-    Args:
-        assignment: What the worker has to do.
-        archive: The files that the experiment names.
-        root: The folder to unpack them in.
-
-    Raises:
-        ExperimentError: The experiment cannot be planned here, or its plan differs.
-    """
+    """Plan the experiment on this machine, and check that the plan equals the driver's."""
     if installed_version() != assignment.version:
         raise ExperimentError(
             f"lhaw-record {installed_version()} is installed here, and {assignment.version} where the run was started; "
@@ -210,12 +188,7 @@ def _prepared(assignment: Assignment, archive: bytes, root: Path) -> PreparedExp
 
 
 def store_of(assignment: Assignment, root: Path) -> Store:
-    """Open the driver's store. Never create another one, because the directory may not be mounted here.
-
-    Raises:
-        ExperimentError: The store at this address is missing, or is another one.
-        StoreError: The store cannot be reached or written.
-    """
+    """Open the driver's store. Never create another one, because the directory may not be mounted here."""
     remote = Store(root).remote
     assert remote is not None
     if not remote.is_made() or remote.makers.isdisjoint(assignment.makers):

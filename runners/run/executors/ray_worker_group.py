@@ -65,13 +65,7 @@ class WorkerGroup:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Request workers. At the end, let each worker publish what it recorded, and shut it down.
-
-        Raises:
-            ExecutorError: Another run of the experiment is on the cluster, or no worker could be started.
-            ExperimentError: A machine of the cluster cannot run the experiment.
-            RecordingFailed: A worker could not publish what it recorded.
-        """
+        """Request workers. At the end, let each worker publish what it recorded, and shut it down."""
         await self._wait_for_earlier()
         with ungrouped():
             async with anyio.create_task_group() as self._tasks:
@@ -86,11 +80,7 @@ class WorkerGroup:
                         await self._release()
 
     async def least_busy(self) -> WorkerHandle:
-        """Return the worker with the fewest running attempts. Wait while one may still join.
-
-        Raises:
-            Exception: No worker is left. The exception says why the last one left or did not join.
-        """
+        """Return the worker with the fewest running attempts. Wait while one may still join."""
         while not self._workers:
             if not self._requested:
                 raise self._refusal or ExecutorError("no worker is left")
@@ -98,13 +88,7 @@ class WorkerGroup:
         return min(self._workers, key=lambda worker: worker.running)
 
     def drop(self, worker: WorkerHandle, why: str, *, refusal: Exception | None = None) -> None:
-        """Continue without a lost worker. The loss is reported once, however many of its attempts fail.
-
-        Args:
-            worker: The lost worker.
-            why: The reason for the loss, for the report.
-            refusal: Why a replacement would fail as well. None to request a replacement.
-        """
+        """Continue without a lost worker. The loss is reported once, however many of its attempts fail."""
         self._refusal = refusal or self._refusal
         if worker not in self._workers:
             return
@@ -117,11 +101,7 @@ class WorkerGroup:
             self._report("no worker is left; waiting until a machine of the cluster has room for one")
 
     async def _wait_for_earlier(self) -> None:
-        """Wait until the workers of a dead driver have ended. Until then, they may be running the same trials.
-
-        Raises:
-            ExecutorError: The workers did not end, so their driver is alive.
-        """
+        """Wait until the workers of a dead driver have ended. Until then, they may be running the same trials."""
         with anyio.move_on_after(_STRAGGLERS_S):
             while any(name.startswith(self._prefix) for name in self._ray.util.list_named_actors()):  # noqa: ASYNC110 - Ray sends no notification
                 await anyio.sleep(_LOOK_S)
@@ -135,14 +115,7 @@ class WorkerGroup:
         )
 
     def _request(self, deaths: int = 0) -> None:
-        """Request one more worker from the cluster. It joins as soon as a machine has room for it.
-
-        Args:
-            deaths: How many predecessors of this worker died in a row before they joined.
-
-        Raises:
-            ExecutorError: Another driver has just requested a worker of the same name.
-        """
+        """Request one more worker from the cluster. It joins as soon as a machine has room for it."""
         self._last_number += 1
         number = self._last_number
         options = {
@@ -209,10 +182,6 @@ class WorkerGroup:
         """Wait until all workers have joined, or at least one has and some more time has passed.
 
         That way, an unfit machine is found before anything runs.
-
-        Raises:
-            ExecutorError: No worker joined.
-            ExperimentError: A machine of the cluster cannot run the experiment.
         """
         with anyio.move_on_after(_LONGEST_WAIT_S):
             while not self._workers and self._requested and self._refusal is None:
@@ -236,9 +205,6 @@ class WorkerGroup:
         """Let every worker publish what it recorded, and end it.
 
         Events that a dead worker acknowledged are already published.
-
-        Raises:
-            RecordingFailed: A worker could not publish what it recorded.
         """
         for actor in self._requested.values():
             self._ray.kill(actor)

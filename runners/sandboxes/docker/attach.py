@@ -125,16 +125,7 @@ class Attachment(asyncio.Transport):
 
 @asynccontextmanager
 async def started(container: "DockerContainer", channel: Channel, what: str) -> AsyncIterator[None]:
-    """Attach a channel to a container, then start it. The attachment is ended on leaving; the container is not.
-
-    Args:
-        container: A container with open standard input, not yet started.
-        channel: Our end of its standard streams.
-        what: The failure that a failed start means, such as "the container cannot be started".
-
-    Raises:
-        SandboxBoundaryError: It does not start.
-    """
+    """Attach a channel to a container, then start it. The attachment is ended on leaving; the container is not."""
     stream = container.attach(stdin=True, stdout=True, stderr=True)
     async with asked(what):
         await stream.__aenter__()
@@ -150,12 +141,7 @@ async def started(container: "DockerContainer", channel: Channel, what: str) -> 
 
 
 async def why_it_ended(container: "DockerContainer", last_words: str = "") -> tuple[str, str]:
-    """Return why a container's streams ended, and the error kind.
-
-    Args:
-        container: The container.
-        last_words: The standard error of the container's first process.
-    """
+    """Return why a container's streams ended, and the error kind."""
     try:
         state = await _final_state(container)
         if await _is_for_another_processor(container, state, last_words):

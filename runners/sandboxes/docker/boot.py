@@ -32,12 +32,7 @@ COMMAND = ("python3", "-I", "-S", "-c", _BOOT)
 
 
 def program(config: dict[str, Any], *, has_packages: bool) -> bytes:
-    """Return the program that the first process reads.
-
-    Args:
-        config: See :func:`runners.sandboxes.inside.container.main`.
-        has_packages: Whether the agent's Python gets the agent's packages in addition to the standard library.
-    """
+    """Return the program that the first process reads."""
     sources, cell = _sources()
     # Version 2 of the format is the same for every Python; what is in it are texts and bytes only, no code.
     return marshal.dumps((sources, cell, config, _packages() if has_packages else []), 2)

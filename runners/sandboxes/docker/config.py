@@ -121,14 +121,7 @@ def limited(image: DockerImage, limits: SandboxLimits) -> dict[str, Any]:
 def agent_config(
     image: DockerImage, limits: SandboxLimits, way: Way | None, container_environment: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the driver's configuration.
-
-    Args:
-        image: The image.
-        limits: The limits.
-        way: How a program reaches its model, or None without programs.
-        container_environment: The environment variables that the image sets.
-    """
+    """Return the driver's configuration."""
     config = driver_config(
         limits,
         work_dir=image.work_dir,

@@ -32,13 +32,6 @@ async def created(docker: "Docker", config: dict[str, Any]) -> AsyncIterator["Do
     A cancelled caller waits until the engine confirms that the container exists. Otherwise nobody would remove a
     container that is created after the request was abandoned. A container is left behind for :func:`reap` only if the
     engine is away or this process is killed.
-
-    Args:
-        docker: The client.
-        config: The engine's configuration, to which our labels are added.
-
-    Raises:
-        SandboxBoundaryError: The container cannot be created.
     """
     name = _new_name()
     labelled = {**config, "Labels": {**config.get("Labels", {}), **own_labels()}}
@@ -76,21 +69,13 @@ def _new_name() -> str:
 
 
 async def connect_network(docker: "Docker", container: "DockerContainer", network: str) -> None:
-    """Connect a container to one more network, such as one that leads outside.
-
-    Raises:
-        SandboxBoundaryError: There is no such network, or the container cannot be connected to it.
-    """
+    """Connect a container to one more network, such as one that leads outside."""
     async with asked(f"a container cannot be connected to the network {network}"):
         await (await docker.networks.get(network)).connect({"Container": container.id})
 
 
 async def remove(docker: "Docker", name: str) -> None:
-    """Kill a container and remove it with its anonymous volumes. Do nothing if it is already gone.
-
-    Raises:
-        SandboxBoundaryError: The engine is away, or cannot remove the container now.
-    """
+    """Kill a container and remove it with its anonymous volumes. Do nothing if it is already gone."""
     from aiodocker import DockerError
 
     async with asked(f"the container {name} cannot be removed", timeout_s=_REMOVE_S):
@@ -105,9 +90,6 @@ async def reap(docker: "Docker") -> int:
     """Remove the containers, networks and volumes that killed processes left behind, and return their number.
 
     Those of processes that are alive or run elsewhere are kept.
-
-    Raises:
-        SandboxBoundaryError: The engine is away or refuses.
     """
     count = 0
     for container in await owned_containers(docker):
@@ -130,16 +112,7 @@ async def reap(docker: "Docker") -> int:
 
 
 async def check_network(docker: "Docker", name: str, key: str) -> None:
-    """Check that the engine has a network, before a trial is paid that needs it at its end.
-
-    Args:
-        docker: The client.
-        name: The network, or ``none``.
-        key: The key of the experiment file that names it.
-
-    Raises:
-        SandboxBoundaryError: The engine has no such network, or is away.
-    """
+    """Check that the engine has a network, before a trial is paid that needs it at its end."""
     from aiodocker import DockerError
 
     async with asked(f"the network {name} cannot be looked at"):
@@ -156,11 +129,7 @@ async def check_network(docker: "Docker", name: str, key: str) -> None:
 
 
 async def _remove_network(docker: "Docker", name: str) -> None:
-    """Remove a network. Do nothing if it is already gone.
-
-    Raises:
-        SandboxBoundaryError: The engine is away, or a container is still connected to the network.
-    """
+    """Remove a network. Do nothing if it is already gone."""
     from aiodocker import DockerError
 
     async with asked(f"the network {name} cannot be removed", timeout_s=_REMOVE_S):
@@ -172,11 +141,7 @@ async def _remove_network(docker: "Docker", name: str) -> None:
 
 
 async def owned_containers(docker: "Docker") -> list[dict[str, Any]]:
-    """Return the engine's list entries for all our containers, running or not, whichever process created them.
-
-    Raises:
-        SandboxBoundaryError: The engine is away or refuses.
-    """
+    """Return the engine's list entries for all our containers, running or not, whichever process created them."""
     async with asked("the containers of earlier runs cannot be listed"):
         found = await docker.containers.list(all=True, filters=json.dumps({"label": [OWNED]}))
     # The library offers no public access to the listed data.
@@ -184,11 +149,7 @@ async def owned_containers(docker: "Docker") -> list[dict[str, Any]]:
 
 
 async def memory_of_others_mb(docker: "Docker") -> int:
-    """Return how much memory the running containers of other processes may use, in MiB.
-
-    Raises:
-        SandboxBoundaryError: The engine is away or refuses.
-    """
+    """Return how much memory the running containers of other processes may use, in MiB."""
     return sum(
         int(container["Labels"].get(MEMORY, 0))
         for container in await owned_containers(docker)
@@ -214,13 +175,6 @@ async def internal_network(docker: "Docker", *, has_neighbours: bool = False) ->
 
     An engine has addresses for about thirty networks. A run therefore has one network, not one per trial, unless its
     containers must reach each other.
-
-    Args:
-        docker: The client.
-        has_neighbours: Whether the containers can reach each other, such as an agent and the services of its task.
-
-    Raises:
-        SandboxBoundaryError: The network cannot be created.
     """
     name = _new_name()
     config = {
@@ -244,11 +198,7 @@ async def internal_network(docker: "Docker", *, has_neighbours: bool = False) ->
 
 @asynccontextmanager
 async def created_volume(docker: "Docker") -> AsyncIterator[str]:
-    """Create a volume that containers share, and remove it at the end. Yields its name.
-
-    Raises:
-        SandboxBoundaryError: The volume cannot be created.
-    """
+    """Create a volume that containers share, and remove it at the end. Yields its name."""
     name = _new_name()
     try:
         with anyio.CancelScope(shield=True):
@@ -261,11 +211,7 @@ async def created_volume(docker: "Docker") -> AsyncIterator[str]:
 
 
 async def _remove_volume(docker: "Docker", name: str) -> None:
-    """Remove a volume. Do nothing if it is already gone, or if a container that is just being removed still has it.
-
-    Raises:
-        SandboxBoundaryError: The engine is away or refuses.
-    """
+    """Remove a volume. Do nothing if it is already gone, or if a container that is just being removed still has it."""
     from aiodocker import DockerError
     from aiodocker.volumes import DockerVolume
 

@@ -34,9 +34,6 @@ async def connected() -> AsyncIterator["Docker"]:
 
     Each sandbox has its own client, because a client holds at most a hundred connections, and an open sandbox keeps
     one.
-
-    Raises:
-        SandboxBoundaryError: No engine was found.
     """
     from aiodocker import Docker
     from aiodocker.exceptions import DockerContextError
@@ -54,15 +51,7 @@ async def connected() -> AsyncIterator["Docker"]:
 
 @asynccontextmanager
 async def asked(what: str, *, timeout_s: float = ANSWER_S) -> AsyncIterator[None]:
-    """Put a time limit on requests to an engine, and translate its errors.
-
-    Args:
-        what: The failure that a failed request means, such as "the container cannot be started".
-        timeout_s: The time limit in seconds.
-
-    Raises:
-        SandboxBoundaryError: The engine is away, does not answer, or refuses.
-    """
+    """Put a time limit on requests to an engine, and translate its errors."""
     from aiodocker import DockerError
     from aiohttp import ClientError
 
@@ -80,13 +69,7 @@ async def asked(what: str, *, timeout_s: float = ANSWER_S) -> AsyncIterator[None
 
 
 def refusal(what: str, status: int, message: str) -> SandboxBoundaryError:
-    """Return the error for an engine's refusal.
-
-    Args:
-        what: What failed.
-        status: The engine's HTTP status; 900 means no connection.
-        message: The engine's message.
-    """
+    """Return the error for an engine's refusal."""
     if status == 900:
         return SandboxBoundaryError(f"{what}: {message}", kind="engine_away")
     lowered = message.lower()

@@ -95,9 +95,6 @@ async def execute(container: "DockerContainer", program: Program) -> ExecResult:
 
     If only the connection were closed, the program would keep running. The processes that it started may have left its
     group and its session, so all processes of the container except the first are killed.
-
-    Raises:
-        SandboxBoundaryError: The container or the engine is gone, or the program could not be ended.
     """
     mark = f"{_MARK}={secrets.token_hex(8)}"
     end = (*(_END_ATTACHED if program.stop else _END_MARKED), mark)
@@ -151,11 +148,7 @@ def _unless(stop: anyio.Event | None, work: Callable[[], Awaitable[int]]) -> Cal
 
 
 async def check_end(container: "DockerContainer") -> None:
-    """Wait a few seconds for news of a container's end, which arrives after the end of its programs.
-
-    Raises:
-        SandboxBoundaryError: The container has ended. The message says why.
-    """
+    """Wait a few seconds for news of a container's end, which arrives after the end of its programs."""
     with anyio.move_on_after(_NEWS_S):
         while True:
             await _check_alive(container)
@@ -198,11 +191,7 @@ async def _exit_code(execution: "Exec") -> int:
 
 
 async def _check_alive(container: "DockerContainer") -> None:
-    """Check that a container is running.
-
-    Raises:
-        SandboxBoundaryError: The container is gone.
-    """
+    """Check that a container is running."""
     async with asked("the container cannot be looked at"):
         try:
             is_running = (await container.show())["State"]["Running"]

@@ -70,11 +70,7 @@ def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 async def put_archive(container: "DockerContainer", folder: str, archive: bytes | IO[bytes]) -> None:
-    """Unpack an archive, or a file that holds one, into a folder of a container.
-
-    Raises:
-        SandboxBoundaryError: The folder is missing, read-only or full, or the container is gone.
-    """
+    """Unpack an archive, or a file that holds one, into a folder of a container."""
     async with asked(f"files cannot be put into {folder} of a container"):
         await container.put_archive(folder, pieces(archive))  # type: ignore[no-untyped-call]
 
@@ -94,10 +90,6 @@ async def take_archive(container: "DockerContainer", path: str, limits: FileLimi
     """Return a path of a container as an archive, for :func:`put_archive` into the path's parent folder.
 
     Modes, owners and links are kept. The archive is not inspected here.
-
-    Raises:
-        FileNotFoundError: There is nothing at the path.
-        SandboxBoundaryError: The content exceeds the limits, or the container is gone.
     """
     with tempfile.TemporaryFile() as file:
         await _download(container, path, limits, file)
@@ -106,12 +98,7 @@ async def take_archive(container: "DockerContainer", path: str, limits: FileLimi
 
 
 async def read_archive(container: "DockerContainer", path: str, limits: FileLimits) -> dict[str, bytes]:
-    """Return the regular files at or below a path of a container, keyed by their path below it.
-
-    Raises:
-        FileNotFoundError: There is nothing at the path.
-        SandboxBoundaryError: The files exceed the limits, or the container is gone.
-    """
+    """Return the regular files at or below a path of a container, keyed by their path below it."""
     with tempfile.TemporaryFile() as file:
         await _download(container, path, limits, file)
         file.seek(0)
@@ -144,9 +131,6 @@ def regular_files(archive: IO[bytes], limits: FileLimits) -> dict[str, bytes]:
     """Return the regular files of an engine's archive, keyed by their paths below the requested path.
 
     Hard links to files in the archive count as files. Symbolic links, devices and paths that lead outside are left out.
-
-    Raises:
-        SandboxBoundaryError: The content exceeds the limits, or is not an archive.
     """
     found: dict[str, bytes] = {}
     total_bytes = 0

@@ -19,13 +19,7 @@ def free_space_command(*paths: str) -> str:
 
 
 def is_full(said: str, free_space: str, quoted: str = "") -> bool:
-    """Return whether a program failed because the disk is full.
-
-    Args:
-        said: The output of the program.
-        free_space: The output of :func:`free_space_command` afterwards. Empty output counts as enough space.
-        quoted: What others wrote and the program may repeat. Words that are in it prove nothing.
-    """
+    """Return whether a program failed because the disk is full."""
     said, quoted = said.lower(), quoted.lower()
     free_kb = [int(word) for word in free_space.split() if word.isdigit()]
     return (

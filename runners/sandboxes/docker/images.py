@@ -64,19 +64,11 @@ class Images:
         return image in self._given_up
 
     async def has(self, docker: "Docker", image: str) -> bool:
-        """Return whether the engine has an image. Nothing is pulled.
-
-        Raises:
-            SandboxBoundaryError: The engine is away.
-        """
+        """Return whether the engine has an image. Nothing is pulled."""
         return await _inspect(docker, image) is not None
 
     async def ensure(self, docker: "Docker", image: str) -> dict[str, Any]:
-        """Return the engine's description of an image, after pulling it if it is missing.
-
-        Raises:
-            SandboxBoundaryError: The image is unavailable. The message names it and says what to do next.
-        """
+        """Return the engine's description of an image, after pulling it if it is missing."""
         async with self.turn(image):
             return await ensure_image(docker, image, self._report)
 
@@ -84,9 +76,6 @@ class Images:
         """Build an image from a folder with a Dockerfile, once in this run. See :func:`build_image` for ``how``.
 
         An engine that has built it before, on the same base, takes it from its own cache.
-
-        Raises:
-            SandboxBoundaryError: The image cannot be built.
         """
         async with self.turn(image):
             if image not in self._built:
@@ -104,19 +93,7 @@ async def build_image(
     network: str,
     choices: Mapping[str, str] | None = None,
 ) -> None:
-    """Build an image from a folder with a Dockerfile.
-
-    Args:
-        docker: The client.
-        folder: The build context.
-        image: The name of the image, with a tag.
-        timeout_s: The time limit in seconds.
-        network: The engine's network for the build's commands.
-        choices: Further parameters of the engine's build, such as the Dockerfile's path.
-
-    Raises:
-        SandboxBoundaryError: The image cannot be built. The message has the builder's last words.
-    """
+    """Build an image from a folder with a Dockerfile."""
     what = f"the image of {folder} cannot be built"
     parameters = {"version": _BUILDKIT, "t": image, "rm": "true", "networkmode": network, **(choices or {})}
     try:
@@ -148,16 +125,7 @@ def _build_error(message: str, folder: Path) -> SandboxBoundaryError:
 
 
 async def ensure_image(docker: "Docker", image: str, report: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Return the engine's description of an image, after pulling it if it is missing.
-
-    Args:
-        docker: The client.
-        image: The image name, with a tag or a digest.
-        report: Called with a line for each step of the pull.
-
-    Raises:
-        SandboxBoundaryError: The image is unavailable. The message names it and says what to do next.
-    """
+    """Return the engine's description of an image, after pulling it if it is missing."""
     known = await _inspect(docker, image)
     if known is None:
         report(f"pulling the image {image}")

@@ -126,14 +126,6 @@ class DockerMachine:
 
         After a timeout or a cancellation, every process of the container except the first is killed. A service that
         must keep running therefore needs its own container.
-
-        Args:
-            argv: The program and its arguments.
-            timeout_s: The time limit in seconds.
-            options: Further fields of :class:`runners.sandboxes.docker.execution.Program`.
-
-        Raises:
-            SandboxBoundaryError: The container or the engine is gone, or the program could not be ended.
         """
         result = await execute(self._container, Program(argv=argv, timeout_s=timeout_s, **options))
         before = self._stopped
@@ -149,74 +141,36 @@ class DockerMachine:
         )
 
     async def put(self, folder: str, files: Mapping[str, bytes], *, executable: frozenset[str] = frozenset()) -> None:
-        """Write files below an existing folder of the container. The files belong to root.
-
-        Args:
-            folder: An absolute path.
-            files: Content by path below the folder.
-            executable: The paths that are made executable.
-
-        Raises:
-            SandboxBoundaryError: The folder is missing or full, or the container is gone.
-        """
+        """Write files below an existing folder of the container. The files belong to root."""
         await put_archive(self._container, folder, await anyio.to_thread.run_sync(packed, files, executable))
 
     async def get(self, path: str, limits: FileLimits) -> dict[str, bytes]:
         """Return the regular files at or below a path of the container, keyed by their path below it.
 
         Links are left out.
-
-        Raises:
-            FileNotFoundError: There is nothing at the path.
-            SandboxBoundaryError: The files exceed the limits, or the container is gone.
         """
         return await read_archive(self._container, path, limits)
 
     async def take(self, path: str, limits: FileLimits) -> bytes:
-        """Return a path as one archive with modes, owners and links, for :meth:`put_back`.
-
-        Raises:
-            FileNotFoundError: There is nothing at the path.
-            SandboxBoundaryError: The content exceeds the limits, or the container is gone.
-        """
+        """Return a path as one archive with modes, owners and links, for :meth:`put_back`."""
         return await take_archive(self._container, path, limits)
 
     async def put_back(self, folder: str, archive: bytes | IO[bytes]) -> None:
-        """Unpack an archive from :meth:`take`, or a file that holds one, into a folder.
-
-        Raises:
-            SandboxBoundaryError: The folder is missing or full, or the container is gone.
-        """
+        """Unpack an archive from :meth:`take`, or a file that holds one, into a folder."""
         await put_archive(self._container, folder, archive)
 
     async def export(self, path: str, destination: Path, limits: FileLimits) -> None:
-        """Copy the regular files below a folder of the container to a host folder, without following links.
-
-        Raises:
-            FileNotFoundError: There is nothing at the path.
-            SandboxBoundaryError: The files exceed the limits, or the container is gone.
-        """
+        """Copy the regular files below a folder of the container to a host folder, without following links."""
         unpacked(await self.get(path, limits), destination)
 
     async def save_as(self, image: str) -> None:
-        """Make an image of the container's files as they are now, on the engine only.
-
-        Args:
-            image: The image's name with a tag.
-
-        Raises:
-            SandboxBoundaryError: The engine cannot make it, for example because its disk is full.
-        """
+        """Make an image of the container's files as they are now, on the engine only."""
         repository, _, tag = image.rpartition(":")
         async with asked(f"the image {image} cannot be made", timeout_s=_SAVE_S):
             await self._container.commit(repository=repository, tag=tag)
 
     async def state(self) -> MachineState:
-        """Return how the container is now, also if it has ended.
-
-        Raises:
-            SandboxBoundaryError: The engine or the container is gone.
-        """
+        """Return how the container is now, also if it has ended."""
         state = await self._shown()
         kills = 0
         if state["Running"] and not state["Restarting"]:
@@ -239,11 +193,7 @@ class DockerMachine:
         )
 
     async def health(self) -> MachineHealth:
-        """Return what the engine's health check of the container says. Nothing runs in it for that.
-
-        Raises:
-            SandboxBoundaryError: The engine or the container is gone.
-        """
+        """Return what the engine's health check of the container says. Nothing runs in it for that."""
         state = await self._shown()
         health = state.get("Health") or {}
         last = (health.get("Log") or [{}])[-1]
@@ -273,11 +223,7 @@ class DockerMachine:
                 return bool(await response.content.readline())
 
     async def usage(self) -> MachineUsage:
-        """Return which part of its limits the container uses, as the engine counts. Nothing runs in it for that.
-
-        Raises:
-            SandboxBoundaryError: The engine or the container is gone.
-        """
+        """Return which part of its limits the container uses, as the engine counts. Nothing runs in it for that."""
         async with asked("the use of a container cannot be looked at"):
             # The library's own stats waits for a second sample.
             path, once = f"containers/{self._container.id}/stats", {"stream": "false", "one-shot": "true"}
@@ -298,11 +244,7 @@ class DockerMachine:
         return " ".join(" ".join(printed).split())
 
     async def _look(self) -> None:
-        """Read how often a limit of memory or of processes has stopped something in the container so far.
-
-        Raises:
-            SandboxBoundaryError: The container has ended, or runs no further program.
-        """
+        """Read how often a limit of memory or of processes has stopped something in the container so far."""
         argv = ("/bin/sh", "-c", LIMIT_EVENTS)
         looked = await execute(self._container, Program(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
         if looked.exit_code != 0:
@@ -338,25 +280,7 @@ async def open_machine(
     volumes: Sequence[Mapping[str, Any]] = (),
     outside: str = "",
 ) -> AsyncIterator[DockerMachine]:
-    """Open a container of an unchanged image, writable and with root. Closing it leaves nothing behind.
-
-    Args:
-        image: The image. ``work_dir`` and ``is_own_machine`` are ignored.
-        limits: The limits of memory and processes. Other limits are set for each program.
-        room: The memory budget that the container draws on.
-        service: How the container runs the image's own command, instead of waiting for programs. If our process is
-            killed, :mod:`runners.sandboxes.docker.warden` removes such a container.
-        aliases: The container's names for other containers on ``image.network``.
-        keeps_entrypoint: Whether the image's entry point, user and Docker's own capabilities stay, as its publisher
-            expects, while it waits for programs. The entry point is called with our command, as with any other.
-        environment: Variables that are added to the image's, for a container that waits for programs.
-        mounts: Files and folders of this machine to show at their own paths, read-only.
-        volumes: Further mounts, in the engine's format.
-        outside: A second network of the container, which leads outside, while ``image.network`` has its neighbours.
-
-    Raises:
-        SandboxBoundaryError: The container does not start.
-    """
+    """Open a container of an unchanged image, writable and with root. Closing it leaves nothing behind."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(room.hold(limits.memory_mb))
         docker = await stack.enter_async_context(connected())

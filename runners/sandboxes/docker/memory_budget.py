@@ -42,14 +42,7 @@ class MemoryBudget:
 
     @asynccontextmanager
     async def hold(self, memory_mb: int) -> AsyncIterator[None]:
-        """Wait until there is memory for one more sandbox, and hold it.
-
-        Args:
-            memory_mb: The memory limit of the sandbox, in MiB.
-
-        Raises:
-            SandboxBoundaryError: The sandbox could never fit, or the engine is away.
-        """
+        """Wait until there is memory for one more sandbox, and hold it."""
         if memory_mb > self.capacity_mb:
             raise SandboxBoundaryError(
                 f"a sandbox of {memory_mb} MB does not fit into the {self.capacity_mb} MB that the Docker Engine's "

@@ -57,14 +57,7 @@ class ImageProgramSandbox:
         self._launcher = ("python3", "-I", "-S", "-c", _start_without(), ",".join(dropped)) if dropped else ()
 
     async def prepare(self, path: Sequence[str]) -> None:
-        """Find out where the agent's user is at home.
-
-        Args:
-            path: The folders to append to PATH.
-
-        Raises:
-            SandboxBoundaryError: The container is gone, or has no such user.
-        """
+        """Find out where the agent's user is at home."""
         about = await self._shell.bash(_ABOUT, self._phase(_LOOK_S))
         lines = about.stdout.decode("utf-8", "replace").splitlines()
         if about.exit_code != 0 or len(lines) != 3:
@@ -90,11 +83,7 @@ class ImageProgramSandbox:
         await self._shell.write(path, content, self._phase(_LOOK_S))
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
-        """Run a program to its end; see the protocol. Services that it leaves stay, for the graders.
-
-        Raises:
-            SandboxBoundaryError: The container, or the way to the listener, is gone.
-        """
+        """Run a program to its end; see the protocol. Services that it leaves stay, for the graders."""
         stdin, stdout, stderr = new_path(), new_path(), new_path()
         await self._shell.write(stdin, launch.stdin, self._phase(_LOOK_S))
         phase = self._phase(launch.max_seconds, {"HOME": self.home, "PATH": self._path, **launch.environment})
@@ -127,11 +116,6 @@ async def room_of_trial(
     """Hold the memory of a trial's containers, a program's relay included, and yield a provider that draws on it.
 
     All of it is held at once: trials that each hold a part would deadlock.
-
-    Args:
-        provider: The provider of the experiment's sandboxes.
-        memory_mb: The memory of the trial's own containers in MiB.
-        way: What a program needs. None for the native agent, which has no relay.
     """
     total_mb = memory_mb + (relay.LIMITS.memory_mb if way else 0)
     async with provider.room.hold(total_mb):
@@ -148,19 +132,7 @@ async def open_program_sandbox(
     user: str = "",
     dropped_capabilities: Sequence[int] = (),
 ) -> AsyncIterator[ImageProgramSandbox]:
-    """Open the way out of a container that shows ``way.mounts``, and yield the container as a place for programs.
-
-    Args:
-        provider: The provider of the container's image, with room for the relay.
-        shell: The container.
-        limits: The limits of output and of files.
-        way: What a program needs.
-        user: The agent's user; empty for the image's.
-        dropped_capabilities: See :class:`ImageProgramSandbox`.
-
-    Raises:
-        SandboxBoundaryError: The relay does not start, or the container has no such user.
-    """
+    """Open the way out of a container that shows ``way.mounts``, and yield the container as a place for programs."""
     assert isinstance(shell.machine, DockerMachine)
     async with relay.open_relay(way.socket, provider.image.name, provider.room, shell.machine) as channel:
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)

@@ -50,11 +50,7 @@ class DockerSandboxProvider:
         self.images = images
 
     def with_image(self, **changes: Any) -> "DockerSandboxProvider":
-        """Return a provider of another image on the same engine, for benchmarks whose tasks have their own images.
-
-        Args:
-            changes: Fields of :class:`runners.sandboxes.docker.config.DockerImage` that differ.
-        """
+        """Return a provider of another image on the same engine, for benchmarks whose tasks have their own images."""
         return DockerSandboxProvider(msgspec.structs.replace(self.image, **changes), self.room, self.images)
 
     def within(self, memory_mb: int) -> "DockerSandboxProvider":
@@ -69,9 +65,6 @@ class DockerSandboxProvider:
 
         Of a ``way``, an image of a task's own is only shown the mounts: its programs run in
         :func:`runners.sandboxes.docker.program_sandbox.open_program_sandbox`, with a way out beside the container.
-
-        Raises:
-            SandboxBoundaryError: It does not start.
         """
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.room.hold(limits.memory_mb))
@@ -116,13 +109,6 @@ async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> 
     """Return the provider of an image that has just worked, or of no image, for tasks that have their own.
 
     The engine is found, leftovers of killed runs are removed, the image is pulled, and one sandbox is tried.
-
-    Args:
-        image: The image, and what agents may do in it.
-        report: Takes lines of progress.
-
-    Raises:
-        ExperimentError: The engine or the image is unavailable or unsuitable; the message has the next step.
     """
     try:
         images = Images(report)

@@ -30,20 +30,7 @@ _START_S = 60.0
 
 @asynccontextmanager
 async def open_relay(socket: str, image: str, room: MemoryBudget, beside: DockerMachine) -> AsyncIterator[LineChannel]:
-    """Serve a unix socket of this machine at ``127.0.0.1:PORT`` of a container's network.
-
-    Args:
-        socket: The socket's path.
-        image: Any image that the engine has; nothing of it is used.
-        room: The memory budget of the relay's container.
-        beside: The container in which the program runs.
-
-    Returns:
-        The relay's channel, whose lines end when the relay ends.
-
-    Raises:
-        SandboxBoundaryError: The relay does not start.
-    """
+    """Serve a unix socket of this machine at ``127.0.0.1:PORT`` of a container's network."""
     async with open_python(_program(), (_SOCKET,), image, room, beside, {_SOCKET: socket}) as channel:
         is_open = False
         with anyio.move_on_after(_START_S), suppress(anyio.EndOfStream):
@@ -64,19 +51,7 @@ async def open_python(
     beside: DockerMachine,
     shown: Mapping[str, str] | None = None,
 ) -> AsyncIterator[LineChannel]:
-    """Run a program of ours with this machine's Python in a container beside another one, in its network.
-
-    Args:
-        program: The source code, for the standard library alone.
-        arguments: Its arguments.
-        image: Any image that the engine has; nothing of it is used.
-        room: The memory budget of the container, which takes ``LIMITS.memory_mb``.
-        beside: The container whose network it uses.
-        shown: Further paths of this machine by their path in the container, read-only.
-
-    Raises:
-        SandboxBoundaryError: It does not start.
-    """
+    """Run a program of ours with this machine's Python in a container beside another one, in its network."""
     home = current_python_home()
     opened = open_sidecar(
         DockerImage(name=image, work_dir="/"),

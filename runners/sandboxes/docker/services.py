@@ -19,9 +19,6 @@ async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
     """Wait until the engine's health check of a service succeeds. A service without a check must only run.
 
     The check's own interval, limit and retries bound the time.
-
-    Raises:
-        SandboxBoundaryError: It is unhealthy, or has ended.
     """
     while True:
         found = await machine.health()
@@ -42,11 +39,7 @@ async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
 
 
 async def wait_until_done(name: str, machine: DockerMachine, timeout_s: float) -> None:
-    """Wait until a service that is a job, such as one that fills a database, has ended.
-
-    Raises:
-        SandboxBoundaryError: It failed, or runs longer than ``timeout_s``.
-    """
+    """Wait until a service that is a job, such as one that fills a database, has ended."""
     found = await machine.health()
     with anyio.move_on_after(timeout_s):
         while found.is_running:
@@ -68,17 +61,7 @@ async def wait_until_done(name: str, machine: DockerMachine, timeout_s: float) -
 async def check_undisturbed(
     containers: Mapping[str, DockerMachine], at_start: Mapping[str, MachineState], owner: str
 ) -> None:
-    """Check that no container has met a limit of this machine, ended or become unhealthy since the trial began.
-
-    Args:
-        containers: The containers by name.
-        at_start: How each was when the trial began.
-        owner: Whose containers they are, in words.
-
-    Raises:
-        SandboxBoundaryError: One has. What the agent found there was not its task, so the trial is retried, but for an
-            unhealthy one: an agent can break what a health check asks, and another attempt would be a new draw.
-    """
+    """Check that no container has met a limit of this machine, ended or become unhealthy since the trial began."""
     for name, container in containers.items():
         before, now = at_start[name], await container.state()
         if now.memory_kills > before.memory_kills:

@@ -65,18 +65,7 @@ class MachineShell:
         output_bytes: int = 1 << 20,
         stop: anyio.Event | None = None,
     ) -> ExecResult:
-        """Run a command. A timeout ends the command, and leaves the services of the entry point alone.
-
-        Args:
-            command: The command.
-            phase: Who runs it.
-            argv: The command's ``$0``, ``$1`` and so on.
-            output_bytes: How much of each stream is kept.
-            stop: Set to end the command early; see :class:`runners.sandboxes.docker.execution.Program`.
-
-        Raises:
-            SandboxBoundaryError: The container is gone.
-        """
+        """Run a command. A timeout ends the command, and leaves the services of the entry point alone."""
         return await self.machine.run(
             ("bash", "-c", command, *argv),
             timeout_s=phase.timeout_s,
@@ -97,22 +86,14 @@ class MachineShell:
         return decode_output(printed) if total <= 2 * half else cut_text(printed[:half], printed[half:], total)
 
     async def read(self, path: str, phase: Phase, limit_bytes: int) -> bytes:
-        """Return the beginning of a file, as the phase's user sees it.
-
-        Raises:
-            OSError: As the system says it.
-        """
+        """Return the beginning of a file, as the phase's user sees it."""
         done = await self.bash('cat -- "$0" | head -c "$1"', phase, path, str(limit_bytes), output_bytes=limit_bytes)
         if done.stderr:
             raise OSError(0, _reason(done), path)
         return done.stdout
 
     async def write(self, path: str, content: bytes, phase: Phase) -> None:
-        """Write a file as the phase's user, making its folders.
-
-        Raises:
-            OSError: As the system says it.
-        """
+        """Write a file as the phase's user, making its folders."""
         given = new_path()
         await self.machine.put("/", {given.lstrip("/"): content})
         done = await self.bash('mkdir -p -- "$(dirname -- "$0")" && cat "$1" > "$0"', phase, path, given)

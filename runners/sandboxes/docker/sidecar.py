@@ -97,19 +97,6 @@ async def open_sidecar(
 
     It works as root in ``image.work_dir``, which is there if the container beside it shares it, and ends with its
     standard input, also if our process is killed.
-
-    Args:
-        image: The image. Its network is that of the container beside it.
-        limits: The limits of memory and processes.
-        room: The memory budget that the container draws on.
-        beside: The container whose network and shared folders it uses.
-        arguments: The arguments of the entrypoint.
-        entrypoint: What runs in place of the image's own entrypoint, if anything.
-        shown: Paths of this machine by their path in the container, read-only. With them it is a program of ours and
-            not of the image: without capabilities, shared folders, and writable files.
-
-    Raises:
-        SandboxBoundaryError: The container does not start.
     """
     host = limited(msgspec.structs.replace(image, network=f"container:{beside.container_id}"), limits)
     if shown is None:

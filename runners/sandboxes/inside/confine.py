@@ -19,16 +19,7 @@ _CAPABILITY_HEADER = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)  # versi
 
 
 def confine(config: dict) -> None:  # type: ignore[type-arg]
-    """Become the agent's user, hide this process from its children, and set the limits that they inherit.
-
-    Args:
-        config: ``keyctl`` (its number, or None), ``filter`` (a program, or empty), ``user_id`` to become (or None),
-            ``work_dir`` that is then its, ``keeps_capabilities``, the numbers of ``dropped_capabilities``, and limits,
-            each None for none: ``file_bytes``, ``address_space_bytes``, ``data_bytes``, ``own_processes``.
-
-    Raises:
-        OSError: The kernel refuses a part of it.
-    """
+    """Become the agent's user, hide this process from its children, and set the limits that they inherit."""
     library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
     if config["keyctl"] is not None:
         # A new keyring instead of the host's. If the kernel refuses, the filter alone protects it.
@@ -73,11 +64,7 @@ def _set_limits(config: dict) -> None:  # type: ignore[type-arg]
 
 
 def install_filter(program: bytes) -> None:
-    """Filter the system calls of this process and its future children; privileges must have been dropped before.
-
-    Raises:
-        OSError: The kernel does not take it.
-    """
+    """Filter the system calls of this process and its future children; privileges must have been dropped before."""
 
     class Byte(_ctypes._SimpleCData):  # type: ignore[type-arg]  # ctypes itself is slow to import
         _type_ = "B"

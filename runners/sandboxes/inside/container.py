@@ -10,14 +10,7 @@ from runners.sandboxes.inside.driver import main as drive
 
 
 def main(config: dict, cell_source: str, packages: list) -> None:  # type: ignore[type-arg]
-    """Run the driver.
-
-    Args:
-        config: See :class:`runners.sandboxes.inside.driver.Driver`; without ``python_dir`` the agent gets the image's
-            Python as it is.
-        cell_source: The program of the agent's interpreter, compiled here: it must suit this Python.
-        packages: (path below site-packages, content, time of change) of the files that the agent's Python has.
-    """
+    """Run the driver."""
     if config["python_dir"]:
         lay_out(config["python_dir"], packages)
     else:

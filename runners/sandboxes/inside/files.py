@@ -19,15 +19,7 @@ class ExportTooLargeError(Exception):
 
 
 def put(work_dir: str, kind: bytes, path: bytes, data: bytes) -> None:
-    """Create one entry and the folders above it.
-
-    Args:
-        work_dir: The base of relative paths.
-        kind: ``d`` folder, ``f`` file, ``x`` executable file, ``w`` an agent's file (keeps its mode if it exists),
-            ``a`` more bytes of a file, ``l`` link to ``data``.
-        path: Relative or absolute.
-        data: Content, or target of the link.
-    """
+    """Create one entry and the folders above it."""
     full = os.path.join(os.fsencode(work_dir), path)
     if kind == b"d":
         os.makedirs(full, exist_ok=True)
@@ -62,11 +54,7 @@ def settle(work_dir: str) -> None:
 
 
 def read_chunk(work_dir: str, path: bytes, offset: int, limit_bytes: int) -> tuple[int, bytes]:
-    """Return a file's size, and one chunk of its bytes from an offset.
-
-    Raises:
-        OSError: It is missing, not a regular file, or larger than the limit.
-    """
+    """Return a file's size, and one chunk of its bytes from an offset."""
     descriptor = _open_regular(os.path.join(os.fsencode(work_dir), path), os.O_RDONLY)
     return _chunk(descriptor, offset, limit_bytes)
 
@@ -81,9 +69,6 @@ def list_regular(work_dir: str, limit_bytes: int) -> list[bytes]:
     """Return (path, size, ``x`` or ``f``) of every regular file, as one flat list of fields in a fixed order.
 
     Folders without entries are listed too, with the kind ``d``: a repository is none without its empty folders.
-
-    Raises:
-        ExportTooLargeError: Too many files, too deep a tree, or more bytes than the limit.
     """
     fields: list[bytes] = []
     total = names = 0

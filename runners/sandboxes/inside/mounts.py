@@ -28,11 +28,7 @@ class _Function(_ctypes.CFuncPtr):
 
 
 def system(name: str, *words: "int | bytes | None") -> None:
-    """Call a function of the C library that returns 0.
-
-    Raises:
-        OSError: It failed, with its name.
-    """
+    """Call a function of the C library that returns 0."""
     library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this process
     if _Function(_ctypes.dlsym(library, name))(*words) != 0:
         number = _ctypes.get_errno()
@@ -40,11 +36,7 @@ def system(name: str, *words: "int | bytes | None") -> None:
 
 
 def build(steps: list) -> None:  # type: ignore[type-arg]
-    """Build the file system in our own mount namespace and enter it; nothing else can be reached afterwards.
-
-    Raises:
-        OSError: A step fails; its path is the error's file name.
-    """
+    """Build the file system in our own mount namespace and enter it; nothing else can be reached afterwards."""
     os.umask(0)
     sources = {step[2]: os.path.realpath(step[2]) for step in steps if step[0] in ("read", "socket")}
     system("mount", None, b"/", None, _RECURSIVE | _PRIVATE, None)

@@ -20,13 +20,7 @@ _UP = b"lo".ljust(16, b"\0") + (0x49).to_bytes(2, "little") + bytes(22)  # struc
 
 
 def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
-    """Become two processes: one that waits outside, and the driver, process 1 of its namespaces.
-
-    Args:
-        config: The driver's, with ``steps`` of its file system, its ``host_name``, and ``namespace_user``, the user
-            inside if we are not root outside.
-        cell_program: The program of the agent's interpreter.
-    """
+    """Become two processes: one that waits outside, and the driver, process 1 of its namespaces."""
     report = int(sys.argv[1])
     built_read, built = os.pipe()
     try:

@@ -19,18 +19,7 @@ def run_program(
     descriptors: tuple[int, int],
     survivors: Survivors,
 ) -> tuple[bytes, ...]:
-    """Run a program to its end, then end everything else; return the fields of the reply.
-
-    Args:
-        config: The driver's.
-        fields: Seconds, standard input, number of environment variables, their names and values, then the command.
-        descriptors: The host's socket, and the read end of a pipe that becomes readable when a child ends.
-        survivors: Every process of the sandbox.
-
-    Raises:
-        OSError: It cannot be started.
-        EOFError: The host is gone.
-    """
+    """Run a program to its end, then end everything else; return the fields of the reply."""
     seconds, stdin, count, *words = fields
     names = 2 * int(count)
     environment = dict(zip(words[:names:2], words[1:names:2]))  # noqa: B905  Python 3.9 in an image lacks strict
@@ -96,11 +85,7 @@ class Program:
                 os.close(descriptor)
 
     def watch(self, control: int, wake: int, seconds: float, survivors: Survivors) -> None:
-        """Feed it and keep its output until it has ended, the host sends something, or the time is over.
-
-        Raises:
-            EOFError: The host has gone.
-        """
+        """Feed it and keep its output until it has ended, the host sends something, or the time is over."""
         deadline = time.monotonic() + seconds
         poller = select.poll()
         for descriptor in (control, wake, *self._ends):

@@ -13,11 +13,7 @@ def pack(*fields: bytes) -> bytes:
 
 
 def unpack(body: bytes) -> list[bytes]:
-    """Return the fields of a frame's body.
-
-    Raises:
-        ValueError: The body is not a whole number of fields.
-    """
+    """Return the fields of a frame's body."""
     fields = []
     at = 0
     while at < len(body):
@@ -30,11 +26,7 @@ def unpack(body: bytes) -> list[bytes]:
 
 
 def read_exactly(descriptor: int, size: int) -> bytes:
-    """Return the next bytes of a blocking descriptor.
-
-    Raises:
-        EOFError: The other side has closed.
-    """
+    """Return the next bytes of a blocking descriptor."""
     data = b""
     while len(data) < size:
         try:

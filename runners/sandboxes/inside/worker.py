@@ -35,11 +35,7 @@ class Worker:
         self.request_end = self.output_end = self.status_end = -1
 
     def start(self) -> None:
-        """Start the process if it does not run, in the driver's working directory.
-
-        Raises:
-            OSError: The system refuses another process.
-        """
+        """Start the process if it does not run, in the driver's working directory."""
         if self.process_id:
             return
         request_read, self.request_end = os.pipe()

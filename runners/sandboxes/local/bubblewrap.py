@@ -57,12 +57,7 @@ def _user_arguments(options: frozenset[str], *, is_root: bool) -> list[str]:
 
 
 def step_arguments(step: Step, options: frozenset[str] = frozenset()) -> list[str]:
-    """Return the arguments for one step of a layout, except for a file.
-
-    Args:
-        step: See :mod:`runners.sandboxes.local.layout`.
-        options: Which of the newer options this bubblewrap has.
-    """
+    """Return the arguments for one step of a layout, except for a file."""
     name, path, *words = step[0], str(step[1]), *step[2:]
     match name, *words:
         case "folder", int(mode):

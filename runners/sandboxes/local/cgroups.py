@@ -54,12 +54,7 @@ class Cgroup:
         return str(self._folders[0] / "cgroup.procs") if self._folders else ""
 
     def memory_limits(self, *, is_for_programs: bool) -> dict[str, int | None]:
-        """Return the memory limits of each single process, for use where the group's limit cannot be set.
-
-        Args:
-            is_for_programs: Limit what a process writes to instead of its address space: programs such as Node reserve
-                much more than they use.
-        """
+        """Return the memory limits of each single process, for use where the group's limit cannot be set."""
         each_bytes = None if self.has_memory else self._limits.memory_mb << 20
         names = ("address_space_bytes", "data_bytes")
         return dict(zip(names, (None, each_bytes) if is_for_programs else (each_bytes, None), strict=True))

@@ -48,11 +48,7 @@ class IsolatedSandboxProvider:
     async def open(
         self, files: Path | None, limits: SandboxLimits, way: Way | None = None, extra: Extra = NOTHING
     ) -> AsyncIterator[Sandbox]:
-        """Open a sandbox whose work directory starts as a copy of ``files``. ``extra`` stands beside it.
-
-        Raises:
-            SandboxBoundaryError: It does not start.
-        """
+        """Open a sandbox whose work directory starts as a copy of ``files``. ``extra`` stands beside it."""
         is_root = is_real_root()
         home = current_python_home()
         steps = sandbox_layout(home, limits.memory_mb << 20, way, extra, is_root=is_root)

@@ -53,11 +53,7 @@ class DriverProcess:
         self.channel = ControlChannel(self._describe_end)
 
     async def end(self) -> None:
-        """Close the channel, which ends the driver, and wait until none of its processes is left.
-
-        Raises:
-            SandboxBoundaryError: It survived SIGKILL for half a minute.
-        """
+        """Close the channel, which ends the driver, and wait until none of its processes is left."""
         self.channel.close()
         if not await self._has_ended():
             self._process.kill()
@@ -98,16 +94,7 @@ class DriverProcess:
 
 @asynccontextmanager
 async def running_driver(start: DriverStart, config: dict[str, Any], cgroup: Cgroup) -> AsyncIterator[ControlChannel]:
-    """Start a driver, yield the channel to it, and end it with everything under it.
-
-    Args:
-        start: How it is started.
-        config: See :class:`runners.sandboxes.inside.driver.Driver`; ``start`` adds to it.
-        cgroup: The group that the driver is moved to before anything of the agent runs.
-
-    Raises:
-        SandboxBoundaryError: It does not start; the message has its last words.
-    """
+    """Start a driver, yield the channel to it, and end it with everything under it."""
     driver = await _started(start, {**config, **start.config}, cgroup)
     try:
         yield driver.channel

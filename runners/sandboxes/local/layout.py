@@ -66,15 +66,7 @@ NOTHING = Extra()
 def sandbox_layout(
     home: PythonHome, memory_bytes: int, way: Way | None, extra: Extra = NOTHING, *, is_root: bool
 ) -> list[Step]:
-    """Return the steps that build the file system of a sandbox.
-
-    Args:
-        home: The agent's Python.
-        memory_bytes: The memory of the sandbox; file systems in memory get parts of it.
-        way: What a program needs; None without programs.
-        extra: What a task needs beside the work directory.
-        is_root: Whether root builds it, so that the agent will be another user.
-    """
+    """Return the steps that build the file system of a sandbox."""
     files = {**_ETC_FILES, f"{PYTHON_DIR}/pyvenv.cfg": home.config_text}
     steps = _own_folders(memory_bytes, way, is_root=is_root)
     packages = [f"{PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
@@ -136,12 +128,7 @@ def _python(home: PythonHome) -> list[Step]:
 
 
 def interpreter(home: PythonHome, shown: list[str]) -> list[Step]:
-    """Return an interpreter with its library at its own path, and empty masks over our own files.
-
-    Args:
-        home: The interpreter.
-        shown: Folders of the host that are already shown at their own paths.
-    """
+    """Return an interpreter with its library at its own path, and empty masks over our own files."""
     bound = [*shown]
     steps: list[Step] = []
     for path in (home.executable, f"{home.base_prefix}/lib", f"{home.base_prefix}/lib64"):

@@ -21,11 +21,7 @@ class ProcessSandboxProvider:
 
     @asynccontextmanager
     async def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> AsyncIterator[Sandbox]:
-        """Open a sandbox whose work directory starts as a copy of ``files``.
-
-        Raises:
-            SandboxBoundaryError: It does not start.
-        """
+        """Open a sandbox whose work directory starts as a copy of ``files``."""
         with scratch_folder() as folder:
             work, temporary, programs_home = (_made(folder / name) for name in ("work", "temporary", "home"))
             async with open_cgroup(limits) as cgroup:

@@ -30,16 +30,7 @@ _MOST_HEADER_LINES = 15
 
 
 def to_command(tool: str, arguments: dict[str, str], earlier_codes: Sequence[str] = ()) -> str:
-    """Return a shell command that does what a call of one of the desk's tools does.
-
-    Args:
-        tool: The name of the tool: bash, python, read_file or write_file.
-        arguments: The arguments of the call.
-        earlier_codes: The code of the Python steps before this one, in order.
-
-    Raises:
-        KeyError: The tool is another one.
-    """
+    """Return a shell command that does what a call of one of the desk's tools does."""
     if tool == "python":
         codes = "".join(f"    {code!r},\n" for code in earlier_codes)
         before = _REPLAY.format(codes=codes, mark=_STEP_MARK) if codes else ""

@@ -160,7 +160,6 @@ def _export(tickets: Sequence[Ticket], ending: str) -> str:
 
 
 def tier_of(parameters: Parameters, customer: str) -> str:
-    """Return the tier of a customer."""
     return TIERS[(_CUSTOMERS.index(customer) * 5 + parameters.seed) % len(TIERS)]
 
 
