@@ -36,7 +36,7 @@ test-ray: $(VENV)/.dev-ready  ## install Ray (0.24 GB) and run trials on cluster
 	@$(call install,.[dev$(comma)ray])
 	test -x .envs/ray/bin/ray || "$(BIN)/python" -m venv .envs/ray
 	.envs/ray/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt ray virtualenv
-	"$(BIN)/python" -m pytest --numprocesses 0 tests/runners/run/executors
+	"$(BIN)/python" -m pytest --numprocesses 0 tests/runners/runs/executors
 
 test-formats: $(VENV)/.dev-ready  ## install the readers of inspect_ai and OpenTelemetry (0.2 GB) and open our exports with them (1 minute)
 	@test -x .envs/formats/bin/python || "$(PYTHON)" -m venv .envs/formats
@@ -97,7 +97,7 @@ bench-ray: $(VENV)/.dev-ready  ## 10,000 scripted trials on 1, 2 and 4 workers o
 	"$(BIN)/python" -m tests.bench.ray
 
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
-	@"$(BIN)/python" -m runners.benchmarks.mcp_atlas.install
+	@"$(BIN)/python" -m lhaw_record.runners.environments.benchmarks.mcp_atlas.install
 
 site:  ## build the documentation as a site, .site/site; a broken link is an error
 	@test -x .envs/site/bin/zensical || "$(PYTHON)" -m venv .envs/site

@@ -5,14 +5,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analytics.errors import AnalyticsError, BadParameter, UnknownName
+from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
 
 if TYPE_CHECKING:
     import duckdb
 
-    from analytics.tables.tables import TABLES, Table, comparable, table
-    from analytics.views.claims import Finding, checks
-    from analytics.views.parameters import PARAMETERS, Parameter, Setting
+    from lhaw_record.analytics.tables.tables import TABLES, Table, comparable, table
+    from lhaw_record.analytics.views.claims import Finding, checks
+    from lhaw_record.analytics.views.parameters import PARAMETERS, Parameter, Setting
 
 __all__ = [
     "PARAMETERS",
@@ -67,6 +67,6 @@ def open(  # noqa: A001 - reads as analytics.open
         BadParameter: A parameter does not allow the given value.
         StoreError: ``path`` holds no store.
     """
-    from analytics.views import store  # DuckDB is loaded when it is needed
+    from lhaw_record.analytics.views import store  # DuckDB is loaded when it is needed
 
     return store.open(Path(path), parameters=parameters)

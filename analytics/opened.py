@@ -15,20 +15,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from analytics.errors import AnalyticsError
-from analytics.figures.catalogue import draw, spec_of
-from analytics.figures.drawing import read
-from analytics.figures.style import to_bytes
-from analytics.paper import PRESETS, Paper, make, preset, read_spec
-from analytics.tables.filters import Filter, known_filter, without_lone_pools
-from analytics.tables.render import cell, to_text
-from analytics.tables.tables import Row, Table, tables
-from analytics.views import store as stores
-from analytics.views.headers import headers
-from analytics.views.parameters import Setting
-from analytics.views.rows import distinct
-from recorder.cli.suggestions import did_you_mean
-from recorder.storage.no_pandas import allow_pandas
+from lhaw_record.analytics.errors import AnalyticsError
+from lhaw_record.analytics.figures.catalogue import draw, spec_of
+from lhaw_record.analytics.figures.drawing import read
+from lhaw_record.analytics.figures.style import to_bytes
+from lhaw_record.analytics.paper import PRESETS, Paper, make, preset, read_spec
+from lhaw_record.analytics.tables.filters import Filter, known_filter, without_lone_pools
+from lhaw_record.analytics.tables.render import cell, to_text
+from lhaw_record.analytics.tables.tables import Row, Table, tables
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.analytics.views.headers import headers
+from lhaw_record.analytics.views.parameters import Setting
+from lhaw_record.analytics.views.rows import distinct
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.storage.no_pandas import allow_pandas
 
 if TYPE_CHECKING:
     import duckdb

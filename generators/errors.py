@@ -9,7 +9,7 @@ GeneratorError
 If a model cannot be reached, the runners raise ``ModelBoundaryError`` instead.
 """
 
-from runners.errors import RunnerError
+from lhaw_record.runners.base.errors import RunnerError
 
 
 class GeneratorError(RunnerError):

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from generators.errors import GeneratorError
-from generators.generation.generate import Generation
-from generators.protocol import SourceTask
-from generators.selection import Selection, SelectionRequest, competent_tasks, select_benchmark
-from recorder.events.values import CONTROL_CONDITIONS
-from runners.errors import ExperimentError
-from runners.experiment.tables import Experiment, StoreSpec
-from runners.judging.driver import Driver
-from runners.run.executors.local import LocalExecutor
-from runners.run.preparation import prepare_experiment, stored_index
-from runners.run.reporter import Reporter
-from runners.run.run import run_experiment
-from runners.run.scheduler import RunSummary
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.generation.generate import Generation
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.generators.selection import Selection, SelectionRequest, competent_tasks, select_benchmark
+from lhaw_record.recorder.events.values import CONTROL_CONDITIONS
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.tables import Experiment, StoreSpec
+from lhaw_record.runners.judging.driver import Driver
+from lhaw_record.runners.runs.executors.local import LocalExecutor
+from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index
+from lhaw_record.runners.runs.reporter import Reporter
+from lhaw_record.runners.runs.run import run_experiment
+from lhaw_record.runners.runs.scheduler import RunSummary
 
 ROLES = ("evaluated", "classifier")
 

@@ -5,9 +5,9 @@ from typing import Protocol
 
 import msgspec
 
-from recorder.events import RejectedSegment
-from recorder.events.values import ExpectedQuestions, Segment, Severity, Task, Variant
-from runners.models.calls import ModelCaller
+from lhaw_record.recorder.events import RejectedSegment
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity, Task, Variant
+from lhaw_record.runners.models.calls import ModelCaller
 
 
 class TrajectoryStep(msgspec.Struct, frozen=True, kw_only=True):

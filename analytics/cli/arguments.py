@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from analytics.tables.filters import FILTER_KEYS
-from recorder.cli.command import Argument, ArgumentGroup, repeatable
-from recorder.errors import RecorderError
+from lhaw_record.analytics.tables.filters import FILTER_KEYS
+from lhaw_record.recorder.cli.command import Argument, ArgumentGroup, repeatable
+from lhaw_record.recorder.errors import RecorderError
 
 
 def settings_option(help_text: str = "set an analysis parameter; see 'tables STORE list'") -> Argument:
@@ -39,7 +39,7 @@ def names_in_store(column: str, view: str = "int_trials_evaluated") -> Callable[
     """
 
     def names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
-        from analytics.views.store import open as open_store
+        from lhaw_record.analytics.views.store import open as open_store
 
         store = getattr(parsed_args, "store", None)
         if not isinstance(store, Path):
@@ -58,6 +58,6 @@ def names_in_store(column: str, view: str = "int_trials_evaluated") -> Callable[
 
 
 def _known_measures(**_: object) -> list[str]:
-    from analytics.tables.labels import measure_meanings
+    from lhaw_record.analytics.tables.labels import measure_meanings
 
     return list(measure_meanings())

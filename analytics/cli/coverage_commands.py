@@ -4,12 +4,12 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from recorder.cli.arguments import FORMAT, new_file
-from recorder.cli.command import Command, argument
-from recorder.cli.output import print_rows, say
+from lhaw_record.recorder.cli.arguments import FORMAT, new_file
+from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.output import print_rows, say
 
 if TYPE_CHECKING:
-    from analytics.statistics.coverage import Coverage
+    from lhaw_record.analytics.statistics.coverage import Coverage
 
 _COLUMNS = (
     *("kind", "method", "tasks", "variants", "correlation", "agents", "is_copied", "mean"),
@@ -19,9 +19,9 @@ _COLUMNS = (
 
 def coverage_command(options: argparse.Namespace) -> int:
     """Print the share of every design. Return exit code 1 if one misses what docs/metrics.md promises."""
-    from analytics.statistics.coverage import all_simulated, grid
-    from analytics.statistics.coverage_page import page
-    from analytics.statistics.studies import KINDS
+    from lhaw_record.analytics.statistics.coverage import all_simulated, grid
+    from lhaw_record.analytics.statistics.coverage_page import page
+    from lhaw_record.analytics.statistics.studies import KINDS
 
     designs = [design for design in grid(options.grid) if design.kind in (options.kind or KINDS)]
     found = []
@@ -42,7 +42,7 @@ def coverage_command(options: argparse.Namespace) -> int:
 
 
 def _row(found: "Coverage") -> dict[str, Any]:
-    from analytics.statistics.studies import KINDS
+    from lhaw_record.analytics.statistics.studies import KINDS
 
     design, has_share = found.design, found.with_interval > 0
     low, high = found.bounds

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from recorder.cli.arguments import OUTPUT, STORE, percentage_points, share
-from recorder.cli.command import Command, CommandGroup, argument
-from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import new_folder, open_output, say, write_folder
-from recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.arguments import OUTPUT, STORE, percentage_points, share
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument
+from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.output import new_folder, open_output, say, write_folder
+from lhaw_record.recorder.sharing.address import place_of
 
 _HELP = {
     "hf": "classified variants as rows of the published dataset, a folder with a card",
@@ -33,7 +33,7 @@ _EXAMPLES = {"harbor": "--tasks my-dataset "}
 
 def export_command(export_format: str, options: argparse.Namespace) -> int:
     """Write one export and return the exit code, which is 1 if there is nothing to export."""
-    from analytics.exports import EXPORTS, ExportFolder
+    from lhaw_record.analytics.exports import EXPORTS, ExportFolder
 
     with clear_errors("export", options.store):
         more = {name: getattr(options, name) for name in _OPTIONS.get(export_format, {})}
@@ -50,7 +50,7 @@ def export_command(export_format: str, options: argparse.Namespace) -> int:
 
 def database_command(options: argparse.Namespace) -> int:
     """Write the DuckDB file and return the exit code, which is 1 if the store has no trials."""
-    from analytics.exports import database_file
+    from lhaw_record.analytics.exports import database_file
 
     with clear_errors("export", options.store), tempfile.TemporaryDirectory(prefix="lhaw-record-") as scratch:
         path = Path(scratch) / "export.duckdb"
@@ -63,7 +63,7 @@ def database_command(options: argparse.Namespace) -> int:
 
 def harbor_command(options: argparse.Namespace) -> int:
     """Write the task folders and return the exit code, which is 1 if the store has no variant of the dataset."""
-    from analytics.exports import harbor_folders, write_harbor_folders
+    from lhaw_record.analytics.exports import harbor_folders, write_harbor_folders
 
     with clear_errors("export", options.store):
         found = harbor_folders(options.store, options.tasks, options.experiment, selection=options.selection)
@@ -76,9 +76,9 @@ def harbor_command(options: argparse.Namespace) -> int:
 
 def otlp_command(options: argparse.Namespace) -> int:
     """Write a line for each attempt that was recorded here. The exit code is 1 if there is none."""
-    from recorder.storage.store import Store
-    from recorder.transfer.otlp import is_timed_trial, trace_of
-    from recorder.transfer.whole_streams import Selection, whole_streams
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
+    from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
 
     count = left = 0
     with clear_errors("export", options.store), ExitStack() as opened:

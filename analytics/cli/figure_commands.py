@@ -5,18 +5,18 @@ import sys
 import time
 from pathlib import Path
 
-from analytics.cli.arguments import filters, settings_option, wanted
-from analytics.tables.filters import FIGURE_KEYS
-from recorder.cli.arguments import STORE
-from recorder.cli.command import Command, argument
+from lhaw_record.analytics.cli.arguments import filters, settings_option, wanted
+from lhaw_record.analytics.tables.filters import FIGURE_KEYS
+from lhaw_record.recorder.cli.arguments import STORE
+from lhaw_record.recorder.cli.command import Command, argument
 
 
 def figures_command(options: argparse.Namespace) -> int:
     """Draw figures into files and print the paths of the files."""
-    from analytics.figures import FIGURES, draw, read, spec_of, to_bytes
-    from analytics.tables.filters import known_filter
-    from analytics.views.parameters import parse_settings
-    from analytics.views.store import open as open_store
+    from lhaw_record.analytics.figures import FIGURES, draw, read, spec_of, to_bytes
+    from lhaw_record.analytics.tables.filters import known_filter
+    from lhaw_record.analytics.views.parameters import parse_settings
+    from lhaw_record.analytics.views.store import open as open_store
 
     if options.names == ["list"]:
         sys.stdout.writelines(f"{name}\n" for name in FIGURES)
@@ -40,7 +40,7 @@ def figures_command(options: argparse.Namespace) -> int:
 
 def report_command(options: argparse.Namespace) -> int:
     """Write the report and return the exit code, which is 1 if a claim about the store does not hold."""
-    from analytics.report import build
+    from lhaw_record.analytics.report import build
 
     begun = time.monotonic()
     settings = [*options.set, *([f"experiment={options.experiment}"] if options.experiment else [])]

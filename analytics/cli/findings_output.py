@@ -6,12 +6,12 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TextIO
 
-from analytics.cli.table_output import compute
-from analytics.findings.findings import NEEDED, Finding, by_question, findings
-from analytics.tables.filters import known_filter
-from analytics.views.parameters import READINGS, parse_settings, values_of
-from recorder.cli.output import print_rows, say
-from recorder.cli.terminal import terminal_width
+from lhaw_record.analytics.cli.table_output import compute
+from lhaw_record.analytics.findings.findings import NEEDED, Finding, by_question, findings
+from lhaw_record.analytics.tables.filters import known_filter
+from lhaw_record.analytics.views.parameters import READINGS, parse_settings, values_of
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.cli.terminal import terminal_width
 
 _WIDTH = 100
 _COLUMNS = ("question", "benchmark", "agent", "verdict", "sentence", "settled_by", "table", "keys")

@@ -4,19 +4,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from analytics.cli.arguments import filters, settings_option, wanted
-from recorder.cli.arguments import STORE
-from recorder.cli.command import Command, argument
-from recorder.cli.output import say
+from lhaw_record.analytics.cli.arguments import filters, settings_option, wanted
+from lhaw_record.recorder.cli.arguments import STORE
+from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.output import say
 
 
 def paper_command(options: argparse.Namespace) -> int:
     """Write the files and print their paths. Return 1 if a claim about the store fails, or all is left out."""
-    from analytics.errors import AnalyticsError
-    from analytics.paper import PRESETS, make, preset, read_spec
-    from analytics.paper.paper import write_notebooks
-    from analytics.tables.filters import Filter
-    from analytics.views.parameters import parse_settings
+    from lhaw_record.analytics.errors import AnalyticsError
+    from lhaw_record.analytics.paper import PRESETS, make, preset, read_spec
+    from lhaw_record.analytics.paper.paper import write_notebooks
+    from lhaw_record.analytics.tables.filters import Filter
+    from lhaw_record.analytics.views.parameters import parse_settings
 
     if options.spec in PRESETS and not Path(options.spec).is_file():
         spec, text = preset(options.spec)

@@ -7,13 +7,13 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recorder.cli.arguments import FORMAT, new_file
-from recorder.cli.command import Command, argument
-from recorder.cli.output import print_rows, say
-from recorder.sharing.address import store_address
+from lhaw_record.recorder.cli.arguments import FORMAT, new_file
+from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.sharing.address import store_address
 
 if TYPE_CHECKING:
-    from analytics.statistics.power import Design, PilotUnit
+    from lhaw_record.analytics.statistics.power import Design, PilotUnit
 
 Row = dict[str, Any]
 
@@ -54,8 +54,8 @@ class PlannedStudy(NamedTuple):
 
 def power_command(options: argparse.Namespace, planned_by: Callable[[Path], PlannedStudy]) -> int:
     """Print the power of every design. Return exit code 1 if none reaches the wanted power."""
-    from analytics.errors import BadParameter
-    from analytics.statistics.power import Design, Rates, power, rates_of
+    from lhaw_record.analytics.errors import BadParameter
+    from lhaw_record.analytics.statistics.power import Design, Rates, power, rates_of
 
     cost, rates, source, agents = options.cost_per_trial, Rates(0.3, 0.1), "assumed", list[str]()
     sizes = {"tasks": [6, 10, 20, 40, 80], "variants": [1, 3], "trials": [1, 3, 5]}
@@ -105,7 +105,7 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[Design], Row]", wanted: f
 
     If none is enough, the tasks of the best one are doubled until they are.
     """
-    from analytics.statistics.power import Design
+    from lhaw_record.analytics.statistics.power import Design
 
     enough = [row for row in rows if row["is_enough"]]
     if not enough:
@@ -138,16 +138,16 @@ def _named(row: Row) -> str:
 
 
 def _draw(path: Path, rows: Sequence[Row], wanted: float, assumed: str) -> None:
-    from analytics.figures.power import power_curve
-    from analytics.figures.style import to_bytes
+    from lhaw_record.analytics.figures.power import power_curve
+    from lhaw_record.analytics.figures.style import to_bytes
 
     data = to_bytes(power_curve(rows, wanted=wanted, assumed=assumed), path.suffix.removeprefix("."))
     path.write_bytes(data)
 
 
 def _pilot(store: Path, agent: str | None) -> tuple[list["PilotUnit"], float | None]:
-    from analytics.statistics.power import PilotUnit
-    from analytics.views.store import open as open_store
+    from lhaw_record.analytics.statistics.power import PilotUnit
+    from lhaw_record.analytics.views.store import open as open_store
 
     connection = open_store(store, only={"pass_at_k", "trial_counts_and_cost"})
     try:

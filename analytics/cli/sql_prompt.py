@@ -14,15 +14,15 @@ from typing import Any, TextIO
 
 import duckdb
 
-from analytics.errors import AnalyticsError
-from analytics.views import store as stores
-from analytics.views.build_order import named_in
-from analytics.views.headers import headers, print_views
-from analytics.views.parameters import PARAMETERS, Setting, current, parse_settings
-from analytics.views.rows import distinct
-from recorder.cli.output import print_rows, say
-from recorder.cli.suggestions import did_you_mean
-from recorder.cli.terminal import QUIET, painted, shortened, terminal_width, visible
+from lhaw_record.analytics.errors import AnalyticsError
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.analytics.views.build_order import named_in
+from lhaw_record.analytics.views.headers import headers, print_views
+from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, current, parse_settings
+from lhaw_record.analytics.views.rows import distinct
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.cli.terminal import QUIET, painted, shortened, terminal_width, visible
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon

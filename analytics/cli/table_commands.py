@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from analytics.cli.arguments import filters, settings_option, wanted
-from analytics.comparison.groups import MEASURES, SPLITS
-from analytics.findings import MEASURES as FINDING_MEASURES
-from recorder.cli.arguments import FORMAT, STORE
-from recorder.cli.command import Command, ExclusiveArguments, argument, flag, repeatable
-from recorder.cli.output import FORMATS, print_rows, say
+from lhaw_record.analytics.cli.arguments import filters, settings_option, wanted
+from lhaw_record.analytics.comparison.groups import MEASURES, SPLITS
+from lhaw_record.analytics.findings import MEASURES as FINDING_MEASURES
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE
+from lhaw_record.recorder.cli.command import Command, ExclusiveArguments, argument, flag, repeatable
+from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 
 FINDING_KEYS = ("agent", "condition", "benchmark")
 """The keys that findings are filtered by. Their measure is one for all."""
@@ -20,8 +20,8 @@ FINDING_KEYS = ("agent", "condition", "benchmark")
 
 def tables_command(options: argparse.Namespace) -> int:
     """Print tables or write them to files. Return exit code 1 if a claim about the store does not hold."""
-    from analytics.cli.table_output import MAIN_TABLES, print_list, print_other_tables, print_tables
-    from analytics.errors import BadParameter
+    from lhaw_record.analytics.cli.table_output import MAIN_TABLES, print_list, print_other_tables, print_tables
+    from lhaw_record.analytics.errors import BadParameter
 
     if options.names == ["list"]:
         print_list(options.format, sys.stdout)
@@ -53,7 +53,7 @@ def tables_command(options: argparse.Namespace) -> int:
 
 def findings_command(options: argparse.Namespace) -> int:
     """Print what the tables of a store show, in sentences. Return 1 if a claim about the store does not hold."""
-    from analytics.cli.findings_output import print_findings
+    from lhaw_record.analytics.cli.findings_output import print_findings
 
     return print_findings(
         options.store,
@@ -67,7 +67,7 @@ def findings_command(options: argparse.Namespace) -> int:
 
 def sql_command(options: argparse.Namespace) -> int:
     """Run one query, or start the interactive prompt if no query is given."""
-    from analytics.cli.sql_prompt import Prompt, run_query
+    from lhaw_record.analytics.cli.sql_prompt import Prompt, run_query
 
     if options.command is not None:
         run_query(options.store, options.command, options.format, sys.stdout)
@@ -77,8 +77,8 @@ def sql_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Print the comparison of two arms."""
-    from analytics.comparison.compare import print_comparison
-    from analytics.views.parameters import parse_settings
+    from lhaw_record.analytics.comparison.compare import print_comparison
+    from lhaw_record.analytics.views.parameters import parse_settings
 
     print_comparison(
         options.store,
@@ -97,10 +97,10 @@ def sensitivity_command(options: argparse.Namespace) -> int:
 
     Progress, and the parameter values that change nothing, go to standard error.
     """
-    from analytics.cli.table_output import known_tables
-    from analytics.comparison.sensitivity import Change, ParameterOverride, sensitivity
-    from analytics.views.parameters import parse_settings
-    from recorder.reading.reader import read_snapshot
+    from lhaw_record.analytics.cli.table_output import known_tables
+    from lhaw_record.analytics.comparison.sensitivity import Change, ParameterOverride, sensitivity
+    from lhaw_record.analytics.views.parameters import parse_settings
+    from lhaw_record.recorder.reading.reader import read_snapshot
 
     names, chosen = known_tables(options.tables), parse_settings(options.set)
     begun_s = time.monotonic()
@@ -119,7 +119,7 @@ def sensitivity_command(options: argparse.Namespace) -> int:
 
 def _table_names(**_: object) -> tuple[str, ...]:
     """Return the names of the tables, for the tab key."""
-    from analytics.tables.tables import TABLES
+    from lhaw_record.analytics.tables.tables import TABLES
 
     return TABLES
 

@@ -8,21 +8,21 @@ from textwrap import wrap
 from threading import Thread
 from typing import TextIO
 
-from analytics.comparison.published_comparison import comparison
-from analytics.errors import AnalyticsError, BadParameter, UnknownName
-from analytics.tables.catalogue import GROUPS, SPECS
-from analytics.tables.filters import known_filter
-from analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
-from analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
-from analytics.views.build_order import READ_BY_NOTES, inputs_of
-from analytics.views.claims import Finding, checks, claims
-from analytics.views.headers import headers
-from analytics.views.parameters import PARAMETERS, Setting, parse_settings
-from analytics.views.store import open as open_store
-from recorder.cli.output import FORMATS, print_rows, say
-from recorder.cli.suggestions import did_you_mean
-from recorder.cli.terminal import BOLD, painted, terminal_width
-from recorder.transfer.export import export_file
+from lhaw_record.analytics.comparison.published_comparison import comparison
+from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
+from lhaw_record.analytics.tables.catalogue import GROUPS, SPECS
+from lhaw_record.analytics.tables.filters import known_filter
+from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
+from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
+from lhaw_record.analytics.views.claims import Finding, checks, claims
+from lhaw_record.analytics.views.headers import headers
+from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, parse_settings
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.cli.terminal import BOLD, painted, terminal_width
+from lhaw_record.recorder.transfer.export import export_file
 
 MAIN_TABLES = ("overall", "by_class", "voi")
 FORMS = (*FORMATS, "markdown", "latex")

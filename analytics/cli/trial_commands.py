@@ -5,11 +5,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from analytics.cli.arguments import names_in_store
-from recorder.cli.arguments import FORMAT, STORE, positive
-from recorder.cli.command import Command, argument, repeatable
-from recorder.cli.output import print_rows, say
-from recorder.cli.suggestions import did_you_mean
+from lhaw_record.analytics.cli.arguments import names_in_store
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive
+from lhaw_record.recorder.cli.command import Command, argument, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.cli.suggestions import did_you_mean
 
 _FILTERS = {
     "agent": "agent",
@@ -30,9 +30,9 @@ COLUMNS = (
 
 def trials_command(options: argparse.Namespace) -> int:
     """Print one row per trial. Return exit code 1 if there is none."""
-    from analytics.errors import UnknownName
-    from analytics.views.rows import rows_of
-    from analytics.views.store import open as open_store
+    from lhaw_record.analytics.errors import UnknownName
+    from lhaw_record.analytics.views.rows import rows_of
+    from lhaw_record.analytics.views.store import open as open_store
 
     connection = open_store(options.store, only={"trials"})
     try:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from analytics.comparison.groups import SPLITS, Group, check_groups, parse_group
-from analytics.errors import BadParameter
-from analytics.tables.notes import background, notes_for
-from analytics.views.parameters import Setting
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
-from recorder.cli.output import print_rows, say
+from lhaw_record.analytics.comparison.groups import SPLITS, Group, check_groups, parse_group
+from lhaw_record.analytics.errors import BadParameter
+from lhaw_record.analytics.tables.notes import background, notes_for
+from lhaw_record.analytics.views.parameters import Setting
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.recorder.cli.output import print_rows, say
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
 
-from analytics.errors import BadParameter, UnknownName
-from recorder.events.values import CONDITIONS
+from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.recorder.events.values import CONDITIONS
 
 MEASURES = ("pass_at_k", "pass_hat_k", "checkpoint_progress", "success_pct", "ask_pct", "questions_per_trial")
 

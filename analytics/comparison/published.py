@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from recorder.resources import data_path
+from lhaw_record.recorder.resources import data_path
 
 AGENT_KEYS = ("agent", "other_agent")
 _ABOUT = ("metric", "table", "column", "factor")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analytics.comparison.published import (
+from lhaw_record.analytics.comparison.published import (
     AGENT_KEYS,
     Cell,
     printed_benchmarks,
@@ -10,8 +10,8 @@ from analytics.comparison.published import (
     printed_model,
     printed_models,
 )
-from analytics.errors import UnknownName
-from analytics.tables.tables import Row, Table
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.tables.tables import Row, Table
 
 COLUMNS = (
     *("table", "keys", "measure", "metric", "ours", "low", "high", "printed", "difference"),

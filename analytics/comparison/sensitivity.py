@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from analytics.tables.tables import Table, comparable, tables
-from analytics.views.build_order import all_views, that_depend_on
-from analytics.views.parameters import PARAMETERS, READINGS, Setting
-from analytics.views.store import connect
-from recorder.reading.reader import Snapshot
+from lhaw_record.analytics.tables.tables import Table, comparable, tables
+from lhaw_record.analytics.views.build_order import all_views, that_depend_on
+from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.reading.reader import Snapshot
 
 if TYPE_CHECKING:
     import duckdb

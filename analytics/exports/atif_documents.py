@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from analytics.exports.attempts import without_attempt
-from analytics.exports.exported import ExportFolder
-from analytics.views.rows import rows_by_stream, rows_of
-from analytics.views.store import open as open_store
+from lhaw_record.analytics.exports.attempts import without_attempt
+from lhaw_record.analytics.exports.exported import ExportFolder
+from lhaw_record.analytics.views.rows import rows_by_stream, rows_of
+from lhaw_record.analytics.views.store import open as open_store
 
 VERSION = "ATIF-v1.7"
 """The latest version only adds sounds, which no trial has."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from analytics.views.rows import rows_of
+from lhaw_record.analytics.views.rows import rows_of
 
 _ACTIONS = """
     select stream_id, action_index, kind, action_name, arguments_json, result, is_error

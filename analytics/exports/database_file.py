@@ -4,9 +4,9 @@ from pathlib import Path
 
 import duckdb
 
-from analytics.tables.tables import TABLES
-from analytics.views.headers import Header, headers
-from analytics.views.store import open as open_store
+from lhaw_record.analytics.tables.tables import TABLES
+from lhaw_record.analytics.views.headers import Header, headers
+from lhaw_record.analytics.views.store import open as open_store
 
 
 def database_file(store: Path, target: Path) -> int:

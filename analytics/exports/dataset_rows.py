@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
-from analytics.errors import UnknownName
-from analytics.exports.dataset_card import card
-from analytics.exports.exported import ExportDocument, ExportFolder
-from analytics.tables.labels import BENCHMARKS
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
-from recorder.events import VariantGenerated
-from recorder.events.values import Variant
-from recorder.reading.reader import read_snapshot
-from recorder.reading.registrations import Registrations
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.exports.dataset_card import card
+from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder
+from lhaw_record.analytics.tables.labels import BENCHMARKS
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.recorder.events import VariantGenerated
+from lhaw_record.recorder.events.values import Variant
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.reading.registrations import Registrations
 
 FEATURES = {
     **dict.fromkeys(("variant_id", "original_task", "dataset", "original_prompt", "underspecified_prompt"), "string"),

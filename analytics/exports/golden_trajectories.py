@@ -5,10 +5,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from analytics.exports.attempts import actions
-from analytics.exports.exported import ExportDocument
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
+from lhaw_record.analytics.exports.attempts import actions
+from lhaw_record.analytics.exports.exported import ExportDocument
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
 
 FORMAT = "lhaw-record/trajectories-1"
 _TRIALS = """

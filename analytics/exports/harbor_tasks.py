@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from analytics.errors import UnknownName
-from analytics.exports.dataset_rows import chosen_variants
-from recorder.events.values import Variant
-from recorder.reading.reader import read_snapshot
-from recorder.reading.registrations import Registrations
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.exports.dataset_rows import chosen_variants
+from lhaw_record.recorder.events.values import Variant
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.reading.registrations import Registrations
 
 BENCHMARK = "harbor"
 INSTRUCTION, CONFIG, VARIANTS = "instruction.md", "task.toml", "variants.toml"

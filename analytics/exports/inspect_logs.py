@@ -17,10 +17,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from analytics.exports.attempts import Said, conversations, without_attempt
-from analytics.exports.exported import ExportFolder
-from analytics.views.rows import rows_by_stream, rows_of
-from analytics.views.store import open as open_store
+from lhaw_record.analytics.exports.attempts import Said, conversations, without_attempt
+from lhaw_record.analytics.exports.exported import ExportFolder
+from lhaw_record.analytics.views.rows import rows_by_stream, rows_of
+from lhaw_record.analytics.views.store import open as open_store
 
 _TRIALS = """
     select trials.*, tasks.prompt as task_prompt, variants.prompt as variant_prompt, answers.final_answer

@@ -15,11 +15,11 @@ from typing import Any
 import duckdb
 import msgspec
 
-from analytics.exports.attempts import Said, conversations
-from analytics.exports.dataset_card import card
-from analytics.exports.exported import ExportFolder
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
+from lhaw_record.analytics.exports.attempts import Said, conversations
+from lhaw_record.analytics.exports.dataset_card import card
+from lhaw_record.analytics.exports.exported import ExportFolder
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
 
 REWARDS = ("success", "progress", "net_value", "question_precision", "question_recall", "ask_f1", "timing")
 STEPPED = ("success", "progress", "net_value", "ask_f1", "timing")

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analytics.exports.attempts import actions, conversations, without_attempt
-from analytics.exports.exported import ExportDocument
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
+from lhaw_record.analytics.exports.attempts import actions, conversations, without_attempt
+from lhaw_record.analytics.exports.exported import ExportDocument
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
 
 _TRIALS = """
     select *

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, Rows, has_value, pick, span, values_of
-from analytics.figures.style import INK, SERIES, canvas, named, note
+from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Row, Rows, has_value, pick, span, values_of
+from lhaw_record.analytics.figures.style import INK, SERIES, canvas, named, note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

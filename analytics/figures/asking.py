@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from analytics.figures.drawing import FigureSpec, NothingToDraw, Rows, bounds, has_value, pick, values_of
-from analytics.figures.style import INK, canvas, legend, look, named, note
+from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Rows, bounds, has_value, pick, values_of
+from lhaw_record.analytics.figures.style import INK, canvas, legend, look, named, note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

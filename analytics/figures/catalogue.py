@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from analytics.errors import UnknownName
-from analytics.figures import agreement, asking, injections, questions, variants, voi
-from analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read
-from analytics.figures.style import styled
-from analytics.views.parameters import current
-from recorder.cli.suggestions import did_you_mean
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.figures import agreement, asking, injections, questions, variants, voi
+from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read
+from lhaw_record.analytics.figures.style import styled
+from lhaw_record.analytics.views.parameters import current
+from lhaw_record.recorder.cli.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb

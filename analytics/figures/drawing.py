@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from analytics.figures.style import QUIET, canvas
-from analytics.views.rows import rows_of
+from lhaw_record.analytics.figures.style import QUIET, canvas
+from lhaw_record.analytics.views.rows import rows_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from analytics.figures.drawing import (
+from lhaw_record.analytics.figures.drawing import (
     CLASSES,
     FigureSpec,
     NothingToDraw,
@@ -15,8 +15,8 @@ from analytics.figures.drawing import (
     span,
     values_of,
 )
-from analytics.figures.style import INK, PAPER, QUIET, canvas, legend, look, named, note
-from recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
+from lhaw_record.analytics.figures.style import INK, PAPER, QUIET, canvas, legend, look, named, note
+from lhaw_record.recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from analytics.figures.drawing import (
+from lhaw_record.analytics.figures.drawing import (
     CLASSES,
     FigureSpec,
     NothingToDraw,
@@ -16,7 +16,7 @@ from analytics.figures.drawing import (
     span,
     values_of,
 )
-from analytics.figures.style import MARKERS, QUIET, SERIES, canvas, legend, look, named, note
+from lhaw_record.analytics.figures.style import MARKERS, QUIET, SERIES, canvas, legend, look, named, note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

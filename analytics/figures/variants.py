@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from analytics.figures.drawing import (
+from lhaw_record.analytics.figures.drawing import (
     CLASSES,
     FigureSpec,
     NothingToDraw,
@@ -16,8 +16,8 @@ from analytics.figures.drawing import (
     span,
     values_of,
 )
-from analytics.figures.style import INK, canvas, legend, look, named, note
-from recorder.events.values import DIMENSIONS
+from lhaw_record.analytics.figures.style import INK, canvas, legend, look, named, note
+from lhaw_record.recorder.events.values import DIMENSIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

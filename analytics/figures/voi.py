@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analytics.figures.drawing import (
+from lhaw_record.analytics.figures.drawing import (
     FigureSpec,
     NothingToDraw,
     Row,
@@ -15,8 +15,8 @@ from analytics.figures.drawing import (
     span,
     values_of,
 )
-from analytics.figures.style import INK, LINE, QUIET, canvas, legend, look, named, note
-from recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
+from lhaw_record.analytics.figures.style import INK, LINE, QUIET, canvas, legend, look, named, note
+from lhaw_record.recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,12 +13,12 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from analytics.findings import MEASURES
-from analytics.statistics.inference import FEWEST_CLUSTERS
-from analytics.tables.catalogue import spec_of
-from analytics.tables.labels import measure_of
-from analytics.tables.render import number_in_unit
-from analytics.tables.tables import Row, Table
+from lhaw_record.analytics.findings import MEASURES
+from lhaw_record.analytics.statistics.inference import FEWEST_CLUSTERS
+from lhaw_record.analytics.tables.catalogue import spec_of
+from lhaw_record.analytics.tables.labels import measure_of
+from lhaw_record.analytics.tables.render import number_in_unit
+from lhaw_record.analytics.tables.tables import Row, Table
 
 Verdict = Literal["shown", "not shown", "not known", "measured"]
 

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from analytics.tables.filters import Filter
-from analytics.views.parameters import Setting
+from lhaw_record.analytics.tables.filters import Filter
+from lhaw_record.analytics.views.parameters import Setting
 
 _INTRODUCTION = (
     "# Tables and figures\n\nThis notebook makes every table and figure of the folder again from the store. What is in "

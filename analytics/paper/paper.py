@@ -7,27 +7,27 @@ from pathlib import Path
 
 import msgspec
 
-from analytics.errors import AnalyticsError, UnknownName
-from analytics.figures.catalogue import paint
-from analytics.figures.catalogue import spec_of as figure_spec_of
-from analytics.figures.drawing import NothingToDraw, Row, read
-from analytics.figures.style import to_bytes
-from analytics.paper.notebooks import marimo_app, notebook
-from analytics.paper.pivot import Empty, Pivot, pivot
-from analytics.paper.render import LATEX_PAGE, latex_figure, to_html, to_latex, to_markdown
-from analytics.paper.spec import FigureChoice, PaperSpec
-from analytics.tables.catalogue import ORDERS
-from analytics.tables.filters import Filter, known_filter
-from analytics.tables.labels import BENCHMARKS
-from analytics.tables.render import markdown_text, tex_text
-from analytics.tables.tables import TABLES, tables
-from analytics.views.build_order import READ_BY_NOTES, inputs_of
-from analytics.views.claims import Finding, checks, claims
-from analytics.views.parameters import Setting, values_of
-from analytics.views.store import open as open_store
-from recorder.cli.suggestions import did_you_mean
-from recorder.sharing.address import place_of
-from recorder.transfer.export import export_file
+from lhaw_record.analytics.errors import AnalyticsError, UnknownName
+from lhaw_record.analytics.figures.catalogue import paint
+from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
+from lhaw_record.analytics.figures.drawing import NothingToDraw, Row, read
+from lhaw_record.analytics.figures.style import to_bytes
+from lhaw_record.analytics.paper.notebooks import marimo_app, notebook
+from lhaw_record.analytics.paper.pivot import Empty, Pivot, pivot
+from lhaw_record.analytics.paper.render import LATEX_PAGE, latex_figure, to_html, to_latex, to_markdown
+from lhaw_record.analytics.paper.spec import FigureChoice, PaperSpec
+from lhaw_record.analytics.tables.catalogue import ORDERS
+from lhaw_record.analytics.tables.filters import Filter, known_filter
+from lhaw_record.analytics.tables.labels import BENCHMARKS
+from lhaw_record.analytics.tables.render import markdown_text, tex_text
+from lhaw_record.analytics.tables.tables import TABLES, tables
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
+from lhaw_record.analytics.views.claims import Finding, checks, claims
+from lhaw_record.analytics.views.parameters import Setting, values_of
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.transfer.export import export_file
 
 _DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")
@@ -40,7 +40,9 @@ class PaperTable(msgspec.Struct, frozen=True):
 
     @property
     def latex(self) -> str:
-        """The table as a float; see :func:`analytics.paper.render.to_latex` for the packages that it needs."""
+        """The table as a float; see :func:`lhaw_record.analytics.paper.render.to_latex` for the packages that
+        it needs.
+        """
         return to_latex(self.pivot)
 
     @property

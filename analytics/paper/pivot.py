@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from analytics.errors import AnalyticsError
-from analytics.paper.spec import TableChoice
-from analytics.tables.filters import Filter, known_filter, without_lone_pools
-from analytics.tables.labels import key_label, label, measure_of, printed
-from analytics.tables.notes import MEANINGS
-from analytics.tables.tables import Row, Table, rank
-from analytics.views.parameters import Setting
+from lhaw_record.analytics.errors import AnalyticsError
+from lhaw_record.analytics.paper.spec import TableChoice
+from lhaw_record.analytics.tables.filters import Filter, known_filter, without_lone_pools
+from lhaw_record.analytics.tables.labels import key_label, label, measure_of, printed
+from lhaw_record.analytics.tables.notes import MEANINGS
+from lhaw_record.analytics.tables.tables import Row, Table, rank
+from lhaw_record.analytics.views.parameters import Setting
 
 _GAIN = "_gain"
 _TASKS_UNDER_FULL = ("overall", "generality", "by_dimension_pass", "by_dimension_progress", "by_segments_removed")

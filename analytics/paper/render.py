@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, zip_longest
 from textwrap import wrap
 
-from analytics.paper.pivot import Cell, Line, Pivot
-from analytics.tables.render import markdown_text, tex_text
+from lhaw_record.analytics.paper.pivot import Cell, Line, Pivot
+from lhaw_record.analytics.tables.render import markdown_text, tex_text
 
 DASH = "—"
 FIT = (

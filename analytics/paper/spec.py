@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from analytics.errors import AnalyticsError, UnknownName
-from analytics.figures.catalogue import spec_of as figure_spec_of
-from analytics.tables.catalogue import spec_of
-from analytics.tables.filters import FIGURE_KEYS
-from analytics.views.parameters import Setting, check
-from recorder.cli.suggestions import did_you_mean
-from recorder.resources import data_path
+from lhaw_record.analytics.errors import AnalyticsError, UnknownName
+from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
+from lhaw_record.analytics.tables.catalogue import spec_of
+from lhaw_record.analytics.tables.filters import FIGURE_KEYS
+from lhaw_record.analytics.views.parameters import Setting, check
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.resources import data_path
 
 PRESETS = ("conditions", "lhaw", "ask-early")
 """The bundled files: one table of all conditions, and the main tables and figures of the two papers."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from markupsafe import Markup
 
-from analytics.findings.findings import Finding, by_question, findings
-from analytics.report.cautions import cautions
-from analytics.report.facts import facts, missing
-from analytics.report.graphics import graphics
-from analytics.report.packing import columnar, packed
-from analytics.report.timelines import CHUNK_TRIALS, prompts, request_texts, timelines
-from analytics.report.trials import choose_length, choose_trials, trial_list
-from analytics.tables.catalogue import GROUPS
-from analytics.tables.labels import (
+from lhaw_record.analytics.findings.findings import Finding, by_question, findings
+from lhaw_record.analytics.report.cautions import cautions
+from lhaw_record.analytics.report.facts import facts, missing
+from lhaw_record.analytics.report.graphics import graphics
+from lhaw_record.analytics.report.packing import columnar, packed
+from lhaw_record.analytics.report.timelines import CHUNK_TRIALS, prompts, request_texts, timelines
+from lhaw_record.analytics.report.trials import choose_length, choose_trials, trial_list
+from lhaw_record.analytics.tables.catalogue import GROUPS
+from lhaw_record.analytics.tables.labels import (
     BENCHMARKS,
     column_label,
     column_meanings,
@@ -27,15 +27,15 @@ from analytics.tables.labels import (
     measure_meanings,
     measure_of,
 )
-from analytics.tables.render import number_in_unit
-from analytics.tables.tables import TABLES, Table, tables
-from analytics.views.claims import checks
-from analytics.views.parameters import current, parse_settings
-from analytics.views.store import open as open_store
-from recorder.html_templates import render
-from recorder.labels import CONDITION_LABELS
-from recorder.resources import data_path
-from recorder.storage.store import Store
+from lhaw_record.analytics.tables.render import number_in_unit
+from lhaw_record.analytics.tables.tables import TABLES, Table, tables
+from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.parameters import current, parse_settings
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.recorder.html_templates import render
+from lhaw_record.recorder.labels import CONDITION_LABELS
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.storage.store import Store
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from analytics.tables.labels import label
-from analytics.tables.notes import ARM_KINDS, lines_of_arms
-from analytics.tables.tables import Table
-from analytics.views.claims import Finding
+from lhaw_record.analytics.tables.labels import label
+from lhaw_record.analytics.tables.notes import ARM_KINDS, lines_of_arms
+from lhaw_record.analytics.tables.tables import Table
+from lhaw_record.analytics.views.claims import Finding
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from analytics.views.rows import rows_of
+from lhaw_record.analytics.views.rows import rows_of
 
 if TYPE_CHECKING:
     import duckdb

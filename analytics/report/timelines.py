@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from analytics.report.trials import cut_sql
+from lhaw_record.analytics.report.trials import cut_sql
 
 if TYPE_CHECKING:
     import duckdb

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from analytics.report.packing import columnar
-from recorder.events.values import CONDITIONS
+from lhaw_record.analytics.report.packing import columnar
+from lhaw_record.recorder.events.values import CONDITIONS
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,6 +1,6 @@
 """Agreement with intervals: weighted kappa of two graders, Kendall's tau-b of two rankings, F1 of two ratios.
 
-All intervals are expanded percentile intervals of the bootstrap over clusters (:mod:`analytics.statistics.bootstrap`),
+All intervals are expanded percentile intervals of the bootstrap over clusters (:mod:`statistics.bootstrap`),
 at least those of the jackknife, with room for one more cluster.
 """
 
@@ -8,13 +8,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analytics.statistics.inference import Estimate, Settings, Units, agreeing, expanded, printed
+from lhaw_record.analytics.statistics.inference import Estimate, Settings, Units, agreeing, expanded, printed
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analytics.statistics.bootstrap import Floats, Statistic
+    from lhaw_record.analytics.statistics.bootstrap import Floats, Statistic
 
 _SAME_DIGITS = 9
 """Scores are rounded to this many decimals, so that scores that differ only after them form one category."""

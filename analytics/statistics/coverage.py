@@ -1,4 +1,6 @@
-"""How often intervals hold the truth, and tests see what is not there, in :mod:`analytics.statistics.studies`."""
+"""How often intervals hold the truth, and tests see what is not there, in
+:mod:`lhaw_record.analytics.statistics.studies`.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,7 +9,7 @@ from itertools import product
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from analytics.statistics.studies import KINDS, Design
+from lhaw_record.analytics.statistics.studies import KINDS, Design
 
 LOWEST_COVERAGE = 0.93
 """At the nominal level of 0.95."""

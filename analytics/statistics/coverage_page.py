@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from analytics.statistics.coverage import HIGHEST_ERROR, LOWEST_COVERAGE, Coverage
-from analytics.statistics.studies import KINDS, SETTINGS
+from lhaw_record.analytics.statistics.coverage import HIGHEST_ERROR, LOWEST_COVERAGE, Coverage
+from lhaw_record.analytics.statistics.studies import KINDS, SETTINGS
 
 _MOST_NAMED = 20
 

@@ -23,9 +23,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analytics.statistics.inference import Settings, agreeing, printed
-from analytics.statistics.randomization import sign_flips
-from recorder.storage.no_pandas import allow_pandas
+from lhaw_record.analytics.statistics.inference import Settings, agreeing, printed
+from lhaw_record.analytics.statistics.randomization import sign_flips
+from lhaw_record.recorder.storage.no_pandas import allow_pandas
 
 if TYPE_CHECKING:
     import duckdb

@@ -30,8 +30,8 @@ drawn, so that every machine prints the same digits whatever the order of the un
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analytics.statistics.bootstrap import expanded_percentile, studentised
-from analytics.statistics.randomization import Draws, Inversion, permuted, sign_flips
+from lhaw_record.analytics.statistics.bootstrap import expanded_percentile, studentised
+from lhaw_record.analytics.statistics.randomization import Draws, Inversion, permuted, sign_flips
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analytics.statistics.bootstrap import Floats, Statistic
+    from lhaw_record.analytics.statistics.bootstrap import Floats, Statistic
 
 FEWEST_CLUSTERS = 5
 """With fewer clusters a level has no interval: four tasks do not tell how much tasks differ."""

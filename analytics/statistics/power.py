@@ -1,6 +1,6 @@
 """Power by simulation: how often the real test would see a gain, over tasks x variants x trials.
 
-Whole studies are simulated and tested with the engine that the tables use (:mod:`analytics.statistics.inference`). The
+Whole studies are simulated and tested with the engine that the tables use (:mod:`statistics.inference`). The
 tasks of a study are new draws, because the test generalizes over tasks: no number of trials makes up for few of them.
 
 On the scale of log odds a task has a level (standard deviation ``spread`` between tasks) and a gain from asking
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
 
 if TYPE_CHECKING:
     import numpy as np

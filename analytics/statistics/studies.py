@@ -1,6 +1,6 @@
 """Simulated studies of tasks, by kind of estimand, each judged against its known truth.
 
-The studies are drawn here. Nothing of the engine that is judged (:mod:`analytics.statistics.inference`) is used to draw
+The studies are drawn here. Nothing of the engine that is judged (:mod:`statistics.inference`) is used to draw
 them or to know the truth. A task has its own rate of success, from a beta distribution with the mean p and the
 intraclass correlation; variants and agents of the task draw their trials from it, or all variants of an agent copy one
 value, as they do under ``full``. Every study is a sample of new tasks.
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analytics.statistics.agreement import f1, rank_correlation, weighted_kappa
-from analytics.statistics.effects import Trial, effect_rows
-from analytics.statistics.inference import Estimate, Settings, Units, contrast, estimate
+from lhaw_record.analytics.statistics.agreement import f1, rank_correlation, weighted_kappa
+from lhaw_record.analytics.statistics.effects import Trial, effect_rows
+from lhaw_record.analytics.statistics.inference import Estimate, Settings, Units, contrast, estimate
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from analytics.errors import UnknownName
-from analytics.statistics.effects import effects
-from recorder.cli.suggestions import did_you_mean
-from recorder.events.values import CONDITIONS, DIMENSIONS
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.statistics.effects import effects
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.events.values import CONDITIONS, DIMENSIONS
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from analytics.errors import UnknownName
-from recorder.cli.suggestions import did_you_mean
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.recorder.cli.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from analytics.tables.tables import Table
+    from lhaw_record.analytics.tables.tables import Table
 
 Row = Mapping[str, Any]
 FILTER_KEYS = ("agent", "condition", "measure", "benchmark")
@@ -70,7 +70,7 @@ def without_lone_pools(rows: Iterable[Row], keys: Sequence[str]) -> list[Any]:
 
 def known_filter(wanted: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> Filter:
     """Return a filter whose values occur in the rows."""
-    from analytics.tables.catalogue import ORDERS  # every command starts with this module
+    from lhaw_record.analytics.tables.catalogue import ORDERS  # every command starts with this module
 
     for key, values in wanted.items():
         columns = _COLUMNS.get(key, (key,))

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
-from analytics.resources import sql_root
-from analytics.views.headers import headers
-from recorder.labels import CONDITION_LABELS
+from lhaw_record.analytics.resources import sql_root
+from lhaw_record.analytics.views.headers import headers
+from lhaw_record.recorder.labels import CONDITION_LABELS
 
 Unit = Literal["%", "pp", "USD", "tokens", "actions", ""]
 

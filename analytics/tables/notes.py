@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analytics.views.parameters import Setting, current, reading_of
-from recorder.events.values import DIMENSIONS
+from lhaw_record.analytics.views.parameters import Setting, current, reading_of
+from lhaw_record.recorder.events.values import DIMENSIONS
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from analytics.tables.catalogue import ORDERS, SPECS, TableSpec, spec_of
-from analytics.tables.notes import Background, background, missing_notes, notes_for
-from analytics.views.at_once import at_once
-from analytics.views.build_order import query_of
-from analytics.views.parameters import reading_of
+from lhaw_record.analytics.tables.catalogue import ORDERS, SPECS, TableSpec, spec_of
+from lhaw_record.analytics.tables.notes import Background, background, missing_notes, notes_for
+from lhaw_record.analytics.views.at_once import at_once
+from lhaw_record.analytics.views.build_order import query_of
+from lhaw_record.analytics.views.parameters import reading_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, TypeVar
 
-from analytics.views.parameters import current, set_parameters
+from lhaw_record.analytics.views.parameters import current, set_parameters
 
 if TYPE_CHECKING:
     import duckdb

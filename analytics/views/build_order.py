@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from analytics.resources import sql_root
-from analytics.views.at_once import at_once
+from lhaw_record.analytics.resources import sql_root
+from lhaw_record.analytics.views.at_once import at_once
 
 if TYPE_CHECKING:
     import duckdb

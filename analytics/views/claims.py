@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from analytics.views.at_once import at_once
-from analytics.views.build_order import all_views, query_of
+from lhaw_record.analytics.views.at_once import at_once
+from lhaw_record.analytics.views.build_order import all_views, query_of
 
 if TYPE_CHECKING:
     import duckdb

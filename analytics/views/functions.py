@@ -10,15 +10,15 @@ from duckdb import list_type, struct_type
 from duckdb.func import ARROW, SPECIAL
 from duckdb.sqltypes import BIGINT, DOUBLE, UBIGINT, VARCHAR
 
-from analytics.statistics.agreement import f1, rank_agreement, rank_correlation, weighted_kappa
-from analytics.statistics.inference import Estimate, Settings, Units, contrast, estimate
-from analytics.statistics.noise_floor import (
+from lhaw_record.analytics.statistics.agreement import f1, rank_agreement, rank_correlation, weighted_kappa
+from lhaw_record.analytics.statistics.inference import Estimate, Settings, Units, contrast, estimate
+from lhaw_record.analytics.statistics.noise_floor import (
     PooledSuccesses,
     PooledVariance,
     pass_noise_floor,
     progress_noise_floor,
 )
-from recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.canonical_json import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

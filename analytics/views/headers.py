@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from analytics.errors import UnknownName
-from analytics.resources import sql_root
-from analytics.views.build_order import LAYERS, all_views
-from recorder.cli.output import print_rows
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.resources import sql_root
+from lhaw_record.analytics.views.build_order import LAYERS, all_views
+from lhaw_record.recorder.cli.output import print_rows
 
 if TYPE_CHECKING:
     import duckdb

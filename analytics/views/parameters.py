@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from analytics.errors import BadParameter, UnknownName
-from recorder.cli.suggestions import did_you_mean
-from recorder.events.trial import EndedBy
+from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.events.trial import EndedBy
 
 if TYPE_CHECKING:
     import duckdb

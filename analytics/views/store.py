@@ -10,14 +10,14 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analytics.views.build_order import create_macros, create_views, empty_database
-from analytics.views.functions import register
-from analytics.views.parameters import Setting, set_parameters
-from recorder.files.layout import MARKER
-from recorder.reading.reader import Snapshot, read_snapshot
-from recorder.storage.manifest_check import check_manifest
-from recorder.storage.segments import where_now
-from recorder.storage.store import Store
+from lhaw_record.analytics.views.build_order import create_macros, create_views, empty_database
+from lhaw_record.analytics.views.functions import register
+from lhaw_record.analytics.views.parameters import Setting, set_parameters
+from lhaw_record.recorder.files.layout import MARKER
+from lhaw_record.recorder.reading.reader import Snapshot, read_snapshot
+from lhaw_record.recorder.storage.manifest_check import check_manifest
+from lhaw_record.recorder.storage.segments import where_now
+from lhaw_record.recorder.storage.store import Store
 
 _OPEN_FILES = Path("/proc/self/fd")
 _SMALL_BYTES, _SMALL_ROWS = 1_500_000, 20_000
@@ -51,7 +51,7 @@ def connect(
 
     Args:
         snapshot: The snapshot of the store.
-        parameters: Values that differ from the defaults in :mod:`analytics.views.parameters`.
+        parameters: Values that differ from the defaults in :mod:`lhaw_record.analytics.views.parameters`.
         only: The names of the views to create, together with the views that they read. None creates all views.
 
     Raises:

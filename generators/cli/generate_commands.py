@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from generators.cli.generation_options import (
+from lhaw_record.generators.cli.generation_options import (
     GENERATION_ARGUMENTS,
     RULES,
     GenerationMethods,
@@ -14,19 +14,19 @@ from generators.cli.generation_options import (
     grounding_of,
     paid_settings,
 )
-from generators.cli.source_options import SOURCE_ARGUMENTS, source_of
-from generators.errors import GeneratorError
-from recorder.cli.arguments import FORMAT, store_option
-from recorder.cli.command import Command, argument, flag, repeatable
-from recorder.cli.output import print_rows, say
-from recorder.sharing.address import place_of
-from runners.cli.model_options import say_failures, say_how_to_go_on
-from runners.errors import ExperimentError
+from lhaw_record.generators.cli.source_options import SOURCE_ARGUMENTS, source_of
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.recorder.cli.arguments import FORMAT, store_option
+from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.cli.model_options import say_failures, say_how_to_go_on
 
 if TYPE_CHECKING:
-    from generators.generation.generate import Generation
-    from generators.generation.removals import RemovalSettings
-    from generators.protocol import SourceTask
+    from lhaw_record.generators.generation.generate import Generation
+    from lhaw_record.generators.generation.removals import RemovalSettings
+    from lhaw_record.generators.protocol import SourceTask
 
 COLUMNS = ("task_id", "segments", "not_taken", "planned", "variants", "given_up", "owed", "why_given_up")
 
@@ -49,9 +49,9 @@ def generate_command(options: argparse.Namespace) -> int:
 
 async def generate(options: argparse.Namespace, name: str, tasks: Sequence["SourceTask"]) -> "Generation":
     """Run generation over the given tasks with the command's options, and return the finished generation."""
-    from generators.generation.generate import Generation, GenerationSettings
-    from generators.generation.variant_plan import VariantKinds
-    from recorder.storage.creation import create_store
+    from lhaw_record.generators.generation.generate import Generation, GenerationSettings
+    from lhaw_record.generators.generation.variant_plan import VariantKinds
+    from lhaw_record.recorder.storage.creation import create_store
 
     makers, grounding, wanted = GenerationMethods(options), grounding_of(options), removal_settings(options)
     extras = VariantKinds(has_chains=options.chains, has_controls=options.controls, has_environment=options.environment)
@@ -78,7 +78,7 @@ async def generate(options: argparse.Namespace, name: str, tasks: Sequence["Sour
 
 def removal_settings(options: argparse.Namespace) -> "RemovalSettings":
     """Return the settings for choosing removals."""
-    from generators.generation.removals import RemovalSettings
+    from lhaw_record.generators.generation.removals import RemovalSettings
 
     return RemovalSettings(
         sizes=options.segments or ((1, 2) if options.rewriter == RULES else (1,)),
@@ -98,7 +98,7 @@ def chosen_tasks(
         raise ExperimentError(f"--task {unknown[0]}: no such task; there are: {', '.join(known[:12])}")
     chosen = [source for source in tasks if not options.task or source.task.task_id in options.task]
     if is_competent:
-        from generators.selection import competent_tasks
+        from lhaw_record.generators.selection import competent_tasks
 
         verdicts = competent_tasks(options.store, benchmark, tasks=[source.task for source in chosen])
         for verdict in verdicts:

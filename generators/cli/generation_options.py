@@ -5,23 +5,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from recorder.cli.arguments import positive
-from recorder.cli.command import ArgumentGroup, argument, flag
-from recorder.cli.output import say
-from recorder.cli.progress import Progress
-from runners.cli.model_options import MODEL_OPTIONS, model_parameters, named_model, redacted_keys, request_limits
+from lhaw_record.recorder.cli.arguments import positive
+from lhaw_record.recorder.cli.command import ArgumentGroup, argument, flag
+from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.runners.cli.model_options import (
+    MODEL_OPTIONS,
+    model_parameters,
+    named_model,
+    redacted_keys,
+    request_limits,
+)
 
 if TYPE_CHECKING:
-    from generators.gate import ModelJudge
-    from generators.generation.generate import Generation
-    from generators.generation.judge_calibration import JudgeCalibration
-    from generators.generation.paid_run import CallerOf
-    from generators.protocol import Extractor, Grounding, Rewriter
-    from recorder.storage.store import Store
-    from recorder.writing.stream import Stream
-    from runners.llm_jobs.paid_work import PaidWork
-    from runners.models.protocol import Model
-    from runners.models.recorded_replies import RecordedReplies
+    from lhaw_record.generators.gate import ModelJudge
+    from lhaw_record.generators.generation.generate import Generation
+    from lhaw_record.generators.generation.judge_calibration import JudgeCalibration
+    from lhaw_record.generators.generation.paid_run import CallerOf
+    from lhaw_record.generators.protocol import Extractor, Grounding, Rewriter
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.recorder.writing.stream import Stream
+    from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
+    from lhaw_record.runners.models.protocol import Model
+    from lhaw_record.runners.models.recorded_replies import RecordedReplies
 
 R = TypeVar("R", "Generation", "JudgeCalibration")
 RULES = "rules"
@@ -110,7 +116,7 @@ GENERATION_ARGUMENTS = (
 
 def grounding_of(options: argparse.Namespace) -> "Grounding":
     """Return what an extractor may read besides the prompt."""
-    from generators.protocol import Grounding
+    from lhaw_record.generators.protocol import Grounding
 
     return Grounding(
         has_trajectory=not (options.no_trajectory or options.prompt_only),
@@ -123,14 +129,14 @@ def judge_of(options: argparse.Namespace) -> "ModelJudge | None":
     """Return the judge that ``--judge`` names, or None if it names none."""
     if options.judge is None:
         return None
-    from generators.gate import ModelJudge
-    from generators.llm import PromptTemplates
+    from lhaw_record.generators.gate import ModelJudge
+    from lhaw_record.generators.llm import PromptTemplates
 
     return ModelJudge(options.judge, model_parameters(options), PromptTemplates(options.wordings), options.guesses)
 
 
 def _callers(models: Mapping[str, "Model"], options: argparse.Namespace, recorded: "RecordedReplies") -> "CallerOf":
-    from runners.models.calls import ModelCaller
+    from lhaw_record.runners.models.calls import ModelCaller
 
     parameters = model_parameters(options)
 
@@ -157,9 +163,9 @@ def paid_settings(
 
     Replies that the store already holds are not paid for again.
     """
-    from recorder.reading.reader import read_snapshot
-    from recorder.writing.redaction import Redactor
-    from runners.models.recorded_replies import load_recorded_replies
+    from lhaw_record.recorder.reading.reader import read_snapshot
+    from lhaw_record.recorder.writing.redaction import Redactor
+    from lhaw_record.runners.models.recorded_replies import load_recorded_replies
 
     return {
         "experiment_id": experiment_id,
@@ -173,7 +179,7 @@ def paid_settings(
 
 async def done(what: str, make: "Callable[[Callable[[PaidWork], None]], R]") -> "R":
     """Make a run that asks models, do its work with a progress line that says what is counted, and return it."""
-    from runners.models.litellm_library import close_clients
+    from lhaw_record.runners.models.litellm_library import close_clients
 
     with Progress(what) as progress:
         run = make(lambda work: progress(work.done, None))
@@ -195,9 +201,9 @@ class GenerationMethods:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        from generators.extraction import RuleExtractor
-        from generators.llm import LlmExtractor, LlmRewriter, PromptTemplates
-        from generators.rewriting import RuleRewriter
+        from lhaw_record.generators.extraction import RuleExtractor
+        from lhaw_record.generators.llm import LlmExtractor, LlmRewriter, PromptTemplates
+        from lhaw_record.generators.rewriting import RuleRewriter
 
         self._parameters = model_parameters(options)
         self.models: dict[str, Model] = {}

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from generators.cli.generate_commands import EVENTS_STORE, ONLY_TASK, chosen_tasks, generate
-from generators.cli.generation_options import GENERATION_ARGUMENTS, GenerationMethods
-from generators.cli.select_commands import QUOTA_ARGUMENTS
-from generators.cli.source_options import SOURCE_ARGUMENTS, source_of
-from generators.errors import GeneratorError
-from recorder.cli.command import Command, argument
-from recorder.cli.output import say
-from recorder.resources import data_path
-from recorder.sharing.address import place_of
-from recorder.storage.store import Store
-from runners.cli.model_options import model_parameters
+from lhaw_record.generators.cli.generate_commands import EVENTS_STORE, ONLY_TASK, chosen_tasks, generate
+from lhaw_record.generators.cli.generation_options import GENERATION_ARGUMENTS, GenerationMethods
+from lhaw_record.generators.cli.select_commands import QUOTA_ARGUMENTS
+from lhaw_record.generators.cli.source_options import SOURCE_ARGUMENTS, source_of
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.runners.cli.model_options import model_parameters
 
 if TYPE_CHECKING:
-    from generators.generation.generate import Generation
-    from generators.protocol import SourceTask
-    from generators.selection import Selection
-    from runners.experiment.tables import Experiment
-    from runners.judging.driver import Driver
+    from lhaw_record.generators.generation.generate import Generation
+    from lhaw_record.generators.protocol import SourceTask
+    from lhaw_record.generators.selection import Selection
+    from lhaw_record.runners.experiment.tables import Experiment
+    from lhaw_record.runners.judging.driver import Driver
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown")
 CONTROLS = "controls"
@@ -35,8 +35,8 @@ def pipeline_command(options: argparse.Namespace) -> int:
     """Do the work of the pipeline that the store lacks. The exit code is 1 if work is left, 130 if interrupted."""
     import anyio
 
-    from analytics.cli.table_output import print_tables
-    from generators.pipeline import PhaseStopped
+    from lhaw_record.analytics.cli.table_output import print_tables
+    from lhaw_record.generators.pipeline import PhaseStopped
 
     source = source_of(options)
     design, path = _design(options, source.benchmark)
@@ -55,8 +55,8 @@ def pipeline_command(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace, benchmark: str) -> "tuple[Experiment, Path]":
-    from generators.pipeline import check_design
-    from runners.experiment.decoding import load_experiment
+    from lhaw_record.generators.pipeline import check_design
+    from lhaw_record.runners.experiment.decoding import load_experiment
 
     path = options.experiment or _design_path(options, benchmark)
     design = load_experiment(path)
@@ -79,9 +79,9 @@ def _design_path(options: argparse.Namespace, benchmark: str) -> Path:
 
 
 async def _run(options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]") -> "Selection":
-    from generators.pipeline import Pipeline
-    from generators.selection import VOTE, SelectionRequest
-    from runners.run.live_progress import Progress
+    from lhaw_record.generators.pipeline import Pipeline
+    from lhaw_record.generators.selection import VOTE, SelectionRequest
+    from lhaw_record.runners.runs.live_progress import Progress
 
     made: list[Generation] = []
 
@@ -120,9 +120,9 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
 
 async def _judged(options: argparse.Namespace, experiment: str, left_usd: float | None) -> "Driver":
     """Have the judge look for new tasks among what the classifiers failed at, as the command ``judge`` does."""
-    from recorder.storage.blobs import load_blob
-    from runners.cli.judging_commands import run_judge
-    from runners.judging.new_tasks import NewTasks
+    from lhaw_record.recorder.storage.blobs import load_blob
+    from lhaw_record.runners.cli.judging_commands import run_judge
+    from lhaw_record.runners.judging.new_tasks import NewTasks
 
     parameters, store = model_parameters(options), Store(options.store)
     judging = NewTasks(options.judge, parameters, lambda sha256: load_blob(store, sha256), roles=("classifier",))
@@ -131,7 +131,7 @@ async def _judged(options: argparse.Namespace, experiment: str, left_usd: float 
 
 
 def _write(selection: "Selection", options: argparse.Namespace, name: str) -> None:
-    from generators.selection.publishing import write_card, write_dataset
+    from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
     out = _dataset_path(options, name)
     _make_folder(out.parent)

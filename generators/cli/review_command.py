@@ -11,24 +11,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from generators.errors import GeneratorError
-from recorder.cli.arguments import STORE
-from recorder.cli.command import Command, argument
-from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import say
-from recorder.sharing.address import place_of
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.recorder.cli.arguments import STORE
+from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.sharing.address import place_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-    from generators.reviewing.outcomes import Outcome, Outcomes
-    from generators.reviewing.reviews import Reviewable
-    from generators.reviewing.session import ReviewSession
-    from generators.rewriting.diff import Span
-    from recorder.events import FailedCheck
-    from recorder.events.judging import ReviewDecision
-    from recorder.reading.reader import Snapshot
+    from lhaw_record.generators.reviewing.outcomes import Outcome, Outcomes
+    from lhaw_record.generators.reviewing.reviews import Reviewable
+    from lhaw_record.generators.reviewing.session import ReviewSession
+    from lhaw_record.generators.rewriting.diff import Span
+    from lhaw_record.recorder.events import FailedCheck
+    from lhaw_record.recorder.events.judging import ReviewDecision
+    from lhaw_record.recorder.reading.reader import Snapshot
 
 _STYLES = {"same": "", "removed": "red strike", "added": "bold green"}
 _TWO_COLUMNS = 100  # characters; on narrower terminals one column shows both prompts merged
@@ -48,9 +48,9 @@ def review_command(options: argparse.Namespace) -> int:
 
 
 async def _review(options: argparse.Namespace) -> int:
-    from generators.reviewing.outcomes import outcomes_of
-    from generators.reviewing.reviews import read_decisions, reviewable, to_review
-    from generators.reviewing.session import review_session
+    from lhaw_record.generators.reviewing.outcomes import outcomes_of
+    from lhaw_record.generators.reviewing.reviews import read_decisions, reviewable, to_review
+    from lhaw_record.generators.reviewing.session import review_session
 
     async with review_session(options.store, options.reviewer) as session:
         items = reviewable(session.snapshot, options.benchmark, options.source)
@@ -68,7 +68,7 @@ async def _review(options: argparse.Namespace) -> int:
 
 def _nothing(snapshot: "Snapshot", options: argparse.Namespace) -> str:
     """Say that a store has no such variants to review, and which benchmarks and experiments have some."""
-    from generators.reviewing.reviews import choices
+    from lhaw_record.generators.reviewing.reviews import choices
 
     benchmarks, experiments = (", ".join(names) or "none" for names in choices(snapshot))
     return (
@@ -141,7 +141,7 @@ class Workbench:
 
     async def _decide(self, item: "Reviewable", key: str, shown_at_s: float) -> bool:
         """Record the decision that a key stands for. Return False if the reviewer took it back."""
-        from generators.reviewing.messages import Decision
+        from lhaw_record.generators.reviewing.messages import Decision
 
         prompt = None
         if key == "e":
@@ -176,7 +176,7 @@ class Workbench:
         return await self._keys.read() == "y"
 
     async def _reason(self) -> str | None:
-        from generators.reviewing.reviews import REASONS
+        from lhaw_record.generators.reviewing.reviews import REASONS
 
         self._console.clear()
         for number, (name, meaning) in enumerate(REASONS.items(), start=1):
@@ -249,7 +249,7 @@ def comparison(original: str, rewritten: str, width: int) -> "Iterator[Renderabl
     from rich.table import Table
     from rich.text import Text
 
-    from generators.rewriting.diff import marked
+    from lhaw_record.generators.rewriting.diff import marked
 
     spans = marked(original, rewritten)
     if width < _TWO_COLUMNS:

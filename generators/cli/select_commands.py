@@ -5,14 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recorder.cli.arguments import FORMAT, positive, store_option
-from recorder.cli.command import Command, argument, flag
-from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import print_rows, say
-from recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.arguments import FORMAT, positive, store_option
+from lhaw_record.recorder.cli.command import Command, argument, flag
+from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.sharing.address import place_of
 
 if TYPE_CHECKING:
-    from generators.selection import Selection, SelectionRequest
+    from lhaw_record.generators.selection import Selection, SelectionRequest
 
 COLUMNS = ("ambiguity_class", "wanted", "available", "chosen", "shortfall")
 
@@ -21,7 +21,7 @@ def select_command(options: argparse.Namespace) -> int:
     """Select a benchmark, record the selection and write its files. With ``--dry-run``, only print the selection."""
     import anyio
 
-    from generators.selection import SelectionRequest, find_selection, select_benchmark
+    from lhaw_record.generators.selection import SelectionRequest, find_selection, select_benchmark
 
     request = SelectionRequest(
         name=options.name or f"{options.benchmark}-selection",
@@ -49,7 +49,7 @@ def select_command(options: argparse.Namespace) -> int:
 
 def _narrate(selection: "Selection", options: argparse.Namespace, request: "SelectionRequest") -> None:
     """Report what was chosen, what is missing, and what was excluded."""
-    from generators.selection import REASONS
+    from lhaw_record.generators.selection import REASONS
 
     verb = "would be chosen" if options.dry_run else "chosen before" if selection.is_known else "chosen"
     say(
@@ -68,7 +68,7 @@ def _narrate(selection: "Selection", options: argparse.Namespace, request: "Sele
 
 
 def _write(selection: "Selection", options: argparse.Namespace) -> None:
-    from generators.selection.publishing import write_card, write_dataset
+    from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
     if options.out:
         exported = write_dataset(options.store, selection.event, options.out)
@@ -82,7 +82,7 @@ def _write(selection: "Selection", options: argparse.Namespace) -> None:
 
 def _percents(text: str) -> dict[str, int]:
     """Parse the quotas, for example ``40/30/30``: three whole numbers that add up to 100. Return them by class."""
-    from generators.selection.quotas import CLASSES
+    from lhaw_record.generators.selection.quotas import CLASSES
 
     try:
         shares = [int(part) for part in text.split("/")]

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recorder.cli.command import ArgumentGroup, argument, repeatable
-from runners.errors import ExperimentError
+from lhaw_record.recorder.cli.command import ArgumentGroup, argument, repeatable
+from lhaw_record.runners.base.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from generators.sources.task_checks import CheckedSource
+    from lhaw_record.generators.sources.task_checks import CheckedSource
 
 SOURCES = ("desk", "harbor", "mcp_atlas", "tac", "swebench_pro", "own", "experiment")
 _TAKES = {
@@ -78,34 +78,34 @@ def source_of(options: argparse.Namespace) -> "CheckedSource":
     _check_arguments(options)
     _check_paths(name, paths)
     if name == "desk":
-        from generators.sources.desk import DeskSource
+        from lhaw_record.generators.sources.desk import DeskSource
 
         return DeskSource()
     if name == "harbor":
-        from generators.sources.harbor import HarborSource
+        from lhaw_record.generators.sources.harbor import HarborSource
 
         return HarborSource(paths)
     if name == "mcp_atlas":
-        from generators.sources.mcp_atlas import McpAtlasSource
+        from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
 
         return McpAtlasSource(paths, options.source_data, options.source_stand_ins, options.source_own_servers)
     if name == "tac":
-        from generators.sources.tac import TacSource
+        from lhaw_record.generators.sources.tac import TacSource
 
         return TacSource(paths)
     if name == "swebench_pro":
-        from generators.sources.swebench_pro import SwebenchProSource
+        from lhaw_record.generators.sources.swebench_pro import SwebenchProSource
 
         return SwebenchProSource(paths)
     if name == "experiment":
-        from generators.sources.experiment import ExperimentSource
+        from lhaw_record.generators.sources.experiment import ExperimentSource
 
         return ExperimentSource(paths[0])
     return _own(paths[0], options.source_benchmark)
 
 
 def _own(path: Path, given: str | None) -> "CheckedSource":
-    from generators.sources.own import OwnSource, default_name, name_problem
+    from lhaw_record.generators.sources.own import OwnSource, default_name, name_problem
 
     benchmark = given or default_name(path)
     problem = name_problem(benchmark)

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from generators.cli.source_options import SOURCE_ARGUMENTS, source_of
-from generators.errors import SourceError
-from recorder.cli.arguments import FORMAT
-from recorder.cli.command import Command, CommandGroup, argument
-from recorder.cli.output import print_rows, say
+from lhaw_record.generators.cli.source_options import SOURCE_ARGUMENTS, source_of
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.recorder.cli.arguments import FORMAT
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument
+from lhaw_record.recorder.cli.output import print_rows, say
 
 if TYPE_CHECKING:
-    from generators.protocol import SourceTask
+    from lhaw_record.generators.protocol import SourceTask
 
 _LIST_COLUMNS = (
     "benchmark",

@@ -6,30 +6,36 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-from generators.cli.generation_options import ASKING_ARGUMENTS, JUDGE_ARGUMENTS, done, judge_of, paid_settings
-from generators.cli.review_command import REVIEW, coloured
-from generators.cli.source_options import SOURCE_ARGUMENTS, source_of
-from generators.errors import GeneratorError
-from recorder.cli.arguments import FORMAT, STORE, positive, store_option
-from recorder.cli.command import Command, CommandGroup, argument, repeatable
-from recorder.cli.output import print_rows, say
-from recorder.events import VariantGenerated, VariantRejected
-from recorder.events.values import EnvironmentChange, Segment, Severity, Variant
-from recorder.sharing.address import place_of
-from runners.cli.model_options import (
+from lhaw_record.generators.cli.generation_options import (
+    ASKING_ARGUMENTS,
+    JUDGE_ARGUMENTS,
+    done,
+    judge_of,
+    paid_settings,
+)
+from lhaw_record.generators.cli.review_command import REVIEW, coloured
+from lhaw_record.generators.cli.source_options import SOURCE_ARGUMENTS, source_of
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive, store_option
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.events import VariantGenerated, VariantRejected
+from lhaw_record.recorder.events.values import EnvironmentChange, Segment, Severity, Variant
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
     named_model,
     say_failures,
     say_how_to_go_on,
 )
-from runners.errors import ExperimentError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from generators.generation.generation_index import GenerationIndex
-    from generators.generation.judge_calibration import JudgeCalibration
-    from recorder.events.values import Task
+    from lhaw_record.generators.generation.generation_index import GenerationIndex
+    from lhaw_record.generators.generation.judge_calibration import JudgeCalibration
+    from lhaw_record.recorder.events.values import Task
 
 SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
 COLUMNS = (
@@ -53,8 +59,8 @@ _Values = tuple[tuple[str, str], ...]
 
 def list_command(options: argparse.Namespace) -> int:
     """Print a row for each variant of a store."""
-    from generators.generation.generation_index import load_generation_index
-    from recorder.reading.reader import read_snapshot
+    from lhaw_record.generators.generation.generation_index import load_generation_index
+    from lhaw_record.recorder.reading.reader import read_snapshot
 
     index = load_generation_index(read_snapshot(options.store))
     rows = [
@@ -78,8 +84,8 @@ def list_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Print a row for each extractor and rewriter of a store."""
-    from analytics.views.rows import rows_of
-    from analytics.views.store import open as open_store
+    from lhaw_record.analytics.views.rows import rows_of
+    from lhaw_record.analytics.views.store import open as open_store
 
     with open_store(options.store, only={"generation_methods"}) as connection:
         rows = rows_of(connection, "from generation_methods order by step, method, method_digest")
@@ -89,8 +95,8 @@ def compare_command(options: argparse.Namespace) -> int:
 
 def show_command(options: argparse.Namespace) -> int:
     """Print a task of a store and its variants. The exit code is 1 if the task has no variants."""
-    from generators.generation.generation_index import load_generation_index
-    from recorder.reading.reader import read_snapshot
+    from lhaw_record.generators.generation.generation_index import load_generation_index
+    from lhaw_record.recorder.reading.reader import read_snapshot
 
     index = load_generation_index(read_snapshot(options.store))
     tasks = {task.task_id: task for task in index.tasks.values()}
@@ -106,7 +112,7 @@ def preview_command(options: argparse.Namespace) -> int:
     """Print a task and the variants that generation makes without a model. The exit code is 1 if there are none."""
     import anyio
 
-    from generators.generation.preview import preview
+    from lhaw_record.generators.generation.preview import preview
 
     found = {source.task.task_id: source for source in source_of(options).tasks()}
     if options.task not in found:
@@ -119,7 +125,7 @@ def preview_command(options: argparse.Namespace) -> int:
 
 def gate_command(options: argparse.Namespace) -> int:
     """Print how the gate does on the kept set of labelled rewritings. The exit code is 1 if a judge left some."""
-    from generators.gate.calibration import SETS, rates_on
+    from lhaw_record.generators.gate.calibration import SETS, rates_on
 
     sets = tuple(dict.fromkeys(options.set)) or SETS
     if not set(sets) <= set(SETS):
@@ -140,8 +146,8 @@ def gate_command(options: argparse.Namespace) -> int:
 
 
 async def _calibrated(options: argparse.Namespace, sets: Sequence[str]) -> "JudgeCalibration":
-    from generators.generation.judge_calibration import CalibrationSettings, JudgeCalibration
-    from recorder.storage.creation import create_store
+    from lhaw_record.generators.generation.judge_calibration import CalibrationSettings, JudgeCalibration
+    from lhaw_record.recorder.storage.creation import create_store
 
     judge = judge_of(options)
     assert judge is not None, "the command asks for one"
@@ -197,7 +203,7 @@ def _show(
 
 
 def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: "Task", *, has_colours: bool) -> None:
-    from generators.rewriting.diff import marked, plain_marks
+    from lhaw_record.generators.rewriting.diff import marked, plain_marks
 
     console.print(f"\n[{kind}] {event.variant.variant_id}")
     if event.variant.environment_change is not None:
@@ -233,7 +239,7 @@ def _reason(refused: VariantRejected) -> str:
 
 def _judgement(made: VariantGenerated) -> str:
     """Return what the gate says about a variant that was made: who judged it, and what nobody judged."""
-    from generators.gate import unjudged_by
+    from lhaw_record.generators.gate import unjudged_by
 
     said = made.judgement
     judged = "the rules find nothing"

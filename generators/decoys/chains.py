@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from generators.rewriting.occurrences import Prompt
-from recorder.events.values import Segment
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.recorder.events.values import Segment
 
 _SPECIFYING = frozenset({"format", "precision"})
 _BETWEEN = re.compile(

@@ -5,14 +5,14 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from generators.decoys.decoy_values import decoy_for, decoys_digest
-from generators.errors import RewritingFailed
-from generators.protocol import Removal, Rewriting, SourceTask
-from generators.rewriting.occurrences import Prompt
-from generators.spans import Span, replaced
-from recorder.events.canonical_json import digest
-from recorder.events.values import ExpectedQuestions, Segment
-from runners.models.calls import ModelCaller
+from lhaw_record.generators.decoys.decoy_values import decoy_for, decoys_digest
+from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.generators.spans import Span, replaced
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.runners.models.calls import ModelCaller
 
 NAME = "decoys/1"
 _QUESTION = "You wrote {decoy}; is that what you mean?"
@@ -31,7 +31,7 @@ def with_decoys(source: SourceTask, removal: Removal) -> Removal | None:
 
 
 class DecoyRewriter:
-    """Replaces values with decoys by rules. Implements :class:`generators.protocol.Rewriter`."""
+    """Replaces values with decoys by rules. Implements :class:`lhaw_record.generators.protocol.Rewriter`."""
 
     name = NAME
 

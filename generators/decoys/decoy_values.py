@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from generators.protocol import SourceTask
-from recorder.events.canonical_json import digest
-from recorder.events.values import Segment
-from recorder.resources import data_path
-from runners.simulated_user.answers import reveals
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.users.simulated_user.answers import reveals
 
 _FILE = re.compile(r"[\w./ -]*[\w-]\.[A-Za-z]\w{0,4}")
 _DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from generators.extraction.document import Document
-from generators.extraction.lexicon import Lexicon
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import Lexicon
 
 # What is written above, below and around the letters of a name: accents, and the signs of vowels of some scripts.
 _MARKS = (

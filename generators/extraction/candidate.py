@@ -2,7 +2,7 @@
 
 import msgspec
 
-from generators.extraction.rules import Labels
+from lhaw_record.generators.extraction.rules import Labels
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,10 @@
 
 import re
 
-from generators.extraction.candidate import Candidate
-from generators.extraction.document import Document
-from generators.extraction.requests import Requests
-from generators.extraction.said_again import Statements
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.requests import Requests
+from lhaw_record.generators.extraction.said_again import Statements
 
 _QUOTE = r"[\"'`\u201c\u201d\u2018\u2019]"
 _EXAMPLE = re.compile(

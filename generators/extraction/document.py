@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from generators.spans import Spans
+from lhaw_record.generators.spans import Spans
 
 _WORD = re.compile(r"\w+(?:[-'\u2019./&]\w+)*")
 _FENCE = re.compile(

@@ -3,18 +3,18 @@
 from functools import cache
 from pathlib import Path
 
-from generators.extraction.candidate import Candidate
-from generators.extraction.document import Document
-from generators.extraction.lexicon import lexicon
-from generators.extraction.matches import Finder
-from generators.extraction.overlaps import chosen
-from generators.extraction.scoring import Scores
-from generators.extraction.surroundings import text_around
-from generators.extraction.synonyms import wordings
-from generators.protocol import Extraction, Grounding, SourceTask
-from recorder.events.canonical_json import digest
-from recorder.events.values import Segment
-from runners.models.calls import ModelCaller
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import lexicon
+from lhaw_record.generators.extraction.matches import Finder
+from lhaw_record.generators.extraction.overlaps import chosen
+from lhaw_record.generators.extraction.scoring import Scores
+from lhaw_record.generators.extraction.surroundings import text_around
+from lhaw_record.generators.extraction.synonyms import wordings
+from lhaw_record.generators.protocol import Extraction, Grounding, SourceTask
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.models.calls import ModelCaller
 
 VERSION = "9"
 

@@ -7,9 +7,9 @@ from functools import cache
 
 import msgspec
 
-from generators.extraction.rules import Labels, Rule, RulesFile, compiled_rules
-from recorder.events.canonical_json import digest
-from recorder.resources import data_path
+from lhaw_record.generators.extraction.rules import Labels, Rule, RulesFile, compiled_rules
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.resources import data_path
 
 
 class Lexicon(msgspec.Struct, frozen=True, kw_only=True):

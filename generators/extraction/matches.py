@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from generators.extraction.candidate import Candidate
-from generators.extraction.document import Document
-from generators.extraction.lexicon import Lexicon
-from generators.extraction.places import Places
-from generators.extraction.rules import Rule
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import Lexicon
+from lhaw_record.generators.extraction.places import Places
+from lhaw_record.generators.extraction.rules import Rule
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 

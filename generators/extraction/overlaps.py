@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from generators.extraction.candidate import Candidate
-from generators.extraction.certainty import is_certain
-from generators.extraction.document import Document
-from generators.extraction.lexicon import Lexicon
-from generators.extraction.requests import Requests
-from generators.extraction.said_again import Statements
-from generators.spans import Spans
-from runners.text.normalization import normalize
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.extraction.certainty import is_certain
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import Lexicon
+from lhaw_record.generators.extraction.requests import Requests
+from lhaw_record.generators.extraction.said_again import Statements
+from lhaw_record.generators.spans import Spans
+from lhaw_record.runners.base.text.normalization import normalize
 
 _AROUND = "/'\"` "
 _MOST = 200  # what names more is a collection of data

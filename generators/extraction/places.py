@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from generators.extraction.addresses import FILE, PATH, QUOTED, URL, Addresses, is_of_environment
-from generators.extraction.candidate import Candidate
-from generators.extraction.document import Document
-from generators.extraction.lexicon import Lexicon
-from generators.extraction.roles import role_of, writes
-from generators.extraction.rules import Labels
-from generators.spans import Spans
+from lhaw_record.generators.extraction.addresses import FILE, PATH, QUOTED, URL, Addresses, is_of_environment
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import Lexicon
+from lhaw_record.generators.extraction.roles import role_of, writes
+from lhaw_record.generators.extraction.rules import Labels
+from lhaw_record.generators.spans import Spans
 
 _QUOTE = r"[\"'`\u201c\u201d\u2018\u2019]"
 _THINGS = (

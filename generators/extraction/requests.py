@@ -2,8 +2,8 @@
 
 import re
 
-from generators.extraction.document import Document
-from generators.extraction.lexicon import Lexicon
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import Lexicon
 
 _ASKS = re.compile(
     r"\?\W*$|\b(?:please|(?:can|could|would|will) you|(?:i|we)(?:'d| would)? (?:also )?(?:like|love|need|want)"

@@ -2,9 +2,9 @@
 
 import re
 
-from generators.extraction.document import Document
-from generators.extraction.lexicon import Lexicon
-from generators.extraction.rules import Role
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import Lexicon
+from lhaw_record.generators.extraction.rules import Role
 
 _WORDS = re.compile(r"[\w'$/~{}-]+|[.;:!?()]")
 _STOPS = frozenset(".;:!?()")

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from recorder.events.values import Dimension
+from lhaw_record.recorder.events.values import Dimension
 
 Role = Literal["input", "output"]
 _MACRO = re.compile(r"\{([a-z_]+)\}")

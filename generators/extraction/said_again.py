@@ -2,9 +2,9 @@
 
 import re
 
-from generators.extraction.candidate import Candidate
-from generators.gate.quantities import durations
-from generators.gate.words import words
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.gate.quantities import durations
+from lhaw_record.generators.gate.words import words
 
 _TOKEN = re.compile(r"\d+(?:,\d{3})+|\d+(?:\.\d+)?|[^\W\d_]+")
 _BARE = re.compile(r"[\d.,]+|[A-Za-z]+")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from generators.extraction.candidate import Candidate
-from generators.protocol import Grounding, SourceTask
-from runners.simulated_user.lexicon import terms
-from runners.text.normalization import normalize
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.protocol import Grounding, SourceTask
+from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.users.simulated_user.lexicon import terms
 
 _FILE_KINDS = frozenset({"file_name", "path"})
 _LOOKED_UP_ANYWHERE = frozenset({"identifier", "quoted_term"})

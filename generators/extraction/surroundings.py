@@ -1,6 +1,6 @@
 """Finds the sentence around a value, which becomes the ``text`` of its segment."""
 
-from generators.extraction.document import Document
+from lhaw_record.generators.extraction.document import Document
 
 _ROOM_CHARS = 300
 

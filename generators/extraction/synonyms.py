@@ -7,9 +7,9 @@ The names come from the rule and from the noun before the value: for "the reason
 import re
 from collections.abc import Iterator
 
-from generators.extraction.candidate import Candidate
-from generators.extraction.document import Document
-from generators.extraction.lexicon import Lexicon
+from lhaw_record.generators.extraction.candidate import Candidate
+from lhaw_record.generators.extraction.document import Document
+from lhaw_record.generators.extraction.lexicon import Lexicon
 
 _STEM = re.compile(r"(?:^|[/\\])([^/\\]+)\.\w{1,8}$")
 _ISO = re.compile(r"^(\d{4})-(\d\d)-(\d\d)$")

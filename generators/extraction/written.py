@@ -1,12 +1,12 @@
 """``WrittenExtractor``: the segments that a person labelled come with the task."""
 
-from generators.protocol import Extraction, Grounding, SourceTask
-from recorder.events.canonical_json import digest
-from runners.models.calls import ModelCaller
+from lhaw_record.generators.protocol import Extraction, Grounding, SourceTask
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.runners.models.calls import ModelCaller
 
 
 class WrittenExtractor:
-    """Returns the hand-written segments of one task. Implements :class:`generators.protocol.Extractor`.
+    """Returns the hand-written segments of one task. Implements :class:`lhaw_record.generators.protocol.Extractor`.
 
     Args:
         source: A task with hand-written segments.

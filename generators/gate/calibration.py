@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from analytics.statistics.inference import Settings, Units, estimate
-from generators.gate.decision import Scene, problems_of
-from generators.protocol import Removal, Rewriting, SourceTask
-from generators.rewriting.written import WrittenRewriter
-from generators.sources.desk import DeskSource
-from recorder.events import FailedCheck
-from recorder.events.values import ExpectedQuestions, Segment, Severity
-from recorder.resources import data_path
+from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.generators.gate.decision import Scene, problems_of
+from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
+from lhaw_record.generators.rewriting.written import WrittenRewriter
+from lhaw_record.generators.sources.desk import DeskSource
+from lhaw_record.recorder.events import FailedCheck
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity
+from lhaw_record.recorder.resources import data_path
 
 RULES = "rules"
 SETS = ("unseen", "later", "seen", "inverted", "otherwise", "desk")

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from generators.gate.natural import faults
-from generators.gate.questions import question_faults
-from generators.gate.recoverability import additions, told_by_files, values_left
-from generators.gate.single_change import collateral, put_in_place
-from generators.gate.wrong_values import decoy_faults
-from generators.protocol import Removal, Rewriting
-from generators.rewriting.occurrences import Prompt
-from recorder.events import FailedCheck
-from recorder.events.values import Segment, Severity
+from lhaw_record.generators.gate.natural import faults
+from lhaw_record.generators.gate.questions import question_faults
+from lhaw_record.generators.gate.recoverability import additions, told_by_files, values_left
+from lhaw_record.generators.gate.single_change import collateral, put_in_place
+from lhaw_record.generators.gate.wrong_values import decoy_faults
+from lhaw_record.generators.protocol import Removal, Rewriting
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.recorder.events import FailedCheck
+from lhaw_record.recorder.events.values import Segment, Severity
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from generators.gate.words import Words, words
-from runners.simulated_user.lexicon import stem
+from lhaw_record.generators.gate.words import Words, words
+from lhaw_record.runners.users.simulated_user.lexicon import stem
 
 Kind = Literal["number", "month", "colour", "name", "code", "word"]
 

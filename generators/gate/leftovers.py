@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from generators.rewriting.diff import hunks
-from generators.spans import Spans
+from lhaw_record.generators.rewriting.diff import hunks
+from lhaw_record.generators.spans import Spans
 
 INLINE_FIELD = re.compile(
     r"(?m)(?:^|(?<=[,;.] ))(?=((?P<label>[A-Za-z][\w ]{1,24}\.?): [^,;:\n]+?(?:[,;]|\.?$|\.(?=\s))))"

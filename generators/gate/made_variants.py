@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from generators.gate.decision import Scene, problems_of
-from generators.gate.wrong_values import fault_findings
-from generators.protocol import Removal, Rewriting
-from recorder.events import FailedCheck
-from recorder.events.values import Variant
+from lhaw_record.generators.gate.decision import Scene, problems_of
+from lhaw_record.generators.gate.wrong_values import fault_findings
+from lhaw_record.generators.protocol import Removal, Rewriting
+from lhaw_record.recorder.events import FailedCheck
+from lhaw_record.recorder.events.values import Variant
 
 
 def why_unjudged(found: Sequence[FailedCheck], *, is_written: bool) -> str:

@@ -7,19 +7,19 @@ from typing import Any, Protocol
 
 import msgspec
 
-from generators.gate.recoverability import is_told
-from generators.protocol import Removal, Rewriting
-from generators.rewriting.occurrences import Prompt
-from recorder.events import FailedCheck, GateJudgement
-from recorder.events.canonical_json import canonical_json, short_digest
-from recorder.events.values import ExpectedQuestions, Segment, Severity
-from runners.errors import UnusableReply
-from runners.llm_jobs.json_replies import json_object
-from runners.llm_jobs.prompt_template import PromptTemplate
-from runners.llm_jobs.question import ask
-from runners.llm_jobs.truncation import cut, shortened
-from runners.models.calls import ModelCaller
-from runners.models.reply_forms import ReplyForm, object_schema
+from lhaw_record.generators.gate.recoverability import is_told
+from lhaw_record.generators.protocol import Removal, Rewriting
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.recorder.events import FailedCheck, GateJudgement
+from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity
+from lhaw_record.runners.base.errors import UnusableReply
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.llm_jobs.json_replies import json_object
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
+from lhaw_record.runners.models.llm_jobs.question import ask
+from lhaw_record.runners.models.llm_jobs.truncation import cut, shortened
+from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 VERSION = 6
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from generators.gate.words import words
+from lhaw_record.generators.gate.words import words
 
 _LEAST_SHARE = 0.25
 _FEWEST_WORDS = 2

@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost
-from generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
-from generators.gate.words import words
-from generators.protocol import Removal
-from generators.rewriting.diff import hunks
-from generators.rewriting.occurrences import Prompt, remaining
-from recorder.events.values import Segment
-from runners.simulated_user.answers import reveals
+from lhaw_record.generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost
+from lhaw_record.generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
+from lhaw_record.generators.gate.words import words
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.generators.rewriting.diff import hunks
+from lhaw_record.generators.rewriting.occurrences import Prompt, remaining
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.users.simulated_user.answers import reveals
 
 _FILE = re.compile(r"[\w./-]+\.(?P<ending>[a-z][a-z0-9]{1,4})$")
 _NUMBER = re.compile(r"\d{1,9}")

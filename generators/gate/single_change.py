@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, starmap
 
-from generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost
-from generators.gate.leftovers import INLINE_FIELD, left_over
-from generators.gate.recoverability import names_with
-from generators.gate.words import words
-from generators.protocol import Removal
-from generators.rewriting.diff import hunks
-from generators.rewriting.occurrences import Prompt
-from generators.spans import Span, Spans
-from recorder.events.values import Segment
+from lhaw_record.generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost
+from lhaw_record.generators.gate.leftovers import INLINE_FIELD, left_over
+from lhaw_record.generators.gate.recoverability import names_with
+from lhaw_record.generators.gate.words import words
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.generators.rewriting.diff import hunks
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.generators.spans import Span, Spans
+from lhaw_record.recorder.events.values import Segment
 
 _WRAPPED = r"\n(?![ \t]*[a-z][\w'-]*[ ,.)])"  # no line end inside a sentence
 _BORDER = re.compile(rf"[.!?](?=\s|$)|[;:()|]|{_WRAPPED}|,(?=\s)|\s(?:and|or|but)\s")

@@ -5,7 +5,7 @@ from functools import cache
 
 import msgspec
 
-from recorder.resources import data_path
+from lhaw_record.recorder.resources import data_path
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from generators.protocol import Removal
-from generators.rewriting.diff import hunks
-from generators.rewriting.occurrences import Prompt, remaining
-from recorder.events.values import Segment, Variant
-from runners.text.normalization import normalize
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.generators.rewriting.diff import hunks
+from lhaw_record.generators.rewriting.occurrences import Prompt, remaining
+from lhaw_record.recorder.events.values import Segment, Variant
+from lhaw_record.runners.base.text.normalization import normalize
 
 
 def decoy_faults(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tuple[str, str]]:

@@ -12,21 +12,27 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from generators.gate import Judgement, ModelJudge
-from generators.generation.generation_index import ExtractionKey, GenerationIndex, load_generation_index
-from generators.generation.makers import extractor_for, rewriter_for
-from generators.generation.paid_run import Callers, PaidRun, PaidSettings
-from generators.generation.recorded_trials import RecordedTask, grounded, recorded_tasks, with_golden
-from generators.generation.removals import RemovalSettings
-from generators.generation.variant_plan import VariantKinds, VariantPlan, plan_variants, problems_seen, ready_variants
-from generators.protocol import Extractor, Grounding, Rewriter, Rewriting, SourceTask
-from recorder.events import SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
-from recorder.events.values import Severity, Variant
-from recorder.storage.store import Store
-from recorder.writing.stream import Stream
-from runners.llm_jobs.paid_work import PaidWork
-from runners.models.call_events import NO_USAGE
-from runners.run.supplementary_run import held
+from lhaw_record.generators.gate import Judgement, ModelJudge
+from lhaw_record.generators.generation.generation_index import ExtractionKey, GenerationIndex, load_generation_index
+from lhaw_record.generators.generation.makers import extractor_for, rewriter_for
+from lhaw_record.generators.generation.paid_run import Callers, PaidRun, PaidSettings
+from lhaw_record.generators.generation.recorded_trials import RecordedTask, grounded, recorded_tasks, with_golden
+from lhaw_record.generators.generation.removals import RemovalSettings
+from lhaw_record.generators.generation.variant_plan import (
+    VariantKinds,
+    VariantPlan,
+    plan_variants,
+    problems_seen,
+    ready_variants,
+)
+from lhaw_record.generators.protocol import Extractor, Grounding, Rewriter, Rewriting, SourceTask
+from lhaw_record.recorder.events import SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
+from lhaw_record.recorder.events.values import Severity, Variant
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.runners.models.call_events import NO_USAGE
+from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
+from lhaw_record.runners.runs.supplementary_run import held
 
 
 class GenerationSettings(PaidSettings, frozen=True, kw_only=True):

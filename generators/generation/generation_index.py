@@ -2,12 +2,12 @@
 
 import msgspec
 
-from generators.protocol import Removal
-from recorder.events import Event, SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
-from recorder.events.values import Severity, Task
-from recorder.reading.reader import Snapshot
-from recorder.reading.registrations import is_withdrawal
-from recorder.reading.typed_rows import events_of_types, in_recorded_order
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.recorder.events import Event, SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
+from lhaw_record.recorder.events.values import Severity, Task
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.reading.registrations import is_withdrawal
+from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 
 ExtractionKey = tuple[str, str, tuple[str, ...]]
 """The key of an extraction: task digest, extractor digest and grounding."""

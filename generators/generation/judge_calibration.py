@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
-from generators.gate import ModelJudge
-from generators.gate.calibration import RULES, Labelled, Rates, labelled, rates_of
-from generators.generation.paid_run import Callers, PaidRun, PaidSettings
-from recorder.storage.store import Store
-from runners.llm_jobs.paid_work import PaidWork
-from runners.run.supplementary_run import held
+from lhaw_record.generators.gate import ModelJudge
+from lhaw_record.generators.gate.calibration import RULES, Labelled, Rates, labelled, rates_of
+from lhaw_record.generators.generation.paid_run import Callers, PaidRun, PaidSettings
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
+from lhaw_record.runners.runs.supplementary_run import held
 
 
 class CalibrationSettings(PaidSettings, frozen=True, kw_only=True):

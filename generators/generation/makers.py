@@ -1,10 +1,10 @@
 """Chooses what finds and removes the segments of a task: the methods of the run, or what the task's author wrote."""
 
-from generators.extraction import RuleExtractor
-from generators.extraction.written import WrittenExtractor
-from generators.protocol import Extractor, Rewriter, SourceTask
-from generators.rewriting import RuleRewriter
-from generators.rewriting.written import WrittenRewriter
+from lhaw_record.generators.extraction import RuleExtractor
+from lhaw_record.generators.extraction.written import WrittenExtractor
+from lhaw_record.generators.protocol import Extractor, Rewriter, SourceTask
+from lhaw_record.generators.rewriting import RuleRewriter
+from lhaw_record.generators.rewriting.written import WrittenRewriter
 
 
 def extractor_for(source: SourceTask, extractor: Extractor) -> Extractor:

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from generators.errors import ExtractionFailed
-from recorder.storage.store import Store
-from recorder.writing.redaction import Redactor
-from recorder.writing.stream import Stream
-from runners.errors import ModelBoundaryError
-from runners.llm_jobs.paid_work import Job, PaidWork
-from runners.models.calls import ModelCaller
-from runners.run.supplementary_run import Counts, recorded_run
+from lhaw_record.generators.errors import ExtractionFailed
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
+from lhaw_record.runners.runs.supplementary_run import Counts, recorded_run
 
 CallerOf = Callable[[Stream, str, str], ModelCaller | None]
 """Returns the model caller for a stream, a role and a thread id, or None if rules do the work."""

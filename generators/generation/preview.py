@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from generators.extraction import RuleExtractor
-from generators.generation.generation_index import GenerationIndex
-from generators.generation.makers import extractor_for, rewriter_for
-from generators.generation.removals import RemovalSettings
-from generators.generation.variant_plan import VariantKinds, plan_variants
-from generators.protocol import Grounding, SourceTask
-from generators.rewriting import RuleRewriter
-from recorder.events import VariantGenerated, VariantRejected
-from recorder.events.values import Severity
+from lhaw_record.generators.extraction import RuleExtractor
+from lhaw_record.generators.generation.generation_index import GenerationIndex
+from lhaw_record.generators.generation.makers import extractor_for, rewriter_for
+from lhaw_record.generators.generation.removals import RemovalSettings
+from lhaw_record.generators.generation.variant_plan import VariantKinds, plan_variants
+from lhaw_record.generators.protocol import Grounding, SourceTask
+from lhaw_record.generators.rewriting import RuleRewriter
+from lhaw_record.recorder.events import VariantGenerated, VariantRejected
+from lhaw_record.recorder.events.values import Severity
 
 
 async def preview(

@@ -7,10 +7,10 @@ from statistics import median
 
 import msgspec
 
-from analytics.views.store import open as open_store
-from generators.protocol import Grounding, SourceTask, TrajectoryStep
-from recorder.events.values import Segment
-from runners.simulated_user.answers import reveals
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.generators.protocol import Grounding, SourceTask, TrajectoryStep
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.users.simulated_user.answers import reveals
 
 _ACTIONS = """
     select trials.task_digest, trials.stream_id, trials.is_success, actions.action_name, actions.arguments_json,

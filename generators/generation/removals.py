@@ -9,8 +9,8 @@ from itertools import combinations, cycle
 
 import msgspec
 
-from generators.protocol import Removal
-from recorder.events.values import Segment, Severity
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.recorder.events.values import Segment, Severity
 
 _MOST_SEGMENTS = 14  # those of the highest priority; they have about a thousand subsets of four
 

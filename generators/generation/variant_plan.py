@@ -6,18 +6,18 @@ from typing import Literal
 
 import msgspec
 
-from generators.decoys.chains import chain_pairs
-from generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
-from generators.errors import NotRemovable, RewritingFailed
-from generators.gate import Judgement, Scene, problems_of
-from generators.generation.removals import RemovalSettings, choose_removals
-from generators.protocol import Removal, Rewriter, Rewriting, SourceTask
-from generators.rewriting.diff import prompt_diff
-from generators.rewriting.written import WrittenRewriter
-from recorder.events import FailedCheck, GateJudgement, VariantGenerated, VariantRejected
-from recorder.events.canonical_json import canonical_json, short_digest
-from recorder.events.values import Segment, Severity, Variant
-from runners.models.calls import ModelCaller
+from lhaw_record.generators.decoys.chains import chain_pairs
+from lhaw_record.generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
+from lhaw_record.generators.errors import NotRemovable, RewritingFailed
+from lhaw_record.generators.gate import Judgement, Scene, problems_of
+from lhaw_record.generators.generation.removals import RemovalSettings, choose_removals
+from lhaw_record.generators.protocol import Removal, Rewriter, Rewriting, SourceTask
+from lhaw_record.generators.rewriting.diff import prompt_diff
+from lhaw_record.generators.rewriting.written import WrittenRewriter
+from lhaw_record.recorder.events import FailedCheck, GateJudgement, VariantGenerated, VariantRejected
+from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
+from lhaw_record.recorder.events.values import Segment, Severity, Variant
+from lhaw_record.runners.models.calls import ModelCaller
 
 _HOPELESS = frozenset({"can_be_taken_out", "files_keep_the_secret", "recoverable_from_files"})
 """The findings that no other wording would mend."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from runners.text.normalization import NormalizedText, normalize, normalize_with_places
+from lhaw_record.runners.base.text.normalization import NormalizedText, normalize, normalize_with_places
 
 _DOUBLE = "\u201c\u201d\u201e\u201f\u00ab\u00bb"
 _SINGLE = "\u2018\u2019\u201a\u201b\u00b4`"

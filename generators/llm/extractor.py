@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from generators.errors import ExtractionFailed
-from generators.llm.grounding import LAYOUT, grounding_texts
-from generators.llm.prompt_templates import PromptTemplates
-from generators.llm.segment_replies import SEGMENTS_FORM, PromptEvidence, read_proposals
-from generators.protocol import Extraction, Grounding, SourceTask
-from recorder.events.canonical_json import short_digest
-from runners.errors import ModelBoundaryError, NothingUsable, UnusableReply
-from runners.llm_jobs.json_replies import repaired_object
-from runners.llm_jobs.question import ask
-from runners.models.calls import ModelCaller
+from lhaw_record.generators.errors import ExtractionFailed
+from lhaw_record.generators.llm.grounding import LAYOUT, grounding_texts
+from lhaw_record.generators.llm.prompt_templates import PromptTemplates
+from lhaw_record.generators.llm.segment_replies import SEGMENTS_FORM, PromptEvidence, read_proposals
+from lhaw_record.generators.protocol import Extraction, Grounding, SourceTask
+from lhaw_record.recorder.events.canonical_json import short_digest
+from lhaw_record.runners.base.errors import ModelBoundaryError, NothingUsable, UnusableReply
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.llm_jobs.json_replies import repaired_object
+from lhaw_record.runners.models.llm_jobs.question import ask
 
 VERSION = 2
 """Part of the extractor's digest. Raise it when replies are read differently."""

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from recorder.events.values import Severity
-from recorder.resources import data_path
-from runners.errors import ExperimentError
-from runners.llm_jobs.prompt_template import PromptTemplate
+from lhaw_record.recorder.events.values import Severity
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
 
 _FOLDER = ("generation", "prompts")
 _SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from generators.errors import NotRemovable, RewritingFailed
-from generators.llm.prompt_templates import PromptTemplates
-from generators.llm.rewriting_replies import REWRITING_FORM, read_rewriting
-from generators.protocol import Removal, Rewriting, SourceTask
-from recorder.events.canonical_json import canonical_json, short_digest
-from recorder.events.values import Segment
-from runners.errors import ModelBoundaryError, NothingUsable
-from runners.llm_jobs.question import ask
-from runners.models.calls import ModelCaller
+from lhaw_record.generators.errors import NotRemovable, RewritingFailed
+from lhaw_record.generators.llm.prompt_templates import PromptTemplates
+from lhaw_record.generators.llm.rewriting_replies import REWRITING_FORM, read_rewriting
+from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
+from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.base.errors import ModelBoundaryError, NothingUsable
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.llm_jobs.question import ask
 
 VERSION = 4
 """Part of the rewriter's digest. Raise it when requests, or how replies are read, change outside of the templates."""

@@ -1,7 +1,7 @@
 """Reads a rewritten prompt from a model's reply and undoes changes that models make to text in JSON. Pure.
 
 It removes a code fence or tags around the whole prompt, resolves line breaks written as two characters, and restores
-the original's line endings and the spaces at both ends. ``generators.gate`` judges the rewriting itself.
+the original's line endings and the spaces at both ends. ``lhaw_record.generators.gate`` judges the rewriting itself.
 """
 
 import re
@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from generators.errors import NotRemovable
-from generators.protocol import Rewriting
-from recorder.events.values import ExpectedQuestions, Segment
-from runners.errors import UnusableReply
-from runners.llm_jobs.json_replies import repaired_object
-from runners.models.reply_forms import ReplyForm, object_schema
+from lhaw_record.generators.errors import NotRemovable
+from lhaw_record.generators.protocol import Rewriting
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.runners.base.errors import UnusableReply
+from lhaw_record.runners.models.llm_jobs.json_replies import repaired_object
+from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 _KEY = "underspecified_prompt"
 REWRITING_FORM = ReplyForm(

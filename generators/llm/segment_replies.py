@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from generators.llm.copied_text import Places, Span
-from generators.protocol import Extraction
-from recorder.events import RejectedSegment
-from recorder.events.values import DIMENSIONS, Segment
-from runners.models.reply_forms import ReplyForm, object_schema
-from runners.text.normalization import normalize
+from lhaw_record.generators.llm.copied_text import Places, Span
+from lhaw_record.generators.protocol import Extraction
+from lhaw_record.recorder.events import RejectedSegment
+from lhaw_record.recorder.events.values import DIMENSIONS, Segment
+from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 _SCORES = (0.0, 0.5, 1.0)
 _LONGEST_VALUE = 300

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from generators.reviewing.outcomes import Outcome
-from recorder.events import FailedCheck
-from recorder.events.judging import ReviewDecision
-from runners.daemon.messages import Message
+from lhaw_record.generators.reviewing.outcomes import Outcome
+from lhaw_record.recorder.events import FailedCheck
+from lhaw_record.recorder.events.judging import ReviewDecision
+from lhaw_record.runners.runs.daemon.messages import Message
 
 NoNegative = Annotated[float, msgspec.Meta(ge=0)]
 

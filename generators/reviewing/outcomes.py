@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runners.daemon.messages import Message
+from lhaw_record.runners.runs.daemon.messages import Message
 
 _OUTCOMES = """
     select variant_digest, agent, condition, count(*)::bigint as trials, count(*) filter (where is_success) as successes
@@ -29,8 +29,8 @@ Outcomes = Mapping[str, Sequence[Outcome]]
 
 def outcomes_of(store: Path) -> Outcomes:
     """Return what the valid trials of each variant in a store showed."""
-    from analytics.views.rows import rows_of
-    from analytics.views.store import open as open_store
+    from lhaw_record.analytics.views.rows import rows_of
+    from lhaw_record.analytics.views.store import open as open_store
 
     with open_store(store, only={"trials"}) as connection:
         rows = rows_of(connection, _OUTCOMES)

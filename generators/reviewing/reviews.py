@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from generators.errors import GeneratorError
-from generators.gate.made_variants import findings_against, why_unjudged
-from generators.rewriting.written import NAME as WRITTEN
-from recorder.events import FailedCheck, VariantReviewed
-from recorder.events.canonical_json import short_digest
-from recorder.events.values import Task, Variant
-from recorder.reading.reader import Snapshot
-from recorder.reading.registrations import Registrations
-from recorder.reading.typed_rows import events_of_types, in_recorded_order
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.gate.made_variants import findings_against, why_unjudged
+from lhaw_record.generators.rewriting.written import NAME as WRITTEN
+from lhaw_record.recorder.events import FailedCheck, VariantReviewed
+from lhaw_record.recorder.events.canonical_json import short_digest
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.reading.registrations import Registrations
+from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 
 REASONS: Mapping[str, str] = {
     "unnatural": "does not read as a person would write it",

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from generators.errors import GeneratorError
-from generators.reviewing.messages import Decision
-from generators.reviewing.reviews import REASONS, Reviewable, edited
-from recorder.errors import StoreError
-from recorder.events import VariantGenerated, VariantReviewed
-from recorder.reading.reader import Snapshot
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store, check_experiment_id
-from recorder.writing.redaction import Redactor, secrets_of
-from recorder.writing.stream import Stream
-from runners.run.supplementary_run import Counts, held, recorded_run
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.reviewing.messages import Decision
+from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, edited
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import VariantGenerated, VariantReviewed
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store, check_experiment_id
+from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
 
 
 class ReviewSession:
@@ -58,7 +58,7 @@ class ReviewSession:
         return reviewed
 
     def _registered(self, item: Reviewable, prompt: str) -> VariantGenerated:
-        from generators.rewriting.diff import prompt_diff
+        from lhaw_record.generators.rewriting.diff import prompt_diff
 
         variant = edited(item, prompt)
         return VariantGenerated(

@@ -12,13 +12,13 @@ import anyio.abc
 import anyio.to_thread
 import msgspec
 
-from generators.reviewing.messages import Decision
-from generators.reviewing.outcomes import Outcome, Outcomes, outcomes_of
-from generators.reviewing.reviews import Reviewable, edited, read_decisions, reviewable, to_review
-from generators.reviewing.session import ReviewSession, review_session
-from recorder.errors import RecorderError, RecordingFailed
-from recorder.events import VariantReviewed
-from recorder.reading.reader import read_snapshot
+from lhaw_record.generators.reviewing.messages import Decision
+from lhaw_record.generators.reviewing.outcomes import Outcome, Outcomes, outcomes_of
+from lhaw_record.generators.reviewing.reviews import Reviewable, edited, read_decisions, reviewable, to_review
+from lhaw_record.generators.reviewing.session import ReviewSession, review_session
+from lhaw_record.recorder.errors import RecorderError, RecordingFailed
+from lhaw_record.recorder.events import VariantReviewed
+from lhaw_record.recorder.reading.reader import read_snapshot
 
 IDLE_S = 300.0
 """Seconds without a request after which a sitting is closed, so that its reviewer can go on at a terminal."""

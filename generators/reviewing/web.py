@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from generators.errors import GeneratorError
-from generators.reviewing.messages import (
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.reviewing.messages import (
     Comparison,
     Decision,
     Listed,
@@ -22,23 +22,23 @@ from generators.reviewing.messages import (
     RemovedSegment,
     ReviewList,
 )
-from generators.reviewing.outcomes import Outcome
-from generators.reviewing.reviews import REASONS, Reviewable, choices
-from generators.reviewing.session import experiment_of
-from generators.reviewing.sittings import Sitting, Sittings
-from generators.rewriting.diff import marked
-from generators.rewriting.occurrences import Prompt
-from recorder.errors import RecordingFailed, StoreInUse
-from recorder.events import VariantReviewed
-from recorder.events.values import Segment
-from recorder.html_templates import render
-from recorder.reading.reader import read_snapshot
-from recorder.resources import data_path
-from runners.daemon.daemon import Daemon
-from runners.daemon.endpoints import Endpoint, Extension
-from runners.daemon.errors import DaemonRefusal
-from runners.daemon.pages import shown
-from runners.errors import ungrouped
+from lhaw_record.generators.reviewing.outcomes import Outcome
+from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, choices
+from lhaw_record.generators.reviewing.session import experiment_of
+from lhaw_record.generators.reviewing.sittings import Sitting, Sittings
+from lhaw_record.generators.rewriting.diff import marked
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
+from lhaw_record.recorder.events import VariantReviewed
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.recorder.html_templates import render
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.errors import ungrouped
+from lhaw_record.runners.runs.daemon.daemon import Daemon
+from lhaw_record.runners.runs.daemon.endpoints import Endpoint, Extension
+from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
+from lhaw_record.runners.runs.daemon.pages import shown
 
 
 @asynccontextmanager

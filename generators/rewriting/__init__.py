@@ -1,6 +1,6 @@
 """The built-in rewriter, which removes segments by rules, and the prompt diff."""
 
-from generators.rewriting.diff import Span, marked, plain_marks, prompt_diff
-from generators.rewriting.rules import RuleRewriter
+from lhaw_record.generators.rewriting.diff import Span, marked, plain_marks, prompt_diff
+from lhaw_record.generators.rewriting.rules import RuleRewriter
 
 __all__ = ["RuleRewriter", "Span", "marked", "plain_marks", "prompt_diff"]

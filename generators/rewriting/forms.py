@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import msgspec
 
-from recorder.events.values import Segment
-from runners.simulated_user.lexicon import lexicon
-from runners.simulated_user.lexicon import stem as stem_of
-from runners.text.normalization import normalize
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.users.simulated_user.lexicon import lexicon
+from lhaw_record.runners.users.simulated_user.lexicon import stem as stem_of
 
 # Scripts without spaces between words: a character of theirs ends no word and begins none.
 UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from generators.rewriting.forms import QUOTES, Form, forms
-from recorder.events.values import Segment
-from runners.simulated_user.lexicon import lexicon, stem
-from runners.text.normalization import NormalizedText, normalize_with_places
+from lhaw_record.generators.rewriting.forms import QUOTES, Form, forms
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.base.text.normalization import NormalizedText, normalize_with_places
+from lhaw_record.runners.users.simulated_user.lexicon import lexicon, stem
 
 _MARK_BEFORE = re.compile(r"[`\"'\u201c\u2018]$")
 _LIST_NUMBER = re.compile(r"(?m)^[ \t]*(\d+)(?=[.)][ \t])")

@@ -7,16 +7,16 @@ from functools import cache
 
 import msgspec
 
-from generators.errors import RewritingFailed
-from generators.protocol import Removal, Rewriting, SourceTask
-from generators.rewriting.forms import NUMBER_WORDS
-from generators.rewriting.occurrences import Prompt
-from generators.spans import replaced
-from recorder.events.canonical_json import digest
-from recorder.events.values import ExpectedQuestions, Segment, Severity
-from recorder.resources import data_path
-from runners.models.calls import ModelCaller
-from runners.simulated_user.lexicon import stem
+from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
+from lhaw_record.generators.rewriting.forms import NUMBER_WORDS
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.generators.spans import replaced
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.users.simulated_user.lexicon import stem
 
 NAME = "rules/11"
 NEEDS_A_REWRITER = "needs a rewriter"
@@ -85,7 +85,7 @@ def _text() -> str:
 
 
 class RuleRewriter:
-    """Removes segments by rules. Implements :class:`generators.protocol.Rewriter`."""
+    """Removes segments by rules. Implements :class:`lhaw_record.generators.protocol.Rewriter`."""
 
     name = NAME
 

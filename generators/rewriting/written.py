@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-from generators.errors import RewritingFailed
-from generators.protocol import Removal, Rewriting, SourceTask, WrittenPassage, WrittenSegment
-from generators.rewriting.rules import NEEDS_A_REWRITER
-from generators.spans import Span, replaced
-from recorder.events.canonical_json import digest
-from recorder.events.values import ExpectedQuestions
-from runners.models.calls import ModelCaller
+from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask, WrittenPassage, WrittenSegment
+from lhaw_record.generators.rewriting.rules import NEEDS_A_REWRITER
+from lhaw_record.generators.spans import Span, replaced
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import ExpectedQuestions
+from lhaw_record.runners.models.calls import ModelCaller
 
 NAME = "written"
 
 
 class WrittenRewriter:
-    """Removes the segments of one task as its author wrote it. Implements :class:`generators.protocol.Rewriter`.
+    """Removes the segments of one task as its author wrote it. Implements :class:`protocol.Rewriter`.
 
     Args:
         source: A task with hand-written segments.

@@ -1,9 +1,9 @@
 """Selection: chooses tasks within reach of agents and the variants of a benchmark, and writes its dataset and card."""
 
-from generators.selection.competence import AgentValue, TaskCompetence, competent_tasks, judge_task
-from generators.selection.eligibility import REASONS, VOTE, EligibleVariants, eligible_variants
-from generators.selection.quotas import Candidate, choose, quotas
-from generators.selection.selection import (
+from lhaw_record.generators.selection.competence import AgentValue, TaskCompetence, competent_tasks, judge_task
+from lhaw_record.generators.selection.eligibility import REASONS, VOTE, EligibleVariants, eligible_variants
+from lhaw_record.generators.selection.quotas import Candidate, choose, quotas
+from lhaw_record.generators.selection.selection import (
     Selection,
     SelectionRequest,
     find_selection,

@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
-from generators.gate import UNJUDGED
-from generators.gate.calibration import rates_on
-from generators.selection.eligibility import REASONS
-from generators.selection.gate_results import gate_results
-from generators.selection.provenance import ChosenVariant, Provenance
-from generators.selection.quotas import CLASSES
-from generators.selection.selection import SelectionRequest
-from recorder.events.values import DIMENSIONS
-from recorder.resources import data_path
+from lhaw_record.generators.gate import UNJUDGED
+from lhaw_record.generators.gate.calibration import rates_on
+from lhaw_record.generators.selection.eligibility import REASONS
+from lhaw_record.generators.selection.gate_results import gate_results
+from lhaw_record.generators.selection.provenance import ChosenVariant, Provenance
+from lhaw_record.generators.selection.quotas import CLASSES
+from lhaw_record.generators.selection.selection import SelectionRequest
+from lhaw_record.recorder.events.values import DIMENSIONS
+from lhaw_record.recorder.resources import data_path
 
 _HUB_LICENCES = frozenset(
     {"mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}

@@ -12,9 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
-from recorder.events.values import Task
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.recorder.events.values import Task
 
 Rule = Literal["solvable", "progress"]
 RULES: Mapping[str, Rule] = {"tac": "progress"}

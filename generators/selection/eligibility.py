@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
-from generators.errors import GeneratorError
-from generators.selection.quotas import CLASSES, Candidate
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.selection.quotas import CLASSES, Candidate
 
 VOTE = "vote"
 """Names, in place of a classifying agent, what most of them say."""

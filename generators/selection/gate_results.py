@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from generators.gate import unjudged_by
-from generators.gate.made_variants import findings_against, why_unjudged
-from generators.selection.provenance import BY_HAND, ChosenVariant
+from lhaw_record.generators.gate import unjudged_by
+from lhaw_record.generators.gate.made_variants import findings_against, why_unjudged
+from lhaw_record.generators.selection.provenance import BY_HAND, ChosenVariant
 
 
 class GateResults(msgspec.Struct, frozen=True, kw_only=True):

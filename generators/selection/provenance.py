@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from analytics.views.rows import rows_of
-from analytics.views.store import open as open_store
-from generators.errors import GeneratorError
-from generators.rewriting.written import NAME as WRITTEN
-from generators.selection.selection import SelectionRequest
-from recorder.events import BenchmarkSelected, GateJudgement, VariantGenerated
-from recorder.events.values import Task, Variant
-from recorder.reading.reader import read_snapshot
-from recorder.reading.registrations import Registration, Registrations
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.rewriting.written import NAME as WRITTEN
+from lhaw_record.generators.selection.selection import SelectionRequest
+from lhaw_record.recorder.events import BenchmarkSelected, GateJudgement, VariantGenerated
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.reading.registrations import Registration, Registrations
 
 _CLASSIFIERS = """
     select agent, model, strategy, persona, count(*)::bigint as trials

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from analytics.exports import ExportDocument, dataset_rows
-from generators.selection.card import CardFiles, card
-from generators.selection.provenance import ChosenVariant, provenance
-from generators.selection.quotas import CLASSES
-from recorder.events import BenchmarkSelected
-from recorder.transfer.export import export_file
+from lhaw_record.analytics.exports import ExportDocument, dataset_rows
+from lhaw_record.generators.selection.card import CardFiles, card
+from lhaw_record.generators.selection.provenance import ChosenVariant, provenance
+from lhaw_record.generators.selection.quotas import CLASSES
+from lhaw_record.recorder.events import BenchmarkSelected
+from lhaw_record.recorder.transfer.export import export_file
 
 FIGURE_FORMATS = ("png", "svg")
 
@@ -48,10 +48,10 @@ def _dataset(store: Path, event: BenchmarkSelected) -> ExportDocument:
 
 def _figure(event: BenchmarkSelected, chosen: Sequence[ChosenVariant], form: str) -> bytes:
     """Draw the distribution of the selected variants and return the image file in the given format."""
-    from analytics.figures import to_bytes
-    from analytics.figures.drawing import FigureSpec
-    from analytics.figures.style import styled
-    from analytics.figures.variants import benchmark_distribution
+    from lhaw_record.analytics.figures import to_bytes
+    from lhaw_record.analytics.figures.drawing import FigureSpec
+    from lhaw_record.analytics.figures.style import styled
+    from lhaw_record.analytics.figures.variants import benchmark_distribution
 
     spec = FigureSpec(
         name="benchmark_distribution",

@@ -9,16 +9,16 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
-from generators.errors import GeneratorError
-from generators.selection.eligibility import EligibleVariants, eligible_variants
-from generators.selection.quotas import CLASSES, MAX_VARIANTS, PERCENTS, Candidate, choose, quotas
-from recorder.events import BenchmarkSelected, Excluded, Quota, SelectedVariant
-from recorder.reading.reader import Snapshot, read_snapshot
-from recorder.reading.typed_rows import events_of_types, in_recorded_order
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store, check_experiment_id
-from recorder.writing.redaction import Redactor, secrets_of
-from runners.run.supplementary_run import Counts, held, recorded_run
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.selection.eligibility import EligibleVariants, eligible_variants
+from lhaw_record.generators.selection.quotas import CLASSES, MAX_VARIANTS, PERCENTS, Candidate, choose, quotas
+from lhaw_record.recorder.events import BenchmarkSelected, Excluded, Quota, SelectedVariant
+from lhaw_record.recorder.reading.reader import Snapshot, read_snapshot
+from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store, check_experiment_id
+from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
 
 
 class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):

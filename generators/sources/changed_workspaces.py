@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from recorder.events.values import Task, Variant
-from runners.benchmarks.desk import DeskBenchmark
-from runners.benchmarks.desk.task import desk_tasks
-from runners.benchmarks.desk.variants import environment_variants
-from runners.benchmarks.protocol import Benchmark
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
+from lhaw_record.runners.environments.benchmarks.desk.variants import environment_variants
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 
 
 def changed_workspaces(benchmark: Benchmark, tasks: Iterable[Task]) -> dict[str, tuple[Variant, ...]]:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
-from generators.protocol import SourceTask, WrittenPassage, WrittenSegment
-from generators.sources.changed_workspaces import changed_workspaces
-from generators.sources.environment_files import sheets_text
-from generators.sources.task_checks import CheckedSource, LocatedTask
-from recorder.events.values import Severity
-from runners.benchmarks.desk import DeskBenchmark
-from runners.benchmarks.desk.rewrites import PassageEntry, read_rewrites
-from runners.benchmarks.desk.task import DeskTask, desk_tasks
-from runners.benchmarks.desk.variants import segment_of
+from lhaw_record.generators.protocol import SourceTask, WrittenPassage, WrittenSegment
+from lhaw_record.generators.sources.changed_workspaces import changed_workspaces
+from lhaw_record.generators.sources.environment_files import sheets_text
+from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
+from lhaw_record.recorder.events.values import Severity
+from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
+from lhaw_record.runners.environments.benchmarks.desk.rewrites import PassageEntry, read_rewrites
+from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks
+from lhaw_record.runners.environments.benchmarks.desk.variants import segment_of
 
 
 class DeskSource(CheckedSource):

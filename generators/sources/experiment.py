@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from generators.protocol import SourceTask
-from generators.sources.changed_workspaces import changed_workspaces
-from generators.sources.task_checks import CheckedSource, LocatedTask
-from runners.benchmarks import open_benchmark
-from runners.errors import ExperimentError
-from runners.experiment.decoding import load_experiment
-from runners.planning.plan import chosen_tasks
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.generators.sources.changed_workspaces import changed_workspaces
+from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.environments.benchmarks import open_benchmark
+from lhaw_record.runners.experiment.decoding import load_experiment
+from lhaw_record.runners.runs.planning.plan import chosen_tasks
 
 
 class ExperimentSource(CheckedSource):

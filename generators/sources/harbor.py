@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.protocol import SourceTask, TrajectoryStep
-from generators.sources.environment_files import files_below, texts_of
-from generators.sources.reading import Finding, error, warning
-from generators.sources.task_checks import LocatedTask, PublishedSource
-from recorder.events.canonical_json import canonical_json
-from runners.benchmarks.harbor import BENCHMARK, HarborTask, read_task, task_folders, task_of
-from runners.benchmarks.harbor.task_folder import refusal
-from runners.benchmarks.published import PublishedError
+from lhaw_record.generators.protocol import SourceTask, TrajectoryStep
+from lhaw_record.generators.sources.environment_files import files_below, texts_of
+from lhaw_record.generators.sources.reading import Finding, error, warning
+from lhaw_record.generators.sources.task_checks import LocatedTask, PublishedSource
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.environments.benchmarks.harbor import BENCHMARK, HarborTask, read_task, task_folders, task_of
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import refusal
+from lhaw_record.runners.environments.benchmarks.published import PublishedError
 
 _NEVER_SHOWN = ("Dockerfile", ".dockerignore", "docker-compose.yaml")
 

@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from generators.protocol import SourceTask, TrajectoryStep
-from generators.sources.environment_files import files_below, texts_of
-from generators.sources.reading import Finding, error, warning
-from generators.sources.task_checks import CheckedSource, LocatedTask
-from recorder.events.canonical_json import canonical_json
-from recorder.events.values import Task
-from runners.benchmarks.mcp_atlas.availability import Place
-from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
-from runners.benchmarks.mcp_atlas.confinement import DATA_MOUNT
-from runners.benchmarks.mcp_atlas.own_servers import read_own_servers, with_own
-from runners.benchmarks.mcp_atlas.rows import BENCHMARK, Row, read_rows, task_of
-from runners.benchmarks.mcp_atlas.specs import catalog, servers_directory
-from runners.benchmarks.published import PublishedError
+from lhaw_record.generators.protocol import SourceTask, TrajectoryStep
+from lhaw_record.generators.sources.environment_files import files_below, texts_of
+from lhaw_record.generators.sources.reading import Finding, error, warning
+from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.values import Task
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Place
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import DATA_MOUNT
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.own_servers import read_own_servers, with_own
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import BENCHMARK, Row, read_rows, task_of
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import catalog, servers_directory
+from lhaw_record.runners.environments.benchmarks.published import PublishedError
 
 
 class McpAtlasSource(CheckedSource):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from generators.protocol import SourceTask
+from lhaw_record.generators.protocol import SourceTask
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from generators.protocol import SourceTask
-from generators.sources.reading import Finding, error, warning
-from generators.sources.task_checks import LocatedTask, PublishedSource
-from runners.benchmarks.published import PublishedError, read_records
-from runners.benchmarks.swebench_pro import BENCHMARK, instance_of, task_of
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.generators.sources.reading import Finding, error, warning
+from lhaw_record.generators.sources.task_checks import LocatedTask, PublishedSource
+from lhaw_record.runners.environments.benchmarks.published import PublishedError, read_records
+from lhaw_record.runners.environments.benchmarks.swebench_pro import BENCHMARK, instance_of, task_of
 
 
 class SwebenchProSource(PublishedSource):

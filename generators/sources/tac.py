@@ -3,12 +3,19 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.protocol import SourceTask
-from generators.sources.environment_files import texts_of
-from generators.sources.reading import Finding, error, warning
-from generators.sources.task_checks import LocatedTask, PublishedSource
-from runners.benchmarks.published import PublishedError
-from runners.benchmarks.tac import BENCHMARK, PublishedTask, is_task_folder, published_points, read_task, task_of
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.generators.sources.environment_files import texts_of
+from lhaw_record.generators.sources.reading import Finding, error, warning
+from lhaw_record.generators.sources.task_checks import LocatedTask, PublishedSource
+from lhaw_record.runners.environments.benchmarks.published import PublishedError
+from lhaw_record.runners.environments.benchmarks.tac import (
+    BENCHMARK,
+    PublishedTask,
+    is_task_folder,
+    published_points,
+    read_task,
+    task_of,
+)
 
 
 class TacSource(PublishedSource):

@@ -10,9 +10,9 @@ from typing import Protocol
 
 import msgspec
 
-from generators.errors import SourceError
-from generators.protocol import Source, SourceTask
-from generators.sources.reading import Finding, SourceReport, error, warning
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.generators.protocol import Source, SourceTask
+from lhaw_record.generators.sources.reading import Finding, SourceReport, error, warning
 
 _BYTE_ORDER_MARK = "\ufeff"
 _ODD_IN_ID = re.compile(r"[^\w.:@+-]")

@@ -5,9 +5,9 @@ import math
 import os
 from pathlib import Path
 
-from recorder.cli.command import Argument, argument
-from recorder.cli.output import FORMATS, STANDARD_STREAM
-from recorder.sharing.address import store_address
+from lhaw_record.recorder.cli.command import Argument, argument
+from lhaw_record.recorder.cli.output import FORMATS, STANDARD_STREAM
+from lhaw_record.recorder.sharing.address import store_address
 
 HIGHEST_PORT = 65_535
 

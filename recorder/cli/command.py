@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.cli.suggestions import did_you_mean
 
 PROGRAM = "lhaw-record"
 

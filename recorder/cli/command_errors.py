@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recorder.errors import DamagedStore, StoreError
-from recorder.sharing.address import place_of
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.sharing.address import place_of
 
 
 @contextmanager

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recorder.cli import transfer_commands, upkeep_commands
-from recorder.cli.arguments import FORMAT, STORE, event_count, format_option
-from recorder.cli.command import Command, CommandGroup, argument
-from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import print_json, print_rows, say
-from recorder.cli.progress import Progress
-from recorder.cli.terminal import visible
-from recorder.errors import StoreError
-from recorder.sharing.address import place_of
+from lhaw_record.recorder.cli import transfer_commands, upkeep_commands
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE, event_count, format_option
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument
+from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.output import print_json, print_rows, say
+from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.cli.terminal import visible
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.sharing.address import place_of
 
 if TYPE_CHECKING:
-    from recorder.inspection.stat import Stat
+    from lhaw_record.recorder.inspection.stat import Stat
 
 TAIL_COLUMNS = ("recorded_at", "stream_id", "sequence", "type", "summary")
 STAT_COLUMNS = ("what", "name", "count", "bytes")
@@ -30,7 +30,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 def tail_command(options: argparse.Namespace) -> int:
     """Print the last events. With ``--follow``, also print new events as they arrive."""
-    from recorder.inspection.tail import Tail
+    from lhaw_record.recorder.inspection.tail import Tail
 
     with clear_errors("read", options.store):
         tail = Tail(options.store, options.stream)
@@ -62,7 +62,7 @@ def _print_more(rows: list[dict[str, Any]], form: str, printed_header_lines: int
 
 def stat_command(options: argparse.Namespace) -> int:
     """Print the statistics of a store. Return exit code 3 if the store looks damaged."""
-    from recorder.inspection.stat import stat
+    from lhaw_record.recorder.inspection.stat import stat
 
     with clear_errors("read", options.store):
         found = stat(options.store)
@@ -98,7 +98,7 @@ def _moment(time_us: int) -> str:
 
 def verify_command(options: argparse.Namespace) -> int:
     """Check a store. Return exit code 3 if something is damaged."""
-    from recorder.inspection.verify import verify
+    from lhaw_record.recorder.inspection.verify import verify
 
     with clear_errors("verify", options.store), Progress("events checked") as progress:
         report = verify(options.store, progress)

@@ -10,8 +10,8 @@ from typing import IO, Any, TextIO
 
 import msgspec
 
-from recorder.cli.csv_cells import write_csv
-from recorder.cli.terminal import BOLD, QUIET, fitting_widths, painted, shortened, terminal_width, visible
+from lhaw_record.recorder.cli.csv_cells import write_csv
+from lhaw_record.recorder.cli.terminal import BOLD, QUIET, fitting_widths, painted, shortened, terminal_width, visible
 
 FORMATS = ("table", "csv", "json")
 STANDARD_STREAM = Path("-")
@@ -38,7 +38,7 @@ def print_json(value: object) -> None:
 @contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
     """Open the file given by ``--output``. Its suffix selects the compression. ``-`` means standard output."""
-    from recorder.transfer.export import export_file
+    from lhaw_record.recorder.transfer.export import export_file
 
     if path == STANDARD_STREAM:
         yield sys.stdout.buffer
@@ -50,7 +50,7 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes the one given by ``--output``. It appears complete, or not at all."""
-    from recorder.errors import StoreError
+    from lhaw_record.recorder.errors import StoreError
 
     if path == STANDARD_STREAM or path.exists():
         where = "standard output" if path == STANDARD_STREAM else f"{path}, which is there already"

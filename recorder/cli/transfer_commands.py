@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recorder.cli.arguments import FORMAT, OUTPUT, STORE, TARGET_STORE
-from recorder.cli.command import Command, argument, flag
-from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import STANDARD_STREAM, open_output, print_json, print_rows, say
-from recorder.cli.progress import Progress
-from recorder.errors import StoreError
-from recorder.sharing.address import place_of, store_address
+from lhaw_record.recorder.cli.arguments import FORMAT, OUTPUT, STORE, TARGET_STORE
+from lhaw_record.recorder.cli.command import Command, argument, flag
+from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.output import STANDARD_STREAM, open_output, print_json, print_rows, say
+from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.sharing.address import place_of, store_address
 
 if TYPE_CHECKING:
-    from recorder.events import Envelope
-    from recorder.storage.store import Store
-    from recorder.transfer.export import Blob
-    from recorder.transfer.import_file import ImportLimits
+    from lhaw_record.recorder.events import Envelope
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.recorder.transfer.export import Blob
+    from lhaw_record.recorder.transfer.import_file import ImportLimits
 
 IMPORT_COLUMNS = ("experiment_id", "streams", "events", "skipped", "open", "conflicts")
 _LIMITS = {
@@ -33,9 +33,9 @@ _LIMITS = {
 
 def export_command(options: argparse.Namespace) -> int:
     """Write events and artifacts into one file."""
-    from recorder.storage.store import Store
-    from recorder.transfer.export import contents, write_export
-    from recorder.transfer.whole_streams import Selection
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.recorder.transfer.export import contents, write_export
+    from lhaw_record.recorder.transfer.whole_streams import Selection
 
     selection = Selection(experiment_id=options.experiment, trial_id=options.trial, stream_id=options.stream)
     with clear_errors("export", options.store), Progress("events exported") as progress:
@@ -53,7 +53,7 @@ def export_command(options: argparse.Namespace) -> int:
 
 def import_command(options: argparse.Namespace) -> int:
     """Import streams into a store. Return exit code 1 if any stream conflicts with a stored one."""
-    from recorder.transfer.import_streams import import_streams
+    from lhaw_record.recorder.transfer.import_streams import import_streams
 
     with (
         clear_errors("import into", options.store),
@@ -89,8 +89,8 @@ def _name(what: str, streams: list[str]) -> None:
 
 def _target(options: argparse.Namespace) -> "Store | None":
     """Return the store to import into, or None if this is a dry run and the store does not exist."""
-    from recorder.storage.creation import create_store
-    from recorder.storage.store import Store, has_store
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.recorder.storage.store import Store, has_store
 
     if not options.dry_run:
         return create_store(options.store)
@@ -98,7 +98,7 @@ def _target(options: argparse.Namespace) -> "Store | None":
 
 
 def _limits(options: argparse.Namespace) -> "ImportLimits":
-    from recorder.transfer.import_file import ImportLimits
+    from lhaw_record.recorder.transfer.import_file import ImportLimits
 
     given = {name: getattr(options, f"max_{name}") for name in _LIMITS}
     return ImportLimits(**{name: value for name, value in given.items() if value is not None})
@@ -107,9 +107,9 @@ def _limits(options: argparse.Namespace) -> "ImportLimits":
 @contextmanager
 def _source(source: Path, limits: "ImportLimits") -> "Iterator[Iterable[Blob | list[Envelope]]]":
     """Open the source of an import: an export file, standard input or another store."""
-    from recorder.storage.store import Store
-    from recorder.transfer.export import contents
-    from recorder.transfer.import_file import export_lines, read_export
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.recorder.transfer.export import contents
+    from lhaw_record.recorder.transfer.import_file import export_lines, read_export
 
     if source.is_dir():
         yield contents(Store(source))

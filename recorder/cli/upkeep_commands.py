@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recorder.cli.arguments import FORMAT, STORE
-from recorder.cli.command import Command, argument, flag
-from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import print_rows, say
-from recorder.cli.progress import Progress
-from recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE
+from lhaw_record.recorder.cli.command import Command, argument, flag
+from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.sharing.address import place_of
 
 if TYPE_CHECKING:
-    from recorder.storage.store import Store
+    from lhaw_record.recorder.storage.store import Store
 
 RECOVER_COLUMNS = ("journal", "action", "records", "torn_bytes", "closed_streams")
 REPAIR_COLUMNS = ("action", "experiment_id", "stream_id", "writer_id", "events", "own_id")
@@ -22,8 +22,8 @@ COMPACT_COLUMNS = ("action", "experiment_id", "segments", "records", "path")
 
 def recover_command(options: argparse.Namespace) -> int:
     """Close and seal the journals that dead processes left open."""
-    from recorder.recovery.recovery import recover
-    from recorder.storage.store import Store
+    from lhaw_record.recorder.recovery.recovery import recover
+    from lhaw_record.recorder.storage.store import Store
 
     with clear_errors("recover", options.store):
         store = Store(options.store) if options.dry_run else _for_writing(options)
@@ -35,9 +35,9 @@ def recover_command(options: argparse.Namespace) -> int:
 
 def repair_command(options: argparse.Namespace) -> int:
     """Separate streams that share a name, or accept the loss of files."""
-    from recorder.recovery.repair import repair
-    from recorder.storage.manifest_check import accept_loss, find_problems
-    from recorder.storage.store import Store
+    from lhaw_record.recorder.recovery.repair import repair
+    from lhaw_record.recorder.storage.manifest_check import accept_loss, find_problems
+    from lhaw_record.recorder.storage.store import Store
 
     if options.accept_loss:
         with clear_errors("repair", options.store):
@@ -52,8 +52,8 @@ def repair_command(options: argparse.Namespace) -> int:
 
 def compact_command(options: argparse.Namespace) -> int:
     """Merge small segments. Return exit code 1 if another process is compacting the store."""
-    from recorder.sealing.compaction import compact
-    from recorder.storage.store import Store
+    from lhaw_record.recorder.sealing.compaction import compact
+    from lhaw_record.recorder.storage.store import Store
 
     with clear_errors("compact", options.store), Progress("events merged") as progress:
         store = Store(options.store) if options.dry_run else _for_writing(options)
@@ -71,8 +71,8 @@ def compact_command(options: argparse.Namespace) -> int:
 
 def _for_writing(options: argparse.Namespace) -> "Store":
     """Open the store for writing, without creating a missing one."""
-    from recorder.storage.creation import create_store
-    from recorder.storage.store import Store, has_store
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.recorder.storage.store import Store, has_store
 
     return create_store(options.store) if has_store(options.store) else Store(options.store)
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from recorder.events._base import Event
-from recorder.events.action import ActionFinished, ActionStarted
-from recorder.events.control import (
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.action import ActionFinished, ActionStarted
+from lhaw_record.recorder.events.control import (
     CONTROL,
     CONTROL_EXPERIMENT,
     NOTES_EXPERIMENT,
@@ -15,7 +15,7 @@ from recorder.events.control import (
     ExperimentRetuned,
     ExperimentSubmitted,
 )
-from recorder.events.generation import (
+from lhaw_record.recorder.events.generation import (
     BenchmarkSelected,
     Excluded,
     FailedCheck,
@@ -26,11 +26,11 @@ from recorder.events.generation import (
     SelectedVariant,
     VariantRejected,
 )
-from recorder.events.grading import ArtifactStored, CheckpointScored
-from recorder.events.identifiers import Attempt, ExperimentId, Microseconds, Name, Nanoseconds, Sequence
-from recorder.events.importing import ImportRecorded, Skipped, Understood
-from recorder.events.injection import AnchorLost, ClarificationInjected, InjectionReapplied
-from recorder.events.judging import (
+from lhaw_record.recorder.events.grading import ArtifactStored, CheckpointScored
+from lhaw_record.recorder.events.identifiers import Attempt, ExperimentId, Microseconds, Name, Nanoseconds, Sequence
+from lhaw_record.recorder.events.importing import ImportRecorded, Skipped, Understood
+from lhaw_record.recorder.events.injection import AnchorLost, ClarificationInjected, InjectionReapplied
+from lhaw_record.recorder.events.judging import (
     JudgedFlag,
     NewTaskJudged,
     NoteCause,
@@ -39,7 +39,7 @@ from recorder.events.judging import (
     TrialsNoted,
     VariantReviewed,
 )
-from recorder.events.model import (
+from lhaw_record.recorder.events.model import (
     CallDetails,
     ModelCalled,
     ModelFailed,
@@ -49,11 +49,11 @@ from recorder.events.model import (
     UsageDetails,
     Wire,
 )
-from recorder.events.question import QuestionAnswered, QuestionAsked, RejectedAnswer, RevealedSegment
-from recorder.events.run import OracleBudgetSet, Package, RunFinished, RunStarted
-from recorder.events.task import TaskRegistered, VariantGenerated
-from recorder.events.threads import TrialFlagged
-from recorder.events.trial import TrialFailed, TrialFinished, TrialStarted
+from lhaw_record.recorder.events.question import QuestionAnswered, QuestionAsked, RejectedAnswer, RevealedSegment
+from lhaw_record.recorder.events.run import OracleBudgetSet, Package, RunFinished, RunStarted
+from lhaw_record.recorder.events.task import TaskRegistered, VariantGenerated
+from lhaw_record.recorder.events.threads import TrialFlagged
+from lhaw_record.recorder.events.trial import TrialFailed, TrialFinished, TrialStarted
 
 AnyEvent = (
     RunStarted

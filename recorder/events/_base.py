@@ -1,6 +1,6 @@
 """The base class of every event."""
 
-from recorder.events.values import Value
+from lhaw_record.recorder.events.values import Value
 
 
 class Event(Value, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import msgspec
 import pyarrow as pa
 
-from recorder.events import EVENT_TYPES, Envelope, type_name
+from lhaw_record.recorder.events import EVENT_TYPES, Envelope, type_name
 
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 

@@ -1,7 +1,7 @@
 """Events of benchmark generation: extracted segments, rejected variants and the selected set."""
 
-from recorder.events._base import Event
-from recorder.events.values import Segment, Usage, Value
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Segment, Usage, Value
 
 
 class RejectedSegment(Value, frozen=True):

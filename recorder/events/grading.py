@@ -1,7 +1,7 @@
 """Events of grading: one result for each checkpoint, and the artifacts that the results are based on."""
 
-from recorder.events._base import Event
-from recorder.events.identifiers import Sha256
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.identifiers import Sha256
 
 
 class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):

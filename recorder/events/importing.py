@@ -1,7 +1,7 @@
 """The event that names the source file of an import, and counts what was understood and what was skipped."""
 
-from recorder.events._base import Event
-from recorder.events.values import Value
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Value
 
 
 class Understood(Value, frozen=True):

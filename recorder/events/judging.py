@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from recorder.events._base import Event
-from recorder.events.values import Value
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Value
 
 FlagVerdict = Literal["yes", "no", "not_applicable"]
 

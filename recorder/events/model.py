@@ -4,9 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from recorder.events._base import Event
-from recorder.events.identifiers import Sha256
-from recorder.events.values import Usage, Value
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.identifiers import Sha256
+from lhaw_record.recorder.events.values import Usage, Value
 
 Role = Literal["agent", "user_simulator", "grader", "judge", "extractor", "rewriter"]
 CallKind = Literal["main", "sub_agent", "side", "retry"]

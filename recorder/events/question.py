@@ -3,8 +3,8 @@
 Questions are counted at the ask_user server, so the name that a client gives the tool does not matter.
 """
 
-from recorder.events._base import Event
-from recorder.events.values import Value
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Value
 
 
 class RevealedSegment(Value, frozen=True):

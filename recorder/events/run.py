@@ -2,8 +2,8 @@
 
 import msgspec
 
-from recorder.events._base import Event
-from recorder.events.values import Value
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Value
 
 EXPERIMENT = "experiment"
 """The kind of run that executes an experiment file."""

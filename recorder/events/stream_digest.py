@@ -2,7 +2,7 @@
 
 import msgspec
 
-from recorder.events import AnyEvent, Envelope, RunFinished, TrialFailed, TrialFinished
+from lhaw_record.recorder.events import AnyEvent, Envelope, RunFinished, TrialFailed, TrialFinished
 
 CLOSING = (RunFinished, TrialFinished, TrialFailed)
 """The events that close a stream."""

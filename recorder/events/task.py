@@ -1,8 +1,8 @@
 """Events that register tasks and variants. Each is stored in full when a run first uses it."""
 
-from recorder.events._base import Event
-from recorder.events.generation import GateJudgement
-from recorder.events.values import Task, Variant
+from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.generation import GateJudgement
+from lhaw_record.recorder.events.values import Task, Variant
 
 
 class TaskRegistered(Event, frozen=True, tag="task_registered"):

@@ -5,7 +5,7 @@ from typing import Literal, get_type_hints
 
 import msgspec
 
-from recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.canonical_json import digest
 
 Dimension = Literal["goal", "constraint", "input", "context"]
 Severity = Literal["delete", "vaguify", "genericize", "decoy", "environment"]

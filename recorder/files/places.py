@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from recorder.errors import StoreError
-from recorder.files.disk import Disk, publish
-from recorder.files.layout import MARKER
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.files.disk import Disk, publish
+from lhaw_record.recorder.files.layout import MARKER
 
 _CONNECT_TIMEOUT_S = 5.0
 _SILENCE_TIMEOUT_S = 20.0

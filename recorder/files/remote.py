@@ -16,9 +16,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
-from recorder.errors import StoreError
-from recorder.files.layout import FORMAT, MARKER, marker
-from recorder.files.places import Place, open_place
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.files.layout import FORMAT, MARKER, marker
+from lhaw_record.recorder.files.places import Place, open_place
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Remote:
     """The files of a shared store. Methods take paths relative to the store's place, and block.
 
     Args:
-        address: The text of a :class:`recorder.sharing.address.SharedAddress`.
+        address: The text of a :class:`lhaw_record.recorder.sharing.address.SharedAddress`.
         patience_s: How long to retry after a lost connection, in seconds.
         sleep: Called to wait between two tries.
     """

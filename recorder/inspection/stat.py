@@ -11,15 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recorder.errors import DamagedStore
-from recorder.events import type_name
-from recorder.events.stream_digest import CLOSING
-from recorder.reading.reader import consistent_read
-from recorder.sealing.compaction import mergeable
-from recorder.storage.journal import is_live, read_journal
-from recorder.storage.segments import StoreSegment, StoreSegments, column_statistics, list_segments, readable
-from recorder.storage.store import Store
-from recorder.storage.stream_index import load_index
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import type_name
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.reading.reader import consistent_read
+from lhaw_record.recorder.sealing.compaction import mergeable
+from lhaw_record.recorder.storage.journal import is_live, read_journal
+from lhaw_record.recorder.storage.segments import (
+    StoreSegment,
+    StoreSegments,
+    column_statistics,
+    list_segments,
+    readable,
+)
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import load_index
 
 _THREADS = 4
 _COLUMNS = ["type", "trial_id"]

@@ -14,14 +14,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.events import Envelope, type_name
-from recorder.files.layout import JournalName
-from recorder.inspection.summaries import summary
-from recorder.reading.reader import consistent_read, stream_rows
-from recorder.storage.journal import read_journal
-from recorder.storage.retirement import list_retired
-from recorder.storage.segments import StoreSegments, column_statistics, list_segments, readable, where_now
-from recorder.storage.store import Store
+from lhaw_record.recorder.events import Envelope, type_name
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.inspection.summaries import summary
+from lhaw_record.recorder.reading.reader import consistent_read, stream_rows
+from lhaw_record.recorder.storage.journal import read_journal
+from lhaw_record.recorder.storage.retirement import list_retired
+from lhaw_record.recorder.storage.segments import StoreSegments, column_statistics, list_segments, readable, where_now
+from lhaw_record.recorder.storage.store import Store
 
 _LONGEST_SUMMARY = 100
 _ORDER = ("recorded_at_us", "experiment_id", "stream_id", "sequence")

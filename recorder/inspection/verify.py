@@ -7,17 +7,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.errors import DamagedStore
-from recorder.events.arrow_schema import from_row, unknown_columns
-from recorder.inspection.verify_streams import Finding, Record, StreamChecks
-from recorder.reading.reader import consistent_read
-from recorder.storage.journal import is_live, read_journal
-from recorder.storage.manifest import has_manifest
-from recorder.storage.manifest_check import find_problems
-from recorder.storage.segments import StoreSegment, list_segments, where_now
-from recorder.storage.separation import Separations, read_separations
-from recorder.storage.store import Store
-from recorder.storage.stream_index import index_path, index_problem
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events.arrow_schema import from_row, unknown_columns
+from lhaw_record.recorder.inspection.verify_streams import Finding, Record, StreamChecks
+from lhaw_record.recorder.reading.reader import consistent_read
+from lhaw_record.recorder.storage.journal import is_live, read_journal
+from lhaw_record.recorder.storage.manifest import has_manifest
+from lhaw_record.recorder.storage.manifest_check import find_problems
+from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
+from lhaw_record.recorder.storage.separation import Separations, read_separations
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import index_path, index_problem
 
 _ROWS_AT_ONCE = 5_000
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.errors import DamagedStore
-from recorder.events import ArtifactStored, Envelope
-from recorder.events.stream_digest import CLOSING, covered
-from recorder.storage.blobs import load_blob
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import ArtifactStored, Envelope
+from lhaw_record.recorder.events.stream_digest import CLOSING, covered
+from lhaw_record.recorder.storage.blobs import load_blob
+from lhaw_record.recorder.storage.store import Store
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from recorder.events import Envelope, TrialsDiscarded
-from recorder.reading.typed_rows import in_recorded_order
+from lhaw_record.recorder.events import Envelope, TrialsDiscarded
+from lhaw_record.recorder.reading.typed_rows import in_recorded_order
 
 
 def standing_discards(envelopes: Iterable[Envelope]) -> dict[str, TrialsDiscarded]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from recorder.events import Envelope, TrialsNoted
-from recorder.reading.reader import Snapshot
-from recorder.reading.typed_rows import events_of_types, in_recorded_order
+from lhaw_record.recorder.events import Envelope, TrialsNoted
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 
 
 def read_notes(snapshot: Snapshot) -> dict[str, list[TrialsNoted]]:

@@ -16,13 +16,13 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.errors import DamagedStore, StoreError
-from recorder.files.layout import is_segment
-from recorder.files.remote import Remote
-from recorder.storage.creation import check_remote
-from recorder.storage.segments import StoreSegment, StoreSegments, choose, describe, expired
-from recorder.storage.store import Store
-from recorder.storage.stream_index import remove_index, write_index
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.files.layout import is_segment
+from lhaw_record.recorder.files.remote import Remote
+from lhaw_record.recorder.storage.creation import check_remote
+from lhaw_record.recorder.storage.segments import StoreSegment, StoreSegments, choose, describe, expired
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import remove_index, write_index
 
 _MOST_LISTINGS = 100
 _LISTINGS_WITH_A_GAP = 3

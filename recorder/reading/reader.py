@@ -12,15 +12,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.events import Envelope
-from recorder.events.arrow_schema import from_row, to_table
-from recorder.events.stream_digest import CLOSING
-from recorder.reading.pull import pull
-from recorder.storage.journal import is_live, read_header, read_journal
-from recorder.storage.segments import StoreSegment, list_segments, readable, where_now
-from recorder.storage.separation import Separations, named, read_separations, shared_names
-from recorder.storage.store import Store, retry_vanished
-from recorder.storage.stream_index import find_stream, load_index
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.arrow_schema import from_row, to_table
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.reading.pull import pull
+from lhaw_record.recorder.storage.journal import is_live, read_header, read_journal
+from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, readable, where_now
+from lhaw_record.recorder.storage.separation import Separations, named, read_separations, shared_names
+from lhaw_record.recorder.storage.store import Store, retry_vanished
+from lhaw_record.recorder.storage.stream_index import find_stream, load_index
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from recorder.events import Envelope, TaskRegistered, VariantGenerated, VariantRejected
-from recorder.events.values import Task
-from recorder.reading.reader import Snapshot
-from recorder.reading.typed_rows import events_of_types, in_recorded_order
+from lhaw_record.recorder.events import Envelope, TaskRegistered, VariantGenerated, VariantRejected
+from lhaw_record.recorder.events.values import Task
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 
 
 def is_withdrawal(event: VariantRejected) -> bool:

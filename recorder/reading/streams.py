@@ -5,12 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.events import type_name
-from recorder.events.stream_digest import CLOSING
-from recorder.reading.reader import consistent_read, sealed_and_open
-from recorder.storage.segments import readable
-from recorder.storage.store import Store, retry_vanished
-from recorder.storage.stream_index import load_index
+from lhaw_record.recorder.events import type_name
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open
+from lhaw_record.recorder.storage.segments import readable
+from lhaw_record.recorder.storage.store import Store, retry_vanished
+from lhaw_record.recorder.storage.stream_index import load_index
 
 _CLOSING_TYPES = [type_name(cls) for cls in CLOSING]
 

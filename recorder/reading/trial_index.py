@@ -2,7 +2,7 @@
 
 import msgspec
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     Envelope,
     ModelFailed,
     OracleBudgetSet,
@@ -12,11 +12,11 @@ from recorder.events import (
     TrialsDiscarded,
     VariantGenerated,
 )
-from recorder.events.canonical_json import digest
-from recorder.events.trial import Boundary
-from recorder.reading.discards import owed_again
-from recorder.reading.reader import Snapshot
-from recorder.reading.typed_rows import events_of_types, in_recorded_order
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.trial import Boundary
+from lhaw_record.recorder.reading.discards import owed_again
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 
 Rank = tuple[int, int, str]
 _INDEXED = (

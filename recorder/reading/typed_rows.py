@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from recorder.events import Envelope, Event, type_name
-from recorder.events.arrow_schema import from_row
-from recorder.reading.reader import Snapshot
-from recorder.storage.segments import where_now
+from lhaw_record.recorder.events import Envelope, Event, type_name
+from lhaw_record.recorder.events.arrow_schema import from_row
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.storage.segments import where_now
 
 
 def datasets(snapshot: Snapshot) -> Iterator[ds.Dataset]:

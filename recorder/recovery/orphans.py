@@ -10,15 +10,15 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.events import Envelope
-from recorder.events.stream_digest import CLOSING
-from recorder.files.layout import JournalName
-from recorder.reading.reader import sealed_streams, stream_envelopes
-from recorder.sealing.seal import seal
-from recorder.storage.journal import JournalFile, is_live, new_header, read_journal
-from recorder.storage.journal_format import record
-from recorder.storage.segments import list_segments
-from recorder.storage.store import Store
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.reading.reader import sealed_streams, stream_envelopes
+from lhaw_record.recorder.sealing.seal import seal
+from lhaw_record.recorder.storage.journal import JournalFile, is_live, new_header, read_journal
+from lhaw_record.recorder.storage.journal_format import record
+from lhaw_record.recorder.storage.segments import list_segments
+from lhaw_record.recorder.storage.store import Store
 
 _encoder = msgspec.msgpack.Encoder()
 

@@ -17,20 +17,20 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.errors import DamagedStore
-from recorder.events import Envelope
-from recorder.events.stream_digest import CLOSING
-from recorder.files.layout import JournalName
-from recorder.reading.reader import consistent_read, sealed_streams, stream_envelopes
-from recorder.recovery.orphans import find_orphans, write_records
-from recorder.sealing.seal import seal
-from recorder.storage.journal import JournalContent, JournalFile, JournalHeader, read_journal
-from recorder.storage.journal_format import record
-from recorder.storage.manifest_check import truncation
-from recorder.storage.retirement import retire
-from recorder.storage.segments import list_segments
-from recorder.storage.store import Store, try_lock
-from recorder.writing.closing import closing_record
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.reading.reader import consistent_read, sealed_streams, stream_envelopes
+from lhaw_record.recorder.recovery.orphans import find_orphans, write_records
+from lhaw_record.recorder.sealing.seal import seal
+from lhaw_record.recorder.storage.journal import JournalContent, JournalFile, JournalHeader, read_journal
+from lhaw_record.recorder.storage.journal_format import record
+from lhaw_record.recorder.storage.manifest_check import truncation
+from lhaw_record.recorder.storage.retirement import retire
+from lhaw_record.recorder.storage.segments import list_segments
+from lhaw_record.recorder.storage.store import Store, try_lock
+from lhaw_record.recorder.writing.closing import closing_record
 
 _LONGEST_WRITE_S = 3600.0
 _encoder = msgspec.msgpack.Encoder()

@@ -11,17 +11,17 @@ import msgspec
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recorder.errors import DamagedStore, StoreError
-from recorder.events import Envelope, TrialFailed
-from recorder.events.stream_digest import CLOSING
-from recorder.reading.reader import consistent_read, stream_envelopes
-from recorder.reading.streams import stream_ids
-from recorder.recovery.orphans import write_records
-from recorder.recovery.recovery import recover
-from recorder.storage.segments import list_segments, readable
-from recorder.storage.separation import Separation, named, read_separations, write_separations
-from recorder.storage.store import Store
-from recorder.writing.closing import RECORDER_ENDED, chained, closing_record
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.events import Envelope, TrialFailed
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.reading.reader import consistent_read, stream_envelopes
+from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.recovery.orphans import write_records
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.storage.segments import list_segments, readable
+from lhaw_record.recorder.storage.separation import Separation, named, read_separations, write_separations
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.closing import RECORDER_ENDED, chained, closing_record
 
 
 class SeparatedRecording(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,15 +15,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.errors import DamagedStore
-from recorder.events.arrow_schema import event_schema
-from recorder.reading.pull import pull
-from recorder.reading.reader import consistent_read
-from recorder.storage.retirement import over_age, retire, retired_segment
-from recorder.storage.segment_writer import ROWS_PER_GROUP, write_segment
-from recorder.storage.segments import GRACE_S, StoreSegment, StoreSegments, expired, list_segments, readable
-from recorder.storage.store import Store
-from recorder.storage.stream_index import remove_index
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events.arrow_schema import event_schema
+from lhaw_record.recorder.reading.pull import pull
+from lhaw_record.recorder.reading.reader import consistent_read
+from lhaw_record.recorder.storage.retirement import over_age, retire, retired_segment
+from lhaw_record.recorder.storage.segment_writer import ROWS_PER_GROUP, write_segment
+from lhaw_record.recorder.storage.segments import GRACE_S, StoreSegment, StoreSegments, expired, list_segments, readable
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import remove_index
 
 SMALL_RECORDS = 5_000
 MOST_RECORDS = 50_000

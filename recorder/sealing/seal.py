@@ -1,6 +1,6 @@
 """Sealing turns a closed journal into one immutable Parquet file, and then removes the journal.
 
-A recorder seals large journals in a child process (:mod:`recorder.sealing.seal_child`), because building Arrow columns
+A recorder seals large journals in a child process (:mod:`sealing.seal_child`), because building Arrow columns
 would block its event loop. It seals small ones directly, as recovery does. The events are always in the journal or in
 the segment: the journal is removed only when the segment is durable under its name, and on a shared store also
 published in the shared place.
@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from recorder.errors import DamagedStore
-from recorder.events import EVENT_TYPES, ArtifactStored, Envelope, type_name
-from recorder.events.arrow_schema import ENVELOPE_FIELDS, event_schema, to_table
-from recorder.files.layout import JournalName
-from recorder.storage import manifest
-from recorder.storage.blobs import publish_blob
-from recorder.storage.journal import JournalContent, read_journal
-from recorder.storage.segment_writer import ROWS_PER_GROUP, write_segment
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import EVENT_TYPES, ArtifactStored, Envelope, type_name
+from lhaw_record.recorder.events.arrow_schema import ENVELOPE_FIELDS, event_schema, to_table
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.storage import manifest
+from lhaw_record.recorder.storage.blobs import publish_blob
+from lhaw_record.recorder.storage.journal import JournalContent, read_journal
+from lhaw_record.recorder.storage.segment_writer import ROWS_PER_GROUP, write_segment
+from lhaw_record.recorder.storage.store import Store
 
 _ARTIFACT = type_name(ArtifactStored)
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)

@@ -1,6 +1,6 @@
 """The child process that seals a large journal while the run goes on. A small one is sealed without it.
 
-    python -m recorder.sealing.seal_child STORE JOURNAL
+    python -m lhaw_record.recorder.sealing.seal_child STORE JOURNAL
 
 The child inherits the journal's descriptor and with it the journal's lock, so that no other process takes the journal.
 It lowers its priority below that of the run before it loads large libraries.
@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from recorder.sealing.own_session import start_module
-from recorder.storage.journal import JournalFile
-from recorder.storage.no_pandas import refuse_pandas
-from recorder.storage.store import Store
+from lhaw_record.recorder.sealing.own_session import start_module
+from lhaw_record.recorder.storage.journal import JournalFile
+from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.storage.store import Store
 
 NICENESS = 10
 SMALL_BYTES = 1 << 20
@@ -49,7 +49,7 @@ def start_sealing(store: Store, journal: JournalFile) -> Sealing:
 
 
 def _is_sealed_here(store: Store, journal: Path) -> bool:
-    from recorder.sealing.seal import seal
+    from lhaw_record.recorder.sealing.seal import seal
 
     try:
         seal(store, journal)
@@ -60,7 +60,9 @@ def _is_sealed_here(store: Store, journal: Path) -> bool:
 
 def start_child(store: Store, journal: JournalFile) -> Sealing:
     """Start a child process that seals a closed journal."""
-    return start_module("recorder.sealing.seal_child", [str(store.root), str(journal.path)], journal.descriptor)
+    return start_module(
+        "lhaw_record.recorder.sealing.seal_child", [str(store.root), str(journal.path)], journal.descriptor
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -69,8 +71,8 @@ def main(arguments: list[str]) -> int:
     refuse_pandas()
     import pyarrow as pa
 
-    from recorder.errors import DamagedStore
-    from recorder.sealing.seal import seal
+    from lhaw_record.recorder.errors import DamagedStore
+    from lhaw_record.recorder.sealing.seal import seal
 
     root, journal = arguments
     try:

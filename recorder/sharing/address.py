@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
-from recorder.errors import StoreError
-from recorder.files.disk import Disk, publish
-from recorder.files.layout import FOLDERS, MARKER, marker
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.files.disk import Disk, publish
+from lhaw_record.recorder.files.layout import FOLDERS, MARKER, marker
+from lhaw_record.recorder.storage.store import Store
 
 HOME_VARIABLE = "LHAW_RECORD_HOME"
 S3_OPTIONS = ("endpoint_override", "force_virtual_addressing", "region", "scheme", "tls_ca_file_path")

@@ -5,8 +5,8 @@ import time
 import msgspec
 import pyarrow.dataset as ds
 
-from recorder.reading.reader import Snapshot
-from recorder.reading.typed_rows import datasets
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.reading.typed_rows import datasets
 
 RECENT_S = 3600.0
 

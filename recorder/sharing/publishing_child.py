@@ -1,6 +1,6 @@
 """The child process of a publisher. It seals and uploads one journal after another for as long as the run lives.
 
-    python -m recorder.sharing.publishing_child STORE SOCKET PATIENCE_S
+    python -m lhaw_record.recorder.sharing.publishing_child STORE SOCKET PATIENCE_S
 
 Sealing in the run's own process would block its event loop. A new process for each journal would take 0.6 s of CPU time
 to start, which costs more than the upload. Each journal comes with its descriptor, so that its lock is held until the
@@ -14,10 +14,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from recorder.sealing.own_session import start_module
-from recorder.storage.journal import JournalFile
-from recorder.storage.no_pandas import refuse_pandas
-from recorder.storage.store import Store
+from lhaw_record.recorder.sealing.own_session import start_module
+from lhaw_record.recorder.storage.journal import JournalFile
+from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.storage.store import Store
 
 _LONGEST_MESSAGE = 65_536
 _DONE = b"0"
@@ -66,7 +66,9 @@ class PublishingChild:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 arguments = [str(self._store.root), str(theirs.fileno()), str(self._patience_s)]
-                self._process = start_module("recorder.sharing.publishing_child", arguments, theirs.fileno())
+                self._process = start_module(
+                    "lhaw_record.recorder.sharing.publishing_child", arguments, theirs.fileno()
+                )
             self._socket = ours
         return self._socket
 
@@ -76,8 +78,8 @@ def main(arguments: list[str]) -> int:
     refuse_pandas()
     import pyarrow as pa
 
-    from recorder.errors import RecorderError
-    from recorder.sealing.seal import seal
+    from lhaw_record.recorder.errors import RecorderError
+    from lhaw_record.recorder.sealing.seal import seal
 
     root, descriptor, patience_s = arguments
     store = Store(Path(root))

@@ -6,10 +6,10 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from recorder.errors import DamagedStore, RecordingFailed
-from recorder.events.identifiers import is_sha256
-from recorder.files.disk import publish
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import DamagedStore, RecordingFailed
+from lhaw_record.recorder.events.identifiers import is_sha256
+from lhaw_record.recorder.files.disk import publish
+from lhaw_record.recorder.storage.store import Store
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a FIFO would block

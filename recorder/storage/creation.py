@@ -5,13 +5,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.errors import StoreError
-from recorder.events.arrow_schema import event_schema
-from recorder.files.disk import Disk, publish
-from recorder.files.layout import FOLDERS, MARKER, SCHEMA_FILE, marker
-from recorder.files.remote import Remote
-from recorder.storage.manifest_check import create_manifest
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events.arrow_schema import event_schema
+from lhaw_record.recorder.files.disk import Disk, publish
+from lhaw_record.recorder.files.layout import FOLDERS, MARKER, SCHEMA_FILE, marker
+from lhaw_record.recorder.files.remote import Remote
+from lhaw_record.recorder.storage.manifest_check import create_manifest
+from lhaw_record.recorder.storage.store import Store
 
 _KNOWN_MAKERS_FILE = "remote.makers"
 

@@ -10,13 +10,22 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.errors import DamagedStore, RecordingFailed
-from recorder.events import Envelope
-from recorder.events.identifiers import ExperimentId, Name
-from recorder.files.layout import JournalName
-from recorder.storage import manifest
-from recorder.storage.journal_format import MAGIC, Tail, commit, first_commit, payloads, record, scan, seed_of
-from recorder.storage.store import Store, try_lock
+from lhaw_record.recorder.errors import DamagedStore, RecordingFailed
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.identifiers import ExperimentId, Name
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.storage import manifest
+from lhaw_record.recorder.storage.journal_format import (
+    MAGIC,
+    Tail,
+    commit,
+    first_commit,
+    payloads,
+    record,
+    scan,
+    seed_of,
+)
+from lhaw_record.recorder.storage.store import Store, try_lock
 
 
 class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="header"):

@@ -11,7 +11,7 @@ The CRC of the first commit is the starting value of all later ones, and each co
 valid only at its own offset in its own journal, and old disk blocks of a deleted file are never taken for new records.
 
 The first record is the header, the last one of a properly closed journal is the footer, all others are envelopes. This
-file handles bytes only; ``recorder.storage.journal`` decodes them.
+file handles bytes only; ``lhaw_record.recorder.storage.journal`` decodes them.
 """
 
 import struct

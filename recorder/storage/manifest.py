@@ -14,8 +14,8 @@ from typing import Literal
 
 import msgspec
 
-from recorder.files.disk import publish
-from recorder.storage.store import Store
+from lhaw_record.recorder.files.disk import publish
+from lhaw_record.recorder.storage.store import Store
 
 NO_CHAIN = ""
 _LONGEST_APPEND_BYTES = 1 << 16

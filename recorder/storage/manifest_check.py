@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.errors import DamagedStore
-from recorder.files.layout import JournalName
-from recorder.storage.journal import read_journal, read_mark
-from recorder.storage.manifest import Entry, append, create, has_manifest, is_lost, read_entries
-from recorder.storage.segments import StoreSegment, list_segments, where_now
-from recorder.storage.store import Store, retry_vanished
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.storage.journal import read_journal, read_mark
+from lhaw_record.recorder.storage.manifest import Entry, append, create, has_manifest, is_lost, read_entries
+from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
+from lhaw_record.recorder.storage.store import Store, retry_vanished
 
 _READ_BYTES = 1 << 22
 

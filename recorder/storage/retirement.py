@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from recorder.storage.segments import RETIRED_SUFFIX, StoreSegment, describe, retired_path
-from recorder.storage.store import Store
-from recorder.storage.stream_index import remove_index
+from lhaw_record.recorder.storage.segments import RETIRED_SUFFIX, StoreSegment, describe, retired_path
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import remove_index
 
 
 def retire(store: Store, superseded: Iterable[StoreSegment]) -> list[StoreSegment]:

@@ -9,12 +9,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.files.disk import publish
-from recorder.files.layout import JournalName
-from recorder.storage import manifest
-from recorder.storage.segments import COVERS_KEY
-from recorder.storage.store import Store
-from recorder.storage.stream_index import write_index
+from lhaw_record.recorder.files.disk import publish
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.storage import manifest
+from lhaw_record.recorder.storage.segments import COVERS_KEY
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import write_index
 
 ROWS_PER_GROUP = 20_000
 ZSTD_LEVEL = 3

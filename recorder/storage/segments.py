@@ -14,9 +14,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.errors import DamagedStore
-from recorder.files.layout import JournalName
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.storage.store import Store
 
 COVERS_KEY = b"lhaw_record.covers"
 RETIRED_SUFFIX = ".replaced"

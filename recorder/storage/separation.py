@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 import pyarrow as pa
 
-from recorder.errors import DamagedStore
-from recorder.files.disk import publish
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.files.disk import publish
+from lhaw_record.recorder.storage.store import Store
 
 
 class Separation(msgspec.Struct, frozen=True, order=True):

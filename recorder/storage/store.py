@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from recorder.errors import StoreError, StoreInUse
-from recorder.events.identifiers import is_experiment_id
-from recorder.files.disk import Disk
-from recorder.files.layout import FORMAT, MARKER, JournalName, is_journal, is_segment
-from recorder.files.remote import Remote
+from lhaw_record.recorder.errors import StoreError, StoreInUse
+from lhaw_record.recorder.events.identifiers import is_experiment_id
+from lhaw_record.recorder.files.disk import Disk
+from lhaw_record.recorder.files.layout import FORMAT, MARKER, JournalName, is_journal, is_segment
+from lhaw_record.recorder.files.remote import Remote
 
 T = TypeVar("T")
 

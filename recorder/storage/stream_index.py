@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.events import type_name
-from recorder.events.stream_digest import CLOSING
-from recorder.files.disk import publish
-from recorder.storage.segments import readable, where_now
-from recorder.storage.store import Store
+from lhaw_record.recorder.events import type_name
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.files.disk import publish
+from lhaw_record.recorder.storage.segments import readable, where_now
+from lhaw_record.recorder.storage.store import Store
 
 _CLOSING_TYPES = [type_name(cls) for cls in CLOSING]
 _CRC_BYTES = 8  # the CRC-32 and four zero bytes, which keep the rest aligned

@@ -17,12 +17,12 @@ from typing import IO
 import msgspec
 import pyarrow as pa
 
-from recorder.errors import DamagedStore, StoreError
-from recorder.events import ArtifactStored, Envelope
-from recorder.events.identifiers import Sha256
-from recorder.storage.blobs import load_blob
-from recorder.storage.store import Store
-from recorder.transfer.whole_streams import Selection, whole_streams
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.events import ArtifactStored, Envelope
+from lhaw_record.recorder.events.identifiers import Sha256
+from lhaw_record.recorder.storage.blobs import load_blob
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
 
 FORMAT = 1
 _CODECS = {".zst": "zstd", ".gz": "gzip"}

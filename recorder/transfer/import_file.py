@@ -14,9 +14,9 @@ from typing import IO, BinaryIO
 import msgspec
 import pyarrow as pa
 
-from recorder.errors import DamagedStore, StoreError
-from recorder.events import Envelope
-from recorder.transfer.export import FORMAT, Blob, End, Header, Line, event_line
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.transfer.export import FORMAT, Blob, End, Header, Line, event_line
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"

@@ -10,14 +10,14 @@ from contextlib import ExitStack
 
 import msgspec
 
-from recorder.errors import DamagedStore
-from recorder.events import ArtifactStored, Envelope
-from recorder.events.stream_digest import CLOSING, covered
-from recorder.reading.streams import stream_ends
-from recorder.storage.blobs import load_blob, store_blob
-from recorder.storage.store import Store, check_experiment_id
-from recorder.transfer.export import Blob
-from recorder.transfer.import_writer import ImportWriter
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import ArtifactStored, Envelope
+from lhaw_record.recorder.events.stream_digest import CLOSING, covered
+from lhaw_record.recorder.reading.streams import stream_ends
+from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.store import Store, check_experiment_id
+from lhaw_record.recorder.transfer.export import Blob
+from lhaw_record.recorder.transfer.import_writer import ImportWriter
 
 
 class ImportedExperiment(msgspec.Struct, frozen=True, kw_only=True):

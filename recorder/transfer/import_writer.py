@@ -5,15 +5,15 @@ import time
 from types import TracebackType
 from typing import Self
 
-from recorder.errors import RecordingFailed
-from recorder.events import Envelope
-from recorder.files.layout import JournalName
-from recorder.sealing.seal import seal
-from recorder.storage.journal import JournalFile, new_header
-from recorder.storage.journal_format import MAX_BODY_BYTES, record
-from recorder.storage.store import Store
-from recorder.writing.packing import packed
-from recorder.writing.recorder import ROTATE_BYTES
+from lhaw_record.recorder.errors import RecordingFailed
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.sealing.seal import seal
+from lhaw_record.recorder.storage.journal import JournalFile, new_header
+from lhaw_record.recorder.storage.journal_format import MAX_BODY_BYTES, record
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.packing import packed
+from lhaw_record.recorder.writing.recorder import ROTATE_BYTES
 
 _COMMIT_BYTES = 1 << 20
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     CheckpointScored,
@@ -27,7 +27,7 @@ from recorder.events import (
     TrialFinished,
     TrialStarted,
 )
-from recorder.events.values import Usage
+from lhaw_record.recorder.events.values import Usage
 
 INTERNAL, CLIENT = 1, 3
 ERROR = 2

@@ -14,15 +14,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recorder.errors import DamagedStore, StoreError
-from recorder.events import Envelope
-from recorder.events.arrow_schema import from_row, unknown_columns
-from recorder.reading.reader import consistent_read, sealed_and_open, stream_rows
-from recorder.storage.manifest_check import check_manifest
-from recorder.storage.segments import StoreSegment, readable, where_now
-from recorder.storage.separation import Separations, read_separations
-from recorder.storage.store import Store
-from recorder.storage.stream_index import load_index
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.arrow_schema import from_row, unknown_columns
+from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open, stream_rows
+from lhaw_record.recorder.storage.manifest_check import check_manifest
+from lhaw_record.recorder.storage.segments import StoreSegment, readable, where_now
+from lhaw_record.recorder.storage.separation import Separations, read_separations
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import load_index
 
 _ROWS_AT_ONCE = 5_000
 _FEW_STREAMS = 50

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recorder.events import AnyEvent, Envelope, RunFinished, RunStarted, TrialFailed
-from recorder.events.stream_digest import covered, with_digest
+from lhaw_record.recorder.events import AnyEvent, Envelope, RunFinished, RunStarted, TrialFailed
+from lhaw_record.recorder.events.stream_digest import covered, with_digest
 
 PROCESS_ENDED = "the process that recorded this stream ended before it was finished"
 RECORDER_ENDED = "the recorder ended before this stream was finished"

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from recorder.errors import RecordingFailed
-from recorder.events import Envelope, type_name
+from lhaw_record.recorder.errors import RecordingFailed
+from lhaw_record.recorder.events import Envelope, type_name
 
 LARGEST_INTEGER = (1 << 63) - 1
 

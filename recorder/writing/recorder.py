@@ -18,19 +18,19 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from recorder.errors import RecordingFailed, StoreError
-from recorder.events import Envelope
-from recorder.events.identifiers import is_name
-from recorder.files.layout import JournalName
-from recorder.reading.streams import names_in_use
-from recorder.sealing.seal_child import Sealing, start_sealing
-from recorder.sharing.publisher import Publisher
-from recorder.storage.blobs import store_blob
-from recorder.storage.journal import JournalFile, new_header
-from recorder.storage.store import Store, check_experiment_id
-from recorder.writing.packing import packed
-from recorder.writing.redaction import Redactor, map_text
-from recorder.writing.stream import Stream
+from lhaw_record.recorder.errors import RecordingFailed, StoreError
+from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.identifiers import is_name
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.reading.streams import names_in_use
+from lhaw_record.recorder.sealing.seal_child import Sealing, start_sealing
+from lhaw_record.recorder.sharing.publisher import Publisher
+from lhaw_record.recorder.storage.blobs import store_blob
+from lhaw_record.recorder.storage.journal import JournalFile, new_header
+from lhaw_record.recorder.storage.store import Store, check_experiment_id
+from lhaw_record.recorder.writing.packing import packed
+from lhaw_record.recorder.writing.redaction import Redactor, map_text
+from lhaw_record.recorder.writing.stream import Stream
 
 ROTATE_BYTES = 64 << 20
 ROTATE_SECONDS = 3600.0

@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 import msgspec
 import re2
 
-from recorder.events import AnyEvent, Event
-from recorder.writing.secret_patterns import SHAPES, scanner
+from lhaw_record.recorder.events import AnyEvent, Event
+from lhaw_record.recorder.writing.secret_patterns import SHAPES, scanner
 
 EventT = TypeVar("EventT", bound=Event)
 

@@ -6,12 +6,12 @@ from typing import Protocol
 
 import msgspec
 
-from recorder.errors import RecordingFailed
-from recorder.events import AnyEvent, Envelope
-from recorder.events.stream_digest import CLOSING, with_digest
-from recorder.sharing.publisher import DECISIONS
-from recorder.storage.journal_format import record
-from recorder.writing.closing import RECORDER_ENDED, closing_event
+from lhaw_record.recorder.errors import RecordingFailed
+from lhaw_record.recorder.events import AnyEvent, Envelope
+from lhaw_record.recorder.events.stream_digest import CLOSING, with_digest
+from lhaw_record.recorder.sharing.publisher import DECISIONS
+from lhaw_record.recorder.storage.journal_format import record
+from lhaw_record.recorder.writing.closing import RECORDER_ENDED, closing_event
 
 
 class Sink(Protocol):

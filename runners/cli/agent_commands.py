@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from recorder.cli.arguments import FORMAT, store_option
-from recorder.cli.command import Command, CommandGroup, argument, flag, repeatable
-from recorder.cli.output import print_rows, say
-from recorder.sharing.address import place_of
-from runners.errors import ExperimentError
+from lhaw_record.recorder.cli.arguments import FORMAT, store_option
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, flag, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.errors import ExperimentError
 
 _COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
 _INSTALLED_COLUMNS = ("name", "digest", "state", "entry", "packages", "folder")
@@ -20,8 +20,8 @@ _INSTALLED_COLUMNS = ("name", "digest", "state", "entry", "packages", "folder")
 
 def list_command(options: argparse.Namespace) -> int:
     """Print the ready-made agent entries, or the installed ones with ``--installed``."""
-    from runners.external_agents.entries import entry_paths, load_entry
-    from runners.external_agents.installation import is_installed
+    from lhaw_record.runners.agents.programs.entries import entry_paths, load_entry
+    from lhaw_record.runners.agents.programs.installation import is_installed
 
     if options.installed:
         print_rows(_installed_rows(), _INSTALLED_COLUMNS, options.format)
@@ -37,8 +37,8 @@ def list_command(options: argparse.Namespace) -> int:
 
 def _installed_rows() -> list[dict[str, Any]]:
     """Return a row for each installation folder: what it holds, and whether it still matches its entry."""
-    from runners.external_agents.entries import load_entry
-    from runners.external_agents.installation import install_folder, installations
+    from lhaw_record.runners.agents.programs.entries import load_entry
+    from lhaw_record.runners.agents.programs.installation import install_folder, installations
 
     rows: list[dict[str, Any]] = []
     for folder, found in installations().items():
@@ -59,8 +59,8 @@ def _installed_rows() -> list[dict[str, Any]]:
 
 def install_command(options: argparse.Namespace) -> int:
     """Install the packages of the named entries and print their versions."""
-    from runners.external_agents.entries import entry_path, load_entry, resolved
-    from runners.external_agents.installation import install_entry
+    from lhaw_record.runners.agents.programs.entries import entry_path, load_entry, resolved
+    from lhaw_record.runners.agents.programs.installation import install_entry
 
     for named in options.entries:
         spec = load_entry(named, Path())
@@ -76,16 +76,16 @@ def test_command(options: argparse.Namespace) -> int:
     """
     import anyio
 
-    from recorder.events import TrialStarted
-    from recorder.reading.reader import read_envelopes
-    from recorder.storage.store import Store
-    from runners.cli.agent_test_text import print_test
-    from runners.external_agents.entries import entry_path, load_entry
-    from runners.external_agents.installation import install_entry, is_installed
-    from runners.host.scratch import scratch_folder
-    from runners.run.agent_test import planned_test
-    from runners.run.live_progress import Progress
-    from runners.run.run import run_experiment
+    from lhaw_record.recorder.events import TrialStarted
+    from lhaw_record.recorder.reading.reader import read_envelopes
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
+    from lhaw_record.runners.agents.programs.installation import install_entry, is_installed
+    from lhaw_record.runners.base.host.scratch import scratch_folder
+    from lhaw_record.runners.cli.agent_test_text import print_test
+    from lhaw_record.runners.runs.agent_test import planned_test
+    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.run import run_experiment
 
     spec = load_entry(options.entry, Path())
     if not is_installed(spec):
@@ -108,8 +108,8 @@ def test_command(options: argparse.Namespace) -> int:
 
 def show_command(options: argparse.Namespace) -> int:
     """Print the file of an entry and its installed version."""
-    from runners.experiment.decoding import read_program
-    from runners.external_agents.entries import entry_path, resolved
+    from lhaw_record.runners.agents.programs.entries import entry_path, resolved
+    from lhaw_record.runners.experiment.decoding import read_program
 
     path = entry_path(options.entry, Path())
     read_program(path)
@@ -128,10 +128,10 @@ def wrap_command(options: argparse.Namespace) -> int:
     """
     import anyio
 
-    from runners.run.live_progress import Progress
-    from runners.run.preparation import redactor_of
-    from runners.run.run import run_experiment
-    from runners.run.wrapping import WrapOptions, next_trial, unseen_files
+    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.preparation import redactor_of
+    from lhaw_record.runners.runs.run import run_experiment
+    from lhaw_record.runners.runs.wrapping import WrapOptions, next_trial, unseen_files
 
     wrapped = WrapOptions(
         task=options.task,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from recorder.cli.output import print_rows
-from recorder.cli.terminal import visible
-from recorder.events import (
+from lhaw_record.recorder.cli.output import print_rows
+from lhaw_record.recorder.cli.terminal import visible
+from lhaw_record.recorder.events import (
     ActionStarted,
     AnyEvent,
     ArtifactStored,
@@ -20,9 +20,9 @@ from recorder.events import (
     TrialFlagged,
     TrialStarted,
 )
-from recorder.storage.blobs import load_blob
-from recorder.storage.store import Store
-from runners.cli.attempt_text import facts_of
+from lhaw_record.recorder.storage.blobs import load_blob
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.runners.cli.attempt_text import facts_of
 
 _SHOWN = 60
 _CALLS = ("call", "thread", "kind", "why", "messages", "reply")

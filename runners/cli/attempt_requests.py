@@ -7,11 +7,11 @@ from typing import Any, TextIO
 
 import msgspec
 
-from recorder.cli.output import say
-from recorder.events import AnyEvent, ModelCalled, ModelFailed, ModelResponded
-from runners.cli.attempt_text import events_of, stream_of
-from runners.conversation.deltas import rebuild_requests, reply_message
-from runners.conversation.messages import to_wire
+from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.events import AnyEvent, ModelCalled, ModelFailed, ModelResponded
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
+from lhaw_record.runners.base.conversation.messages import to_wire
+from lhaw_record.runners.cli.attempt_text import events_of, stream_of
 
 _REPLY_FACTS = (
     *("finish_reason", "served_model", "input_tokens", "output_tokens", "cached_input_tokens", "cost_usd"),

@@ -8,9 +8,9 @@ from pathlib import Path
 from textwrap import indent
 from typing import TextIO
 
-from recorder.cli.terminal import painted, takes_colours, terminal_width, visible
-from recorder.errors import StoreError
-from recorder.events import (
+from lhaw_record.recorder.cli.terminal import painted, takes_colours, terminal_width, visible
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import (
     AnyEvent,
     CheckpointScored,
     ClarificationInjected,
@@ -24,14 +24,14 @@ from recorder.events import (
     TrialFlagged,
     TrialStarted,
 )
-from recorder.events.values import Segment
-from recorder.reading.notes import note_line, read_notes
-from recorder.reading.reader import Snapshot, read_envelopes, read_snapshot
-from recorder.reading.registrations import Registrations
-from recorder.reading.streams import stream_ids
-from recorder.sharing.address import place_of
-from runners.conversation.deltas import rebuild_requests, reply_message
-from runners.conversation.messages import Message, ToolCall
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.recorder.reading.notes import note_line, read_notes
+from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot
+from lhaw_record.recorder.reading.registrations import Registrations
+from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
 _UNKNOWN = "unknown"
 _FOLDED = 80

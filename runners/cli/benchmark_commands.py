@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recorder.cli.arguments import FORMAT, port
-from recorder.cli.command import Command, argument, flag, repeatable
-from recorder.cli.output import print_rows, say
-from runners.cli.model_options import json_values
-from runners.errors import ExperimentError
-from runners.text.listing import listed
+from lhaw_record.recorder.cli.arguments import FORMAT, port
+from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.cli.model_options import json_values
 
 _MOST_NAMED = 5
 
@@ -21,9 +21,9 @@ def ask_user_command(options: argparse.Namespace) -> int:
     """Serve the simulated user of one variant until the client leaves or the process is interrupted."""
     import anyio
 
-    from runners.ask_user.standalone import serve
-    from runners.benchmarks.desk import DeskBenchmark
-    from runners.simulated_user.answers import DumpSimulator, ExactSimulator
+    from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
+    from lhaw_record.runners.users.ask_user.standalone import serve
+    from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 
     benchmark = DeskBenchmark()
     variants = {variant.variant_id: variant for variant in benchmark.variants()}
@@ -43,7 +43,7 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
     """Print which MCP-Atlas rows can run on this machine. The exit code is 1 if one cannot."""
     import anyio
 
-    from runners.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
+    from lhaw_record.runners.environments.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
 
     check = partial(preflight, own_servers=options.own_servers, has_network=options.network)
     rows = anyio.run(check, options.rows, options.data)
@@ -55,9 +55,9 @@ def harbor_command(options: argparse.Namespace) -> int:
     """Print which Harbor tasks are fit to be run on this machine. The exit code is 1 if one is not."""
     import anyio
 
-    from runners.benchmarks.harbor.benchmark import open_harbor
-    from runners.benchmarks.harbor.check import CHECK_COLUMNS, check
-    from runners.experiment.tables import GraderSpec
+    from lhaw_record.runners.environments.benchmarks.harbor.benchmark import open_harbor
+    from lhaw_record.runners.environments.benchmarks.harbor.check import CHECK_COLUMNS, check
+    from lhaw_record.runners.experiment.tables import GraderSpec
 
     keys = {"folder": str(options.folder), "network": options.network, "build_network": options.build_network}
     keys |= {"without_docker": options.without_docker, "without_services": options.without_services}
@@ -84,7 +84,7 @@ def _summed(found: Mapping[str, bool], what: str) -> int:
 
 def new_benchmark_command(options: argparse.Namespace) -> int:
     """Write the package of a new benchmark and say what to do next."""
-    from runners.benchmarks.new_benchmark import write_benchmark
+    from lhaw_record.runners.environments.benchmarks.new_benchmark import write_benchmark
 
     folder = options.to or Path(options.name)
     write_benchmark(options.name, folder)
@@ -99,7 +99,7 @@ def new_benchmark_command(options: argparse.Namespace) -> int:
 
 def new_task_command(options: argparse.Namespace) -> int:
     """Write the folder of a new task, and say what to do next."""
-    from runners.benchmarks.harbor.new_task import write_task
+    from lhaw_record.runners.environments.benchmarks.harbor.new_task import write_task
 
     has_docker = not options.without_docker
     folder, experiment = write_task(options.name, options.image, has_docker=has_docker)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recorder.cli.arguments import FORMAT, port, positive, store_option
-from recorder.cli.command import Argument, Command, argument
-from recorder.cli.output import print_rows, say
-from runners.models.costs import spent_words
+from lhaw_record.recorder.cli.arguments import FORMAT, port, positive, store_option
+from lhaw_record.recorder.cli.command import Argument, Command, argument
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.runners.models.costs import spent_words
 
 if TYPE_CHECKING:
-    from runners.daemon.messages import Detail, Overview
-    from runners.daemon.serve import Extend
+    from lhaw_record.runners.runs.daemon.messages import Detail, Overview
+    from lhaw_record.runners.runs.daemon.serve import Extend
 
 MakeReport = Callable[[Path, str | None], bytes]
 _OVERVIEW = ("name", "state", "finished", "planned", "running", "given_up", "spent_usd", "max_cost_usd", "left_s")
@@ -33,9 +33,9 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
     """Serve a store until a signal arrives. The exit code is 0 after an orderly end."""
     import anyio
 
-    from runners.cli.attempt_text import print_attempt
-    from runners.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE
-    from runners.daemon.serve import Settings, serve
+    from lhaw_record.runners.cli.attempt_text import print_attempt
+    from lhaw_record.runners.runs.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE
+    from lhaw_record.runners.runs.daemon.serve import Settings, serve
 
     token = os.environ.get(TOKEN_VARIABLE) or None
     settings = Settings(
@@ -54,9 +54,9 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
 
 def submit_command(options: argparse.Namespace) -> int:
     """Submit an experiment file to the daemon."""
-    from runners.daemon.client import client_of
-    from runners.daemon.messages import Submission
-    from runners.experiment.decoding import experiment_text
+    from lhaw_record.runners.experiment.decoding import experiment_text
+    from lhaw_record.runners.runs.daemon.client import client_of
+    from lhaw_record.runners.runs.daemon.messages import Submission
 
     submission = Submission(
         config_toml=experiment_text(options.experiment), path=str(options.experiment.resolve()), by=_user()
@@ -67,7 +67,7 @@ def submit_command(options: argparse.Namespace) -> int:
 
 def status_command(options: argparse.Namespace) -> int:
     """Print the status of experiments. The exit code is 1 if the named experiment cannot run or has failed trials."""
-    from runners.daemon.client import client_of
+    from lhaw_record.runners.runs.daemon.client import client_of
 
     client = client_of(options.url, options.store)
     if options.name is None:
@@ -84,7 +84,7 @@ def status_command(options: argparse.Namespace) -> int:
 
 def order_command(verb: str, options: argparse.Namespace) -> int:
     """Pause, resume or cancel an experiment."""
-    from runners.daemon.client import client_of
+    from lhaw_record.runners.runs.daemon.client import client_of
 
     _tell(client_of(options.url, options.store).order(options.name, verb, _user()).overview)
     return 0
@@ -92,7 +92,7 @@ def order_command(verb: str, options: argparse.Namespace) -> int:
 
 def requeue_command(options: argparse.Namespace) -> int:
     """Let the daemon retry the failed trials of an experiment."""
-    from runners.daemon.client import client_of
+    from lhaw_record.runners.runs.daemon.client import client_of
 
     trial_ids = client_of(options.url, options.store).requeue(options.name, _user()).trial_ids
     say(f"{options.name}: {len(trial_ids)} trials are attempted again")
@@ -101,7 +101,7 @@ def requeue_command(options: argparse.Namespace) -> int:
 
 def retune_command(options: argparse.Namespace) -> int:
     """Change how many trials of an experiment run at a time."""
-    from runners.daemon.client import client_of
+    from lhaw_record.runners.runs.daemon.client import client_of
 
     _tell(client_of(options.url, options.store).retune(options.name, options.concurrency, _user()).overview)
     return 0
@@ -109,8 +109,8 @@ def retune_command(options: argparse.Namespace) -> int:
 
 def attach_command(options: argparse.Namespace) -> int:
     """Be the agent of one leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given back."""
-    from runners.daemon.attaching import AttachOptions, attach
-    from runners.daemon.client import client_of
+    from lhaw_record.runners.runs.daemon.attaching import AttachOptions, attach
+    from lhaw_record.runners.runs.daemon.client import client_of
 
     wanted = AttachOptions(
         experiment=options.experiment,

@@ -2,11 +2,11 @@
 
 import argparse
 
-from recorder.cli.arguments import FORMAT, STORE
-from recorder.cli.command import ArgumentGroup, Command, argument, flag, repeatable
-from recorder.cli.output import print_rows, say
-from recorder.sharing.address import place_of
-from runners.errors import ExperimentError
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE
+from lhaw_record.recorder.cli.command import ArgumentGroup, Command, argument, flag, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.errors import ExperimentError
 
 FILTERS = ("agent", "condition", "benchmark", "task", "experiment", "run", "trial")
 _COLUMNS = ("experiment", "run", "benchmark", "agent", "digest", "condition", "trials", "attempts")
@@ -27,10 +27,10 @@ def discard_command(options: argparse.Namespace) -> int:
     """Set trials aside, take them back in, or list those that are. The exit code is 1 if there is nothing to do."""
     import anyio
 
-    from recorder.events import TrialsDiscarded
-    from recorder.reading.reader import read_snapshot
-    from recorder.storage.creation import create_store
-    from runners.run.discarding import chosen, grouped, read_attempts, record_decision, without_repeats
+    from lhaw_record.recorder.events import TrialsDiscarded
+    from lhaw_record.recorder.reading.reader import read_snapshot
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.runners.runs.discarding import chosen, grouped, read_attempts, record_decision, without_repeats
 
     wanted = {key: getattr(options, key) for key in FILTERS if getattr(options, key)}
     attempts = read_attempts(read_snapshot(options.store))

@@ -5,15 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recorder.cli.arguments import FORMAT, TARGET_STORE
-from recorder.cli.command import Argument, Command, CommandGroup, argument, flag
-from recorder.cli.command_errors import clear_errors
-from recorder.cli.output import print_rows, say
-from recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, FAULTY_CONDITIONS
-from recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.arguments import FORMAT, TARGET_STORE
+from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, flag
+from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, FAULTY_CONDITIONS
+from lhaw_record.recorder.sharing.address import place_of
 
 if TYPE_CHECKING:
-    from runners.imports import Import
+    from lhaw_record.runners.imports import Import
 
 COLUMNS = ("file", "what", "kind", "count", "reason")
 _HELP = {
@@ -47,8 +47,8 @@ _WITH_INDEX = (
 
 def import_command(source_format: str, options: argparse.Namespace) -> int:
     """Import a file or a folder, and print what was understood and what was skipped."""
-    from runners.imports import FORMATS, Options, installed_format, run_import
-    from runners.imports.source_files import read_instances, read_rewards
+    from lhaw_record.runners.imports import FORMATS, Options, installed_format, run_import
+    from lhaw_record.runners.imports.source_files import read_instances, read_rewards
 
     instances, rewards = getattr(options, "instances", None), getattr(options, "rewards", None)
     given = Options(

@@ -4,12 +4,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recorder.cli.arguments import FORMAT, STORE, positive
-from recorder.cli.command import Command, argument, flag, repeatable
-from recorder.cli.output import print_rows, say
-from recorder.cli.progress import Progress
-from recorder.sharing.address import place_of
-from runners.cli.model_options import (
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive
+from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
     model_parameters,
     named_model,
@@ -18,24 +19,23 @@ from runners.cli.model_options import (
     say_failures,
     say_how_to_go_on,
 )
-from runners.errors import ExperimentError
 
 if TYPE_CHECKING:
-    from recorder.storage.store import Store
-    from runners.judging.driver import Driver, JudgeSettings
-    from runners.judging.protocol import Judging
-    from runners.regrading.stored_claims import JudgedRegrading
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.judging.driver import Driver, JudgeSettings
+    from lhaw_record.runners.judging.protocol import Judging
+    from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
 
 
 def judge_command(options: argparse.Namespace) -> int:
     """Judge the stored trials that have no judgement yet. The exit code is 1 if some are left, 130 if interrupted."""
     import anyio
 
-    from recorder.reading.reader import read_snapshot
-    from recorder.storage.store import Store
-    from runners.judging.stored_trials import load_stored
-    from runners.judging.tally import TALLY_COLUMNS, Tally, of_agents
-    from runners.run.supplementary_run import experiments_of
+    from lhaw_record.recorder.reading.reader import read_snapshot
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.judging.stored_trials import load_stored
+    from lhaw_record.runners.judging.tally import TALLY_COLUMNS, Tally, of_agents
+    from lhaw_record.runners.runs.supplementary_run import experiments_of
 
     store = Store(options.store)
     parameters = model_parameters(options)
@@ -53,8 +53,8 @@ def judge_command(options: argparse.Namespace) -> int:
 
 async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "Driver":
     """Judge what has no judgement yet, with the options of ``judge``, and return the driver that did it."""
-    from runners.judging.driver import Driver
-    from runners.models.litellm_library import close_clients
+    from lhaw_record.runners.judging.driver import Driver
+    from lhaw_record.runners.models.litellm_library import close_clients
 
     config = {
         "kind": judging.kind,
@@ -75,9 +75,9 @@ async def run_judge(options: argparse.Namespace, judging: "Judging", parameters:
 
 def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, Any]) -> "Judging":
     """Return the kind of judging that the options ask for, with its prompt."""
-    from recorder.storage.blobs import load_blob
-    from runners.judging.failure_modes import FailureModes
-    from runners.judging.new_tasks import NewTasks
+    from lhaw_record.recorder.storage.blobs import load_blob
+    from lhaw_record.runners.judging.failure_modes import FailureModes
+    from lhaw_record.runners.judging.new_tasks import NewTasks
 
     if options.kind == "failure-modes":
         return FailureModes(options.model, parameters, options.prompt)
@@ -104,9 +104,9 @@ def grade_command(options: argparse.Namespace) -> int:
 def _grade_without_model(options: argparse.Namespace) -> int:
     import anyio
 
-    from recorder.storage.store import Store
-    from runners.regrading.ledger import GRADE_COLUMNS
-    from runners.regrading.regrading import Regrading
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.judging.regrading.ledger import GRADE_COLUMNS
+    from lhaw_record.runners.judging.regrading.regrading import Regrading
 
     store = Store(options.store) if options.dry_run else _writable_store(options.store)
     with Progress("graded") as progress:
@@ -126,7 +126,7 @@ def _grade_without_model(options: argparse.Namespace) -> int:
 def _grade_with_judge(options: argparse.Namespace) -> int:
     import anyio
 
-    from runners.regrading.ledger import GRADE_COLUMNS
+    from lhaw_record.runners.judging.regrading.ledger import GRADE_COLUMNS
 
     parameters = model_parameters(options)
     regrading = anyio.run(_run_claim_judge, options, parameters)
@@ -137,10 +137,10 @@ def _grade_with_judge(options: argparse.Namespace) -> int:
 
 
 async def _run_claim_judge(options: argparse.Namespace, parameters: dict[str, Any]) -> "JudgedRegrading":
-    from recorder.storage.store import Store
-    from runners.benchmarks.mcp_atlas.judge import ClaimJudge
-    from runners.models.litellm_library import close_clients
-    from runners.regrading.stored_claims import JudgedRegrading
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
+    from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
+    from lhaw_record.runners.models.litellm_library import close_clients
 
     judge = ClaimJudge(options.claim_judge, options.judge_model, parameters)
     config = {"graders": [judge.name]}
@@ -177,8 +177,8 @@ def _judge_settings(
     agents: tuple[str, ...] = (),
 ) -> "JudgeSettings":
     """Return the settings for one run of a judge."""
-    from recorder.writing.redaction import Redactor
-    from runners.judging.driver import JudgeSettings
+    from lhaw_record.recorder.writing.redaction import Redactor
+    from lhaw_record.runners.judging.driver import JudgeSettings
 
     limits = {"concurrency": options.concurrency, "max_cost_usd": options.max_cost_usd}
     return JudgeSettings(
@@ -197,8 +197,8 @@ def _judge_settings(
 
 def _writable_store(root: Path) -> "Store":
     """Open an existing store for writing. A mistyped name does not create a new store."""
-    from recorder.storage.creation import create_store
-    from recorder.storage.store import Store
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.recorder.storage.store import Store
 
     Store(root)
     return create_store(root)

@@ -6,15 +6,15 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from recorder.cli.arguments import positive_seconds
-from recorder.cli.command import argument, repeatable
-from recorder.cli.output import say
-from runners.errors import ExperimentError
-from runners.models.costs import UNKNOWN_COST
+from lhaw_record.recorder.cli.arguments import positive_seconds
+from lhaw_record.recorder.cli.command import argument, repeatable
+from lhaw_record.recorder.cli.output import say
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.models.costs import UNKNOWN_COST
 
 if TYPE_CHECKING:
-    from runners.llm_jobs.paid_work import PaidWork
-    from runners.models.protocol import Model
+    from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
+    from lhaw_record.runners.models.protocol import Model
 
 _ATTEMPTS = 3
 """How often a request is sent that gets no answer in time. There is no trial that would be lost with it."""
@@ -37,14 +37,14 @@ MODEL_OPTIONS = (
 
 def request_limits(options: argparse.Namespace) -> dict[str, Any]:
     """Return the limits of one request, as a model caller takes them."""
-    from runners.models.retry import RetryPolicy
+    from lhaw_record.runners.models.retry import RetryPolicy
 
     return {"request_timeout_s": options.request_timeout, "retry": RetryPolicy(max_attempts=_ATTEMPTS)}
 
 
 def model_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Return the generation parameters: the model's defaults, overridden by the ones given as NAME=VALUE."""
-    from runners.experiment.tables import ModelSpec
+    from lhaw_record.runners.experiment.tables import ModelSpec
 
     parameters = json_values("--parameter", options.parameter)
     return ModelSpec(model="", api_base=options.api_base, parameters=parameters).generation_parameters
@@ -65,8 +65,8 @@ def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
-    from runners.models.costs import Price, price_of
-    from runners.models.litellm_model import LitellmModel
+    from lhaw_record.runners.models.costs import Price, price_of
+    from lhaw_record.runners.models.litellm_model import LitellmModel
 
     key = model_key(option, name, options)
     price = None
@@ -82,8 +82,8 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
 
 def model_key(option: str, name: str, options: argparse.Namespace) -> str | None:
     """Return the API key from the variable that ``--api-key-env`` names, or None to use the provider's own variable."""
-    from runners.experiment.tables import SCRIPTED
-    from runners.models.litellm_library import missing_credentials
+    from lhaw_record.runners.experiment.tables import SCRIPTED
+    from lhaw_record.runners.models.litellm_library import missing_credentials
 
     if name.startswith(SCRIPTED):
         raise ExperimentError(f"{option} {name}: scripted models can only be agents; name a real model")
@@ -99,7 +99,7 @@ def model_key(option: str, name: str, options: argparse.Namespace) -> str | None
 
 def redacted_keys(options: argparse.Namespace) -> frozenset[str]:
     """Return the secrets that a command with these options must never record."""
-    from recorder.writing.redaction import secrets_of
+    from lhaw_record.recorder.writing.redaction import secrets_of
 
     key = os.environ.get(options.api_key_env) if options.api_key_env else None
     return frozenset(secrets_of(os.environ) | ({key} if key else set()))

@@ -3,13 +3,13 @@
 import argparse
 from typing import get_args
 
-from recorder.cli.arguments import FORMAT, STORE
-from recorder.cli.command import Command, argument, flag
-from recorder.cli.output import print_rows, say
-from recorder.events import NoteCause
-from recorder.sharing.address import place_of
-from runners.cli.discard_command import FILTERS, which_trials
-from runners.errors import ExperimentError
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE
+from lhaw_record.recorder.cli.command import Command, argument, flag
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.events import NoteCause
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.cli.discard_command import FILTERS, which_trials
 
 _COLUMNS = ("stream_id", "cause", "author", "note", "agent", "condition", "benchmark", "state")
 
@@ -18,12 +18,12 @@ def note_command(options: argparse.Namespace) -> int:
     """Note something about trials, take a note back, or list the notes. The exit code is 1 if no note is found."""
     import anyio
 
-    from recorder.events import TrialsNoted
-    from recorder.reading.notes import read_notes
-    from recorder.reading.reader import read_snapshot
-    from recorder.storage.creation import create_store
-    from runners.run.discarding import chosen, read_attempts
-    from runners.run.noting import record_note
+    from lhaw_record.recorder.events import TrialsNoted
+    from lhaw_record.recorder.reading.notes import read_notes
+    from lhaw_record.recorder.reading.reader import read_snapshot
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.runners.runs.discarding import chosen, read_attempts
+    from lhaw_record.runners.runs.noting import record_note
 
     wanted = {key: getattr(options, key) for key in FILTERS if getattr(options, key)}
     snapshot = read_snapshot(options.store)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from recorder.cli.arguments import FORMAT, STORE, format_option, positive, store_option
-from recorder.cli.command import Command, argument, flag
-from recorder.cli.output import print_rows, say
-from recorder.sharing.address import place_of
-from runners.errors import ExperimentError
-from runners.models.costs import UNKNOWN_COST
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE, format_option, positive, store_option
+from lhaw_record.recorder.cli.command import Command, argument, flag
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.models.costs import UNKNOWN_COST
 
 if TYPE_CHECKING:
-    from recorder.writing.redaction import Redactor
-    from runners.run.executors.protocol import Executor
-    from runners.run.preparation import PreparedExperiment
-    from runners.run.scheduler import RunSummary
+    from lhaw_record.recorder.writing.redaction import Redactor
+    from lhaw_record.runners.runs.executors.protocol import Executor
+    from lhaw_record.runners.runs.preparation import PreparedExperiment
+    from lhaw_record.runners.runs.scheduler import RunSummary
 
 _CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
 
@@ -29,11 +29,11 @@ def run_command(options: argparse.Namespace) -> int:
     """Plan and run an experiment. The exit code is 1 if some trials are unfinished, 130 if interrupted."""
     import anyio
 
-    from runners.planning.plan_table import plan_columns, plan_notes, plan_rows
-    from runners.run.live_progress import Progress
-    from runners.run.preparation import check_runnable, prepare, stored_index
-    from runners.run.run import run_experiment
-    from runners.run.scheduler import is_refused
+    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_notes, plan_rows
+    from lhaw_record.runners.runs.preparation import check_runnable, prepare, stored_index
+    from lhaw_record.runners.runs.run import run_experiment
+    from lhaw_record.runners.runs.scheduler import is_refused
 
     executor = _executor(options.executor, options.workers)
     prepared = prepare(options.experiment)
@@ -73,11 +73,11 @@ def check_command(options: argparse.Namespace) -> int:
     """Ask every real model once, and print what was found. The exit code is 1 if there is a problem."""
     import anyio
 
-    from runners.models.litellm_library import close_clients
-    from runners.planning.plan_table import limit_notes
-    from runners.run.endpoint_check import CheckReport, check_models
-    from runners.run.preflight import missing_keys
-    from runners.run.preparation import prepare, redactor_of
+    from lhaw_record.runners.models.litellm_library import close_clients
+    from lhaw_record.runners.runs.endpoint_check import CheckReport, check_models
+    from lhaw_record.runners.runs.planning.plan_table import limit_notes
+    from lhaw_record.runners.runs.preflight import missing_keys
+    from lhaw_record.runners.runs.preparation import prepare, redactor_of
 
     prepared = prepare(options.experiment)
     lacking = missing_keys(prepared.experiment)
@@ -103,13 +103,13 @@ def check_command(options: argparse.Namespace) -> int:
 
 def _executor(name: str, workers: int | None) -> "Executor":
     """Return the executor that runs the trials."""
-    from runners.run.executors.local import LocalExecutor
+    from lhaw_record.runners.runs.executors.local import LocalExecutor
 
     if workers is not None and (name == "local" or workers < 1):
         raise ExperimentError("--workers is for --executor ray, and at least 1; --concurrency says how many trials run")
     if name == "local":
         return LocalExecutor()
-    from runners.run.executors.ray_executor import RayExecutor
+    from lhaw_record.runners.runs.executors.ray_executor import RayExecutor
 
     return RayExecutor(workers)
 
@@ -144,9 +144,9 @@ def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
 
 def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, prepared: "PreparedExperiment") -> int:
     """Report how the run ended and how to continue, and return the exit code."""
-    from runners.models.retry import REFUSED_KINDS
-    from runners.planning.spending import spending
-    from runners.run.preparation import redactor_of
+    from lhaw_record.runners.models.retry import REFUSED_KINDS
+    from lhaw_record.runners.runs.planning.spending import spending
+    from lhaw_record.runners.runs.preparation import redactor_of
 
     place = place_of(root)
     again = _again(options, place)
@@ -196,11 +196,11 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
 def show_command(options: argparse.Namespace) -> int:
     """Print one attempt of a trial. The exit code is 1 if its recorded messages contradict their digests."""
     if options.requests:
-        from runners.cli.attempt_requests import print_requests
+        from lhaw_record.runners.cli.attempt_requests import print_requests
 
         return print_requests(options.store, options.stream, sys.stdout)
 
-    from runners.cli.attempt_text import print_attempt
+    from lhaw_record.runners.cli.attempt_text import print_attempt
 
     return print_attempt(options.store, options.stream, sys.stdout, has_reasoning=options.reasoning)
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from recorder.cli.suggestions import did_you_mean
-from recorder.writing.packing import LARGEST_INTEGER
-from runners.errors import ExperimentError
-from runners.experiment.decoding_errors import key_problem
-from runners.experiment.program import ProgramSpec
-from runners.experiment.tables import Experiment
-from runners.experiment.validation import experiment_problems, program_problems
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.writing.packing import LARGEST_INTEGER
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.experiment.tables import Experiment
+from lhaw_record.runners.experiment.validation import experiment_problems, program_problems
 
 _PAGE = "docs/experiments.md"
 _PROGRAM_PAGE = "docs/external-agents.md"

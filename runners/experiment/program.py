@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from runners.gateway.declarations import ThreadRules
+from lhaw_record.runners.models.gateway.declarations import ThreadRules
 
 PLACEHOLDERS = (
     "prompt",

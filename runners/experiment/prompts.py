@@ -5,12 +5,12 @@ An experiment may replace their files. Their digests are part of a trial's key.
 
 from pathlib import Path
 
-from recorder.events.canonical_json import digest
-from recorder.resources import data_path
-from runners.conversation.injection import InjectionTemplates
-from runners.conversation.messages import Message
-from runners.errors import ExperimentError
-from runners.experiment.tables import AgentSpec, Experiment
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.conversation.injection import InjectionTemplates
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 
 
 class Prompts:

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from recorder.events.canonical_json import canonical_json
-from runners.experiment.program import ProgramSpec
-from runners.models.costs import Price
-from runners.models.wire import WireMode
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.models.wire import WireMode
 
 DEFAULT_PARAMETERS = {"temperature": 0, "max_tokens": 4096}
 """The generation parameters of a model whose replies are limited, unless the experiment file sets others."""

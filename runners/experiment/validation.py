@@ -1,7 +1,7 @@
 """Checks the keys of an experiment file and of a program's entry beyond their types.
 
 Types and defaults are in ``tables.py`` and ``program.py``. Checks that need prices, API keys, a benchmark or a sandbox
-are in ``runners/run/preflight.py``. A benchmark checks its own keys in its
+are in ``runners/runs/preflight.py``. A benchmark checks its own keys in its
 ``options.py``, desk in its ``benchmark.py``.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from recorder.cli.suggestions import did_you_mean
-from recorder.errors import StoreError
-from recorder.events.values import CONDITIONS
-from recorder.storage.store import check_experiment_id
-from runners.experiment.program import (
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events.values import CONDITIONS
+from lhaw_record.recorder.storage.store import check_experiment_id
+from lhaw_record.runners.experiment.program import (
     FOUND,
     PLACEHOLDERS,
     AskingSpec,
@@ -23,7 +23,7 @@ from runners.experiment.program import (
     placeholders_in,
     templates_of,
 )
-from runners.experiment.tables import AgentSpec, Experiment, SandboxSpec, StoreSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, SandboxSpec, StoreSpec
 
 _OF_ASKING = frozenset({"mcp_url", "mcp_bridge"})
 _OF_A_START = ("command", "environment", "files", "asking", "mounts", "install", "version")

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recorder.cli.suggestions import did_you_mean
-from recorder.events import AnyEvent, Skipped
-from recorder.events.canonical_json import short_digest
-from recorder.events.trial import EndedBy
-from recorder.events.values import Checkpoint, Task, Variant
-from runners.grading.grade import CheckpointResult
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.events import AnyEvent, Skipped
+from lhaw_record.recorder.events.canonical_json import short_digest
+from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
     Finish,
@@ -26,7 +26,7 @@ from runners.imports.foreign_trial import (
     Options,
     ParsedFile,
 )
-from runners.imports.trajectory import Turn, events_of_turns, is_ask_tool
+from lhaw_record.runners.imports.trajectory import Turn, events_of_turns, is_ask_tool
 
 REWARD = "reward"
 """The only checkpoint of such a trial, and the name of a reward that has no other."""

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from recorder.events import AnyEvent, OracleBudgetSet, Skipped
-from recorder.events.trial import Boundary, EndedBy
-from recorder.events.values import Task, Variant
-from runners.errors import RunnerError
-from runners.grading.grade import CheckpointResult
+from lhaw_record.recorder.events import AnyEvent, OracleBudgetSet, Skipped
+from lhaw_record.recorder.events.trial import Boundary, EndedBy
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.runners.base.errors import RunnerError
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
 
 UNKNOWN = "unknown"
 """Replaces a name that a source does not give: strategy, persona, ask notice, sandbox, benchmark version, simulator.

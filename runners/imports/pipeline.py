@@ -5,20 +5,28 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.events import ImportRecorded, Skipped, TaskRegistered, Understood, VariantGenerated
-from recorder.events.canonical_json import digest
-from recorder.events.values import Task, Variant
-from recorder.reading.reader import read_snapshot
-from recorder.reading.streams import stream_ids
-from recorder.storage.creation import create_store
-from recorder.storage.store import check_experiment_id, has_store
-from runners.imports.foreign_trial import Failure, Finish, ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
-from runners.imports.formats import Format
-from runners.imports.recognition import looks_like
-from runners.imports.rewards import check_used, rewards_by_place
-from runners.imports.source_files import read_sources
-from runners.imports.store_access import load_records, to_write, write
-from runners.imports.streams import ImportedStream, ImportPlan, assemble, closing_event
+from lhaw_record.recorder.events import ImportRecorded, Skipped, TaskRegistered, Understood, VariantGenerated
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import check_experiment_id, has_store
+from lhaw_record.runners.imports.foreign_trial import (
+    Failure,
+    Finish,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+)
+from lhaw_record.runners.imports.formats import Format
+from lhaw_record.runners.imports.recognition import looks_like
+from lhaw_record.runners.imports.rewards import check_used, rewards_by_place
+from lhaw_record.runners.imports.source_files import read_sources
+from lhaw_record.runners.imports.store_access import load_records, to_write, write
+from lhaw_record.runners.imports.streams import ImportedStream, ImportPlan, assemble, closing_event
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):

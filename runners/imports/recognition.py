@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from runners.imports.foreign_trial import ImportFailed, SourceFile
-from runners.imports.source_files import decode_json_or_lines
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
+from lhaw_record.runners.imports.source_files import decode_json_or_lines
 
 
 def looks_like(source: SourceFile) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from runners.imports.foreign_trial import ImportFailed, ParsedFile, SourceFile
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, ParsedFile, SourceFile
 
 
 def rewards_by_place(rewards: Mapping[str, float], sources: Sequence[SourceFile]) -> Mapping[str, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from runners.imports.foreign_trial import ImportFailed, SourceFile
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
 
 _VARIABLE = "LHAW_RECORD_MAX_UNPACKED_MB"
 

@@ -9,22 +9,22 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from recorder.errors import DamagedStore, StoreError
-from recorder.events import Envelope, OracleBudgetSet, TaskRegistered, VariantGenerated, type_name
-from recorder.events.arrow_schema import from_row
-from recorder.events.canonical_json import digest
-from recorder.reading.reader import Snapshot
-from recorder.reading.streams import stream_ids
-from recorder.recovery.recovery import recover
-from recorder.sealing.seal import seal
-from recorder.storage.journal import JournalFile
-from recorder.storage.journal_format import MAX_BODY_BYTES
-from recorder.storage.segments import where_now
-from recorder.storage.store import Store
-from recorder.writing.recorder import Clock, Recorder
-from recorder.writing.redaction import Redactor, secrets_of
-from runners.imports.foreign_trial import KnownRecords
-from runners.imports.streams import ImportedStream
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.events import Envelope, OracleBudgetSet, TaskRegistered, VariantGenerated, type_name
+from lhaw_record.recorder.events.arrow_schema import from_row
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.seal import seal
+from lhaw_record.recorder.storage.journal import JournalFile
+from lhaw_record.recorder.storage.journal_format import MAX_BODY_BYTES
+from lhaw_record.recorder.storage.segments import where_now
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.runners.imports.foreign_trial import KnownRecords
+from lhaw_record.runners.imports.streams import ImportedStream
 
 _TYPES = (TaskRegistered, VariantGenerated, OracleBudgetSet)
 _NO_TIME_PASSES = Clock(monotonic_ns=lambda: 0)

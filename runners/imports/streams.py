@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     AnyEvent,
     OracleBudgetSet,
     RunFinished,
@@ -14,12 +14,12 @@ from recorder.events import (
     TrialFailed,
     VariantGenerated,
 )
-from recorder.events.canonical_json import digest, short_digest
-from recorder.events.values import Task, Variant
-from runners.conversation.injection import oracle_budget
-from runners.imports.foreign_trial import Finish, ForeignTrial, ImportFailed, KnownRecords
-from runners.imports.trajectory import action_count
-from runners.imports.trial_events import agent_digest, trial_events
+from lhaw_record.recorder.events.canonical_json import digest, short_digest
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.runners.base.conversation.injection import oracle_budget
+from lhaw_record.runners.imports.foreign_trial import Finish, ForeignTrial, ImportFailed, KnownRecords
+from lhaw_record.runners.imports.trajectory import action_count
+from lhaw_record.runners.imports.trial_events import agent_digest, trial_events
 
 Unit = tuple[str, str, str, str]
 """Benchmark, agent digest, scope, and the id of the task or variant."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     AnyEvent,
@@ -20,12 +20,12 @@ from recorder.events import (
     Reasoning,
     RepliedToolCall,
 )
-from recorder.events.canonical_json import canonical_json
-from runners.benchmarks.mcp_atlas.rows import content_text
-from runners.conversation.actions import TEXT_ACTION, Action, actions_of, finished_text, tool_action
-from runners.conversation.deltas import History
-from runners.conversation.messages import Message, ToolCall, new_messages_json
-from runners.imports.foreign_trial import UNKNOWN
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.conversation.actions import TEXT_ACTION, Action, actions_of, finished_text, tool_action
+from lhaw_record.runners.base.conversation.deltas import History
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, new_messages_json
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import content_text
+from lhaw_record.runners.imports.foreign_trial import UNKNOWN
 
 ASK_TOOL = "ask_user"
 MAIN_THREAD = "main"

@@ -1,6 +1,6 @@
 """Builds the events of one imported trial: its start, its trajectory and injection, its results and its end."""
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     ActionFinished,
     AnyEvent,
     ClarificationInjected,
@@ -8,12 +8,12 @@ from recorder.events import (
     TrialFinished,
     TrialStarted,
 )
-from recorder.events.canonical_json import digest
-from recorder.events.values import condition_of, prompt_state_and_channel
-from runners.conversation.injection import injection_action
-from runners.grading.confined_grading import scored
-from runners.imports.foreign_trial import UNKNOWN, Failure, ForeignInjection, ForeignTrial
-from runners.imports.trajectory import action_count
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import condition_of, prompt_state_and_channel
+from lhaw_record.runners.base.conversation.injection import injection_action
+from lhaw_record.runners.environments.grading.confined_grading import scored
+from lhaw_record.runners.imports.foreign_trial import UNKNOWN, Failure, ForeignInjection, ForeignTrial
+from lhaw_record.runners.imports.trajectory import action_count
 
 
 def trial_events(

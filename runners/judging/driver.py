@@ -7,19 +7,19 @@ from typing import Any, TypeVar
 import anyio.to_thread
 import msgspec
 
-from recorder.storage.store import Store
-from recorder.writing.redaction import Redactor
-from recorder.writing.stream import Stream
-from runners.errors import ModelBoundaryError
-from runners.judging.protocol import Judging, Subject
-from runners.judging.stored_trials import StoredTrials, StreamReader, load_stored
-from runners.judging.tally import Tally, of_agents
-from runners.llm_jobs.paid_work import Job, PaidWork
-from runners.llm_jobs.question import ask
-from runners.models.calls import ModelCaller
-from runners.models.protocol import Model
-from runners.models.retry import RetryPolicy
-from runners.run.supplementary_run import Counts, experiments_of, held, recorded_run
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.judging.protocol import Judging, Subject
+from lhaw_record.runners.judging.stored_trials import StoredTrials, StreamReader, load_stored
+from lhaw_record.runners.judging.tally import Tally, of_agents
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
+from lhaw_record.runners.models.llm_jobs.question import ask
+from lhaw_record.runners.models.protocol import Model
+from lhaw_record.runners.models.retry import RetryPolicy
+from lhaw_record.runners.runs.supplementary_run import Counts, experiments_of, held, recorded_run
 
 Thing = TypeVar("Thing")
 

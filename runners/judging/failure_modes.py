@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recorder.events import JudgedFlag, QuestionJudged
-from recorder.events.canonical_json import short_digest
-from runners.judging.protocol import Subject
-from runners.judging.stored_trials import StoredTrials, StreamReader
-from runners.judging.transcript import LAYOUT, actions_text, outcome_text, questions_text, removed_text
-from runners.judging.verdicts import FLAGS_FORM, read_flags
-from runners.llm_jobs.prompt_template import PromptTemplate
+from lhaw_record.recorder.events import JudgedFlag, QuestionJudged
+from lhaw_record.recorder.events.canonical_json import short_digest
+from lhaw_record.runners.judging.protocol import Subject
+from lhaw_record.runners.judging.stored_trials import StoredTrials, StreamReader
+from lhaw_record.runners.judging.transcript import LAYOUT, actions_text, outcome_text, questions_text, removed_text
+from lhaw_record.runners.judging.verdicts import FLAGS_FORM, read_flags
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
 
 _PLACEHOLDERS = ("full_prompt", "sent_prompt", "removed", "questions", "actions", "outcome")
 

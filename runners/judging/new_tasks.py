@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recorder.events import ArtifactStored, NewTaskJudged
-from recorder.events.canonical_json import short_digest
-from recorder.events.values import Task
-from runners.judging.protocol import Subject
-from runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
-from runners.judging.transcript import LAYOUT
-from runners.judging.verdicts import NEW_TASK_FORM, NewTaskVerdict, read_new_task
-from runners.llm_jobs.prompt_template import PromptTemplate
-from runners.llm_jobs.truncation import cut
+from lhaw_record.recorder.events import ArtifactStored, NewTaskJudged
+from lhaw_record.recorder.events.canonical_json import short_digest
+from lhaw_record.recorder.events.values import Task
+from lhaw_record.runners.judging.protocol import Subject
+from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
+from lhaw_record.runners.judging.transcript import LAYOUT
+from lhaw_record.runners.judging.verdicts import NEW_TASK_FORM, NewTaskVerdict, read_new_task
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
+from lhaw_record.runners.models.llm_jobs.truncation import cut
 
 _ANSWER_CHARACTERS = 8_000
 _FILE_CHARACTERS = 6_000

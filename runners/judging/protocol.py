@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from recorder.events import AnyEvent
-from runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
-from runners.llm_jobs.prompt_template import PromptTemplate
-from runners.models.reply_forms import ReplyForm
+from lhaw_record.recorder.events import AnyEvent
+from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
+from lhaw_record.runners.models.reply_forms import ReplyForm
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):

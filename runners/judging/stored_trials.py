@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from recorder.errors import DamagedStore
-from recorder.events import (
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import (
     AnyEvent,
     CheckpointScored,
     Envelope,
@@ -22,15 +22,15 @@ from recorder.events import (
     TrialStarted,
     VariantGenerated,
 )
-from recorder.events.arrow_schema import from_row
-from recorder.events.run import EXPERIMENT
-from recorder.events.values import Task, Variant
-from recorder.reading.discards import standing_discards
-from recorder.reading.reader import Snapshot, read_envelopes, stream_rows
-from recorder.reading.trial_index import Rank, rank
-from recorder.reading.typed_rows import events_of_types
-from recorder.storage.store import Store
-from recorder.storage.stream_index import load_index
+from lhaw_record.recorder.events.arrow_schema import from_row
+from lhaw_record.recorder.events.run import EXPERIMENT
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.recorder.reading.discards import standing_discards
+from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, stream_rows
+from lhaw_record.recorder.reading.trial_index import Rank, rank
+from lhaw_record.recorder.reading.typed_rows import events_of_types
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import load_index
 
 _READ = (
     CheckpointScored,

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from runners.errors import ExperimentError
-from runners.judging.protocol import Subject
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.judging.protocol import Subject
 
 TALLY_COLUMNS = (
     "experiment_id",

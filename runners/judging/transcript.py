@@ -2,10 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from recorder.events import ActionFinished, ActionStarted, AnyEvent, ModelResponded, QuestionAnswered, QuestionAsked
-from recorder.events.values import Segment, Task
-from runners.judging.stored_trials import StoredTrial
-from runners.llm_jobs.truncation import cut, shortened
+from lhaw_record.recorder.events import (
+    ActionFinished,
+    ActionStarted,
+    AnyEvent,
+    ModelResponded,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from lhaw_record.recorder.events.values import Segment, Task
+from lhaw_record.runners.judging.stored_trials import StoredTrial
+from lhaw_record.runners.models.llm_jobs.truncation import cut, shortened
 
 LAYOUT = 1
 """Part of every prompt digest. Increase it when a change in this module changes what a judge sees."""

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from recorder.events import JudgedFlag
-from recorder.events.judging import FlagVerdict
-from runners.errors import UnusableReply
-from runners.llm_jobs.json_replies import json_object
-from runners.models.reply_forms import ReplyForm, object_schema
+from lhaw_record.recorder.events import JudgedFlag
+from lhaw_record.recorder.events.judging import FlagVerdict
+from lhaw_record.runners.base.errors import UnusableReply
+from lhaw_record.runners.models.llm_jobs.json_replies import json_object
+from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 FLAGS: dict[str, tuple[str, str, str]] = {
     "question_quality": ("vague_questions", "compound_questions", "closed_questions"),

@@ -5,14 +5,14 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall, UsageDetails
-from recorder.events.canonical_json import canonical_json
-from recorder.events.model import Role
-from recorder.events.values import Usage
-from runners.conversation.messages import ToolDefinition, tool_to_wire
-from runners.models.protocol import Model, ModelError, ModelReply
-from runners.models.text_calls import call_in_text
-from runners.models.wire import changed_parameters, wire_digests, with_call_in_text
+from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall, UsageDetails
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.model import Role
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, tool_to_wire
+from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply
+from lhaw_record.runners.models.text_calls import call_in_text
+from lhaw_record.runners.models.wire import changed_parameters, wire_digests, with_call_in_text
 
 Number = TypeVar("Number", int, float)
 

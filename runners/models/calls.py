@@ -13,22 +13,30 @@ from typing import Any
 import anyio
 import msgspec
 
-from recorder.events import CallDetails, ModelCalled, ModelResponded
-from recorder.events.model import CallKind, Role
-from recorder.events.values import Usage
-from runners.conversation.deltas import History
-from runners.conversation.messages import Message, ToolDefinition, new_messages_json
-from runners.errors import EndpointDown, ModelBoundaryError
-from runners.models.call_events import NO_USAGE, add_usage, completed, failed, parameters_json, responded, tools_json
-from runners.models.failures import is_silence
-from runners.models.limits import CUT, ENDLESS_REPLY
-from runners.models.prompt_caching import MarksPrompts
-from runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
-from runners.models.recorded_replies import RecordedReplies, ThreadMemory
-from runners.models.retry import FINAL_KINDS, RetryPolicy, delay_before_retry_s
-from runners.models.wire import WireRecord
-from runners.recording import Recording
-from runners.trial_clock import TrialClock
+from lhaw_record.recorder.events import CallDetails, ModelCalled, ModelResponded
+from lhaw_record.recorder.events.model import CallKind, Role
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.deltas import History
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, new_messages_json
+from lhaw_record.runners.base.errors import EndpointDown, ModelBoundaryError
+from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.models.call_events import (
+    NO_USAGE,
+    add_usage,
+    completed,
+    failed,
+    parameters_json,
+    responded,
+    tools_json,
+)
+from lhaw_record.runners.models.failures import is_silence
+from lhaw_record.runners.models.limits import CUT, ENDLESS_REPLY
+from lhaw_record.runners.models.prompt_caching import MarksPrompts
+from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.recorded_replies import RecordedReplies, ThreadMemory
+from lhaw_record.runners.models.retry import FINAL_KINDS, RetryPolicy, delay_before_retry_s
+from lhaw_record.runners.models.wire import WireRecord
 
 _ROOM = ("max_tokens", "max_completion_tokens")
 

@@ -4,9 +4,9 @@ from functools import cache
 
 import msgspec
 
-from recorder.events.values import Usage
-from runners.errors import ModelBoundaryError
-from runners.models.protocol import ModelError
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.models.protocol import ModelError
 
 UNKNOWN_COST = "a reply came without its token counts, so its cost is unknown"
 
@@ -58,7 +58,7 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
     names that it does not have, and its table has zeros for local, experimental and tiered models. Users declare free
     models themselves. Only embeddings have no output to pay for.
     """
-    from runners.models.litellm_library import (  # brings asyncio
+    from lhaw_record.runners.models.litellm_library import (  # brings asyncio
         litellm_library,
         providers_own_name,
         qualified_name,

@@ -19,11 +19,11 @@ from typing import Any
 
 import msgspec
 
-from recorder.writing.redaction import Redactor, secrets_of
-from runners.models.endpoints.hints import rate_limit_headers, retry_after_s
-from runners.models.limits import ENDLESS_REPLY, limit_in, limit_in_error
-from runners.models.litellm_library import litellm_library
-from runners.models.protocol import ModelError
+from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.runners.models.endpoints.hints import rate_limit_headers, retry_after_s
+from lhaw_record.runners.models.limits import ENDLESS_REPLY, limit_in, limit_in_error
+from lhaw_record.runners.models.litellm_library import litellm_library
+from lhaw_record.runners.models.protocol import ModelError
 
 RETRYABLE = frozenset({"rate_limit", "timeout", "server_error", "malformed_reply", "connection"})
 KIND_OF_STATUS = {

@@ -7,7 +7,7 @@ another attempt would end in the same way.
 import re
 from collections.abc import Iterable, Mapping
 
-from recorder.events.trial import EndedBy
+from lhaw_record.recorder.events.trial import EndedBy
 
 CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY = "context_window", "content_filter", "endless_reply"
 """Kinds of failed calls. An endless reply was still being generated when the request's time was used up."""

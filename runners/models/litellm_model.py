@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import msgspec
 
-from recorder.events.canonical_json import canonical_json, digest
-from recorder.events.values import Usage
-from runners.conversation.messages import (
+from lhaw_record.recorder.events.canonical_json import canonical_json, digest
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import (
     Message,
     ToolCall,
     ToolDefinition,
@@ -19,13 +19,13 @@ from runners.conversation.messages import (
     to_wire,
     tool_to_wire,
 )
-from runners.models.costs import Price, cost_usd, failed_usage, price_of
-from runners.models.endpoints.door import Door, door_of
-from runners.models.endpoints.hints import rate_limit_headers
-from runners.models.failures import check_choice, endless_reply, to_model_error
-from runners.models.form_support import FormSupport
-from runners.models.limits import finish_reason_of
-from runners.models.litellm_library import (
+from lhaw_record.runners.models.costs import Price, cost_usd, failed_usage, price_of
+from lhaw_record.runners.models.endpoints.door import Door, door_of
+from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
+from lhaw_record.runners.models.failures import check_choice, endless_reply, to_model_error
+from lhaw_record.runners.models.form_support import FormSupport
+from lhaw_record.runners.models.limits import finish_reason_of
+from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     answers_with_responses,
     length_limit,
@@ -36,12 +36,12 @@ from runners.models.litellm_library import (
     takes_json_schema,
     unsupported_parameters,
 )
-from runners.models.prompt_caching import agent_marks, marked
-from runners.models.protocol import ModelError, ModelReply, ModelRequest
-from runners.models.provider_state import plain_call_id, read_state, replayed
-from runners.models.streams.transport import StreamedCall, streaming
-from runners.models.usage import is_understood, reported_usage, token_count
-from runners.models.wire import Exchange, watching
+from lhaw_record.runners.models.prompt_caching import agent_marks, marked
+from lhaw_record.runners.models.protocol import ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.provider_state import plain_call_id, read_state, replayed
+from lhaw_record.runners.models.streams.transport import StreamedCall, streaming
+from lhaw_record.runners.models.usage import is_understood, reported_usage, token_count
+from lhaw_record.runners.models.wire import Exchange, watching
 
 # litellm would send OPENAI_API_KEY to any address; a user's own server must get it only on request.
 _NO_KEY = "no-key"

@@ -8,7 +8,7 @@ four marks; a provider finds an entry at a mark, or at most 20 blocks before it.
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from runners.conversation.messages import Message, ToolDefinition
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 
 MARK = {"type": "ephemeral"}
 

@@ -5,9 +5,9 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from recorder.events.values import Usage
-from runners.conversation.messages import Message, ToolDefinition
-from runners.models.wire import Exchange
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
+from lhaw_record.runners.models.wire import Exchange
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

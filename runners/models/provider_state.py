@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from recorder.events.canonical_json import canonical_json
-from runners.conversation.messages import Message
-from runners.models.protocol import ModelReply
-from runners.models.usage import is_understood, reported_usage, usage_in
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.protocol import ModelReply
+from lhaw_record.runners.models.usage import is_understood, reported_usage, usage_in
 
 Body = dict[str, Any]
 _CHAT_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")

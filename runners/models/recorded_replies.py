@@ -13,13 +13,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from recorder.events import ModelCalled, ModelResponded, type_name
-from recorder.reading.reader import Snapshot
-from recorder.storage.segments import where_now
-from runners.conversation.deltas import reply_message
-from runners.conversation.messages import Message, conversation_digest
-from runners.models.call_events import usage_of
-from runners.models.protocol import ModelReply
+from lhaw_record.recorder.events import ModelCalled, ModelResponded, type_name
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.storage.segments import where_now
+from lhaw_record.runners.base.conversation.deltas import reply_message
+from lhaw_record.runners.base.conversation.messages import Message, conversation_digest
+from lhaw_record.runners.models.call_events import usage_of
+from lhaw_record.runners.models.protocol import ModelReply
 
 _CALLED = type_name(ModelCalled)
 _RESPONDED = type_name(ModelResponded)

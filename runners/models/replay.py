@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from recorder.events.canonical_json import canonical_json
-from recorder.events.values import CONDITIONS, Usage
-from runners.conversation.messages import Message, ToolCall, to_wire
-from runners.models.protocol import ModelReply, ModelRequest
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.values import CONDITIONS, Usage
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, to_wire
+from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 
 MASKED_REPLAY = "scripted/replay_masked"
 ASK_TOOL = "ask_user"

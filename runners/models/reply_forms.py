@@ -5,12 +5,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from recorder.events import ModelResponded
-from runners.conversation.messages import Message
-from runners.errors import ModelBoundaryError
-from runners.models.calls import ModelCaller
-from runners.models.form_support import FormSupport
-from runners.models.protocol import ModelReply
+from lhaw_record.recorder.events import ModelResponded
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.form_support import FormSupport
+from lhaw_record.runners.models.protocol import ModelReply
 
 PARAMETER = "response_format"
 """The parameter that carries the schema. A user who sets it decides instead of us."""

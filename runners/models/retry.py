@@ -2,8 +2,8 @@
 
 import msgspec
 
-from runners.models.limits import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
-from runners.models.protocol import ModelError
+from lhaw_record.runners.models.limits import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
+from lhaw_record.runners.models.protocol import ModelError
 
 REFUSED_KINDS = frozenset({"bad_request", CONTEXT_WINDOW, CONTENT_FILTER, "cut_reply"})
 """A model refuses what the trial sends, or cuts its reply. A later attempt would end in the same way and cost as much.

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from runners.conversation.messages import Message, ToolDefinition
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 
 _MARKERS = {
     "tool_call tag": re.compile(r"<tool_call>|<\|?tool_calls?(_begin|_section_begin)?\|?>"),  # Hermes, Qwen, GLM, Kimi

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recorder.events.values import Usage
-from runners.conversation.messages import Message
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import Message
 
 _DETAILS_OF_INPUT = ("prompt_tokens_details", "input_tokens_details")
 _DETAILS_OF_OUTPUT = ("completion_tokens_details", "output_tokens_details")

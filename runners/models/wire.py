@@ -14,7 +14,7 @@ from typing import Any, Literal
 import anyio.to_thread
 import msgspec
 
-from recorder.events import ArtifactStored, Wire
+from lhaw_record.recorder.events import ArtifactStored, Wire
 
 WireMode = Literal["digest", "full"]
 _JSON = "application/json"

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from recorder.events import AnchorLost, InjectionReapplied, ModelCalled, TrialFlagged
-from recorder.events.values import Usage
-from runners.conversation.messages import Message, ToolCall
-from runners.external_agents.entries import load_entry
-from runners.external_agents.installation import bin_folder, is_installed
-from runners.models.protocol import ModelReply
+from lhaw_record.recorder.events import AnchorLost, InjectionReapplied, ModelCalled, TrialFlagged
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.agents.programs.entries import load_entry
+from lhaw_record.runners.agents.programs.installation import bin_folder, is_installed
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.models.protocol import ModelReply
 from tests.agents.conftest import ASKED_FOR
-from tests.runners.gateway.rigs import KEY, Capturing, Rig, injection_after
-from tests.runners.gateway.serving import serving
+from tests.runners.models.gateway.rigs import KEY, Capturing, Rig, injection_after
+from tests.runners.models.gateway.serving import serving
 from tests.support.needs import needs
 
 pytestmark = pytest.mark.thorough

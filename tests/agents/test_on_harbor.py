@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.external_agents.entries import load_entry
-from runners.external_agents.installation import is_installed
-from tests.runners.benchmarks.harbor.runs import check_alike, recorded
-from tests.runners.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401  a fixture
+from lhaw_record.runners.agents.programs.entries import load_entry
+from lhaw_record.runners.agents.programs.installation import is_installed
+from tests.runners.environments.benchmarks.harbor.runs import check_alike, recorded
+from tests.runners.environments.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401  a fixture
 from tests.support.needs import needs
 
 NAMES = [name for name in ("codex", "claude-code", "opencode") if is_installed(load_entry(name, Path()))]

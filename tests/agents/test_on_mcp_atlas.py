@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from runners.external_agents.entries import load_entry
-from runners.external_agents.installation import is_installed
-from tests.runners.benchmarks.mcp_atlas.conftest import core_servers  # noqa: F401  a fixture
-from tests.runners.benchmarks.mcp_atlas.test_programs import check_alike, recorded
+from lhaw_record.runners.agents.programs.entries import load_entry
+from lhaw_record.runners.agents.programs.installation import is_installed
+from tests.runners.environments.benchmarks.mcp_atlas.conftest import core_servers  # noqa: F401  a fixture
+from tests.runners.environments.benchmarks.mcp_atlas.test_programs import check_alike, recorded
 from tests.support.needs import needs
 
 pytestmark = pytest.mark.thorough

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from analytics.views.store import connect
-from recorder.reading.reader import read_snapshot
-from runners.external_agents.entries import entry_paths, load_entry, resolved
-from runners.external_agents.installation import is_installed
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.runners.agents.programs.entries import entry_paths, load_entry, resolved
+from lhaw_record.runners.agents.programs.installation import is_installed
 from tests.agents.conftest import ASKED_FOR
 from tests.support.needs import needs
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.views.test_views import busy_store
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     Event,

@@ -3,7 +3,7 @@
 from itertools import product
 from random import Random
 
-from recorder.events.values import INJECT_PERCENTAGES
+from lhaw_record.recorder.events.values import INJECT_PERCENTAGES
 from tests.analytics.make_store import Store
 
 P_COLUMNS = {"p_value", "p_greater", "p_claimed", "p_holm", "p_asymptotic", "p_reason"}

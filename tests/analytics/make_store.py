@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     BenchmarkSelected,
@@ -53,13 +53,13 @@ from recorder.events import (
     VariantReviewed,
     Wire,
 )
-from recorder.events.arrow_schema import to_table
-from recorder.events.canonical_json import canonical_json, digest, short_digest
-from recorder.events.values import Checkpoint, Segment, Task, Usage, Variant, prompt_state_and_channel
-from recorder.reading.reader import Snapshot
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder, Stream
-from runners.judging.verdicts import JUDGED
+from lhaw_record.recorder.events.arrow_schema import to_table
+from lhaw_record.recorder.events.canonical_json import canonical_json, digest, short_digest
+from lhaw_record.recorder.events.values import Checkpoint, Segment, Task, Usage, Variant, prompt_state_and_channel
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder, Stream
+from lhaw_record.runners.judging.verdicts import JUDGED
 
 _DETAILS = {
     "cached_input_tokens": 4,

@@ -5,7 +5,7 @@ Some trials are as an import would have them: what their source does not tell is
 
 from random import Random
 
-from recorder.events.values import INJECT_PERCENTAGES
+from lhaw_record.recorder.events.values import INJECT_PERCENTAGES
 from tests.analytics.imported import SOURCES, UNKNOWN_SETTINGS, as_imported
 from tests.analytics.make_store import Store
 

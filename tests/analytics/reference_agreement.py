@@ -4,7 +4,7 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
 
-from recorder.events import CheckpointScored
+from lhaw_record.recorder.events import CheckpointScored
 from tests.analytics import reference
 
 PASS_MEAN = Fraction(3, 4)

@@ -1,6 +1,6 @@
 """A store on which every reading matters: each case that a definition has to decide occurs once."""
 
-from recorder.events import TrialFlagged
+from lhaw_record.recorder.events import TrialFlagged
 from tests.analytics.make_store import Store
 
 INJECTED = (10, 30, 50, 70, 90)

@@ -12,7 +12,7 @@ import msgspec
 from tests.bench.neighbours import Neighbours
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = (sys.executable, str(ROOT / "lhaw_record.py"))
+PROGRAM = (sys.executable, "-m", "lhaw_record")
 TIMED = Path(__file__).with_name("timed.py")
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from runners.daemon.client import Client, read_address
-from runners.daemon.messages import Submission
+from lhaw_record.runners.runs.daemon.client import Client, read_address
+from lhaw_record.runners.runs.daemon.messages import Submission
 from tests.cli.experiments import write_experiment
 from tests.cli.program import end, start, wait_until
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
 
-from recorder.events import AnyEvent
-from recorder.events.arrow_schema import to_table
-from recorder.reading.reader import read_envelopes
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.events import AnyEvent
+from lhaw_record.recorder.events.arrow_schema import to_table
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.bench.figures import Figure, Limit, figure
 from tests.support.toy_benchmark import ToyExperiment, Workload
 

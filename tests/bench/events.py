@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from recorder.events import ActionFinished, ActionStarted, AnyEvent, ModelCalled, ModelResponded, RepliedToolCall
+from lhaw_record.recorder.events import (
+    ActionFinished,
+    ActionStarted,
+    AnyEvent,
+    ModelCalled,
+    ModelResponded,
+    RepliedToolCall,
+)
 
 _ARGUMENTS = '{"command":"python report.py --month 2026-03 --format csv"}'
 _RESULT = "region,total\nnorth,1204.50\nsouth,988.10\nwest,1730.00\n" * 3

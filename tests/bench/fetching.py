@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.bench.cold import drop_from_cache
 
 

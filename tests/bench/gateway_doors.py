@@ -22,21 +22,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from recorder.events import TrialFinished
-from recorder.events.values import Usage
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from runners.conversation.messages import Message, ToolCall
-from runners.external_agents.listener import SERVER_OPTIONS
-from runners.gateway.app import Gateway
-from runners.gateway.litellm_upstream import LitellmUpstream
-from runners.gateway.session import TrialSession
-from runners.gateway.upstream import ModelUpstream, Upstream
-from runners.host.http_serving import QuietServer
-from runners.models.costs import Price
-from runners.models.http_sessions import close_http_session
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelReply, ModelRequest
+from lhaw_record.recorder.events import TrialFinished
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.agents.programs.listener import SERVER_OPTIONS
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.base.host.http_serving import QuietServer
+from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.models.gateway.app import Gateway
+from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
+from lhaw_record.runners.models.gateway.session import TrialSession
+from lhaw_record.runners.models.gateway.upstream import ModelUpstream, Upstream
+from lhaw_record.runners.models.http_sessions import close_http_session
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 from tests.bench.gateway_load import Load, opening, told
 
 FREE = Price(input_usd_per_million_tokens=0.0, output_usd_per_million_tokens=0.0)

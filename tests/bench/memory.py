@@ -11,9 +11,9 @@ CHUNK = 32
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from recorder.writing.recorder import Recorder
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
 from tests.bench.events import ACTION
 from tests.bench.memory import CHUNK, resident_mib
 

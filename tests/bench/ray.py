@@ -13,10 +13,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from recorder.sharing.address import HOME_VARIABLE
+from lhaw_record.recorder.sharing.address import HOME_VARIABLE
 from tests.bench.ray_benchmark import install
 from tests.cli.program import environment, query, start
-from tests.runners.run.executors.site import Cluster, Site
+from tests.runners.runs.executors.site import Cluster, Site
 
 TRIALS = 10_000
 _TASKS = 100

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runners.models.replay import Reference, ReferenceCall
+from lhaw_record.runners.models.replay import Reference, ReferenceCall
 from tests.support.toy_benchmark import ToyBenchmark, Workload
 
 ACTIONS = 5

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from recorder.writing.redaction import Redactor
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.redaction import Redactor
 from tests.bench.events import ACTION
 from tests.bench.figures import Figure, Limit, figure
 from tests.bench.group_commit import BareGroupCommit, raw_write_seconds

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.reading.streams import stream_ids
-from recorder.storage.segments import list_segments
-from recorder.storage.store import Store
+from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.storage.segments import list_segments
+from lhaw_record.recorder.storage.store import Store
 from tests.bench.cold import PROGRAM, Taken, drop_from_cache, load_into_cache, run
 from tests.bench.neighbours import QUIET_CPUS, wait_for_quiet
 from tests.bench.scale_figures import OPERATIONS, PAGE_CACHES, Measured, PageCache, Size

@@ -4,9 +4,9 @@ import asyncio
 import time
 from pathlib import Path
 
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from recorder.writing.stream import Stream
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.stream import Stream
 from tests.bench.events import ACTION
 from tests.bench.figures import Figure, Limit, figure
 

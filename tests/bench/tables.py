@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from recorder.storage.store import Store
+from lhaw_record.recorder.storage.store import Store
 from tests.bench.cold import PROGRAM, run
 from tests.bench.figures import Figure, Limit, figure
 from tests.bench.scale_figures import BUDGETS

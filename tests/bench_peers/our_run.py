@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.bench.timed import Passage
 from tests.support.toy_benchmark import ToyExperiment, Workload
 

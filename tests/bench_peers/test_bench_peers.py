@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.bench.cold import Taken
 from tests.bench.figures import lines
 from tests.bench.stores import size_bytes

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from runners.conversation.injection import InjectionTemplates, injection_action
-from runners.planning.plan import PlannedTrial
+from lhaw_record.runners.base.conversation.injection import InjectionTemplates, injection_action
+from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from tests.support.toy_benchmark import ToyBenchmark, ToyExperiment, Workload
 
 

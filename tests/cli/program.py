@@ -14,13 +14,13 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
-from analytics.tables.tables import TABLES, Table, comparable, table
-from analytics.views import store as stores
-from analytics.views.build_order import named_in
-from lhaw_record import main
-from recorder.inspection.verify import verify as verified
-from recorder.reading.reader import read_snapshot
-from recorder.storage.segments import where_now
+from lhaw_record.analytics.tables.tables import TABLES, Table, comparable, table
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.analytics.views.build_order import named_in
+from lhaw_record.command_line import main
+from lhaw_record.recorder.inspection.verify import verify as verified
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.storage.segments import where_now
 
 PROGRAM = str(Path(sys.executable).with_name("lhaw-record"))
 PATIENCE_SECONDS = 600.0

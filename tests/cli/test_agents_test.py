@@ -2,9 +2,9 @@
 
 import pytest
 
-from runners.external_agents.installation import AGENTS_VARIABLE
+from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
 from tests.cli.program import called
-from tests.runners.external_agents.rigs import ASKS
+from tests.runners.agents.programs.rigs import ASKS
 
 pytestmark = pytest.mark.thorough
 ENTRY = """

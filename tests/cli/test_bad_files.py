@@ -2,7 +2,7 @@
 
 import pytest
 
-from lhaw_record import main
+from lhaw_record.command_line import main
 from tests.cli.experiments import BALANCED, write_experiment
 from tests.cli.program import called
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runners.scripted import ScriptedModel
+from lhaw_record.runners.agents.scripted import ScriptedModel
 from tests.cli.experiments import PLAIN_PROCESS, write_experiment
 from tests.cli.program import called, query, verify
 from tests.support.chat_server import server_beside

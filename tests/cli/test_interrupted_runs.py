@@ -23,7 +23,7 @@ from tests.cli.program import (
     verify,
     wait_until,
 )
-from tests.runners.external_agents.rigs import described, scripted
+from tests.runners.agents.programs.rigs import described, scripted
 
 
 def test_a_killed_run_is_finished_by_the_same_command(tmp_path):

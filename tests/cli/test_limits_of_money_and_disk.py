@@ -5,8 +5,8 @@ import subprocess
 import msgspec
 import pytest
 
-from recorder.events.values import Usage
-from runners.scripted import ScriptedModel
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.agents.scripted import ScriptedModel
 from tests.cli.experiments import PLAIN_PROCESS, Verbatim, write_experiment
 from tests.cli.program import all_tables, assert_same_tables, called, count_events, lhaw_record, query, verify
 from tests.support.canned_model import CannedModel, tool_reply

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runners.scripted import ScriptedModel
+from lhaw_record.runners.agents.scripted import ScriptedModel
 from tests.cli.experiments import BALANCED, PLAIN_PROCESS, Verbatim, write_experiment
 from tests.cli.program import called, query, verify
 from tests.support.canned_model import CannedModel, text_reply, tool_reply

@@ -5,8 +5,8 @@ import json
 import anyio
 import pytest
 
-from recorder.storage.store import Store as RecordedStore
-from runners.run.supplementary_run import experiments_of
+from lhaw_record.recorder.storage.store import Store as RecordedStore
+from lhaw_record.runners.runs.supplementary_run import experiments_of
 from tests.analytics.make_store import Store, write_events
 from tests.cli.program import called
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from analytics.tables.tables import TABLES
+from lhaw_record.analytics.tables.tables import TABLES
 from tests.cli.experiments import ALL_KINDS, write_experiment
 from tests.cli.program import (
     all_tables,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from recorder.storage.store import Store
+from lhaw_record.recorder.storage.store import Store
 from tests.cli.conftest import TRIALS
 from tests.cli.experiments import ALL_KINDS, BALANCED, write_experiment
 from tests.cli.program import called, lhaw_record, query, verify

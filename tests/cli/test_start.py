@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from lhaw_record import _program, build_parser
+from lhaw_record.command_line import _program, build_parser
 from tests.cli.program import called
 
 HEAVY = ("litellm", "mcp", "duckdb", "pyarrow", "openpyxl", "numpy", "rich")
@@ -17,8 +17,8 @@ HEAVY = ("litellm", "mcp", "duckdb", "pyarrow", "openpyxl", "numpy", "rich")
 def test_help_loads_no_heavy_library():
     """--help answers without importing models, protocols, databases or workbooks."""
     code = (
-        "import sys, lhaw_record\n"
-        "try:\n    lhaw_record.main(['--help'])\n"
+        "import sys\nfrom lhaw_record import command_line\n"
+        "try:\n    command_line.main(['--help'])\n"
         "except SystemExit as done:\n    assert done.code == 0\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
@@ -42,11 +42,11 @@ def test_help_lists_every_command_once_by_section():
 def test_pandas_is_loaded_by_what_needs_it_and_by_nothing_else(reference):
     """Reading a store does without it, though pyarrow asks for it; the model of all effects together still has it."""
     code = (
-        "import sys, lhaw_record\n"
+        "import sys\nfrom lhaw_record import command_line\n"
         f"sys.argv = ['lhaw-record', 'tables', {str(reference[1])!r}, 'overall']\n"
-        "assert lhaw_record.main() == 0\n"
+        "assert command_line.main() == 0\n"
         "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules\n"
-        f"assert lhaw_record.main(['tables', {str(reference[1])!r}, 'effects']) == 0\n"
+        f"assert command_line.main(['tables', {str(reference[1])!r}, 'effects']) == 0\n"
         "assert 'statsmodels' in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The wheel: it carries SQL, data, the demo and its types inside the layers, and runs outside the checkout."""
+"""The wheel: one package that carries SQL, data, the demo and its types, and runs outside the checkout."""
 
 import os
 import shlex
@@ -18,11 +18,12 @@ from tests.cli.program import environment
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("recorder", "runners", "analytics", "generators")
+CODE = {layer: layer for layer in LAYERS}
 SOURCES = (
     "pyproject.toml",
     "README.md",
     "LICENSE",
-    "lhaw_record.py",
+    "lhaw_record",
     "sql",
     "data",
     "examples",
@@ -41,7 +42,7 @@ def wheel(tmp_path_factory):
     for name in SOURCES:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / name)
     build = "import sys, hatchling.build as b; print(b.build_wheel(sys.argv[1]))"
@@ -55,16 +56,16 @@ def wheel(tmp_path_factory):
 
 @pytest.mark.thorough
 def test_the_wheel_carries_sql_and_data_and_no_stray_packages(wheel):
-    """What layers read travels inside them, file for file; nothing else stands at the top."""
+    """What layers read travels inside them, file for file; nothing but the package stands at the top."""
     names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.endswith("/")}
-    places = {"sql": "analytics/sql", "data": "recorder/data", "examples/agents": "recorder/examples/agents"}
+    places = {"sql": "analytics/sql", "data": "recorder/data", "examples/agents": "recorder/examples/agents", **CODE}
     for source, inside in places.items():
         files = [path for path in (ROOT / source).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
         assert files
-        assert {f"{inside}/{path.relative_to(ROOT / source)}" for path in files} <= names
-    assert {"recorder/experiments/demo.toml", *(f"{layer}/py.typed" for layer in LAYERS)} <= names
+        assert {f"lhaw_record/{inside}/{path.relative_to(ROOT / source)}" for path in files} <= names
+    assert {"lhaw_record/recorder/experiments/demo.toml", "lhaw_record/py.typed"} <= names
     tops = {name.partition("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"lhaw_record.py", *LAYERS}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"lhaw_record"}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,9 @@ def installed(wheel, tmp_path_factory):
     (site,) = root.glob("lib/python*/site-packages")
     # a plain path: the editable installation of this checkout, which is in .pth files there, is not followed
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    for name in LAYERS:  # packages of others, which own our folders' names
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(f"raise AssertionError('{name} of somebody else was imported')\n")
     return root, site
 
 
@@ -95,13 +99,18 @@ def run(installed, *arguments, cwd):
 
 @pytest.mark.thorough
 def test_the_wheel_has_a_demo_of_its_own(installed, tmp_path):
-    """`lhaw-record demo` runs the experiment inside, prints tables and what to try next; again it runs nothing."""
+    """`lhaw-record demo` runs the experiment inside, prints tables and what to try next; again it runs nothing.
+
+    Beside it are packages of others, in site-packages and in the folder, that own the names of our folders.
+    """
     _, site = installed
-    bundled = site / "recorder" / "experiments" / "demo.toml"
+    bundled = site / "lhaw_record" / "recorder" / "experiments" / "demo.toml"
     assert bundled.read_bytes() == (ROOT / "experiments" / "demo.toml").read_bytes()
     write_experiment(bundled, name="demo", conditions=["full", "underspecified"])  # the whole one takes a minute
     folder = tmp_path / "work here"
     folder.mkdir()
+    for name in LAYERS:
+        shutil.copytree(site / name, folder / name)
     first, again = (run(installed, "lhaw-record", "demo", cwd=folder) for _ in range(2))
     assert (first.returncode, again.returncode) == (0, 0), first.stderr
     assert "stores/demo: 2 trials finished now, 0 left" in first.stderr
@@ -113,16 +122,17 @@ def test_the_wheel_has_a_demo_of_its_own(installed, tmp_path):
     assert {words[0] for words in commands} == {"lhaw-record"}
     last = run(installed, *commands[-1], cwd=folder)
     assert (last.returncode, "trial_finished" in last.stdout) == (0, True)
-    where = run(installed, "python", "-c", "import runners, analytics; print(runners.__file__)", cwd=folder)
-    assert where.stdout.startswith(str(site))
+    query = "import lhaw_record as l; print(l.__file__, l.open('stores/demo').sql('from trials').df().shape[0])"
+    where = run(installed, "python", "-c", query, cwd=folder)
+    assert where.stdout == f"{site}/lhaw_record/__init__.py 2\n", where.stderr
 
 
 CONSUMER = """\
 from pathlib import Path
 
-import analytics
-from recorder.reading.reader import read_snapshot
-from runners.experiment.tables import Experiment
+from lhaw_record import analytics
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.runners.experiment.tables import Experiment
 
 name: str = analytics.TABLES[0]
 wrong: int = read_snapshot(Path("stores/demo")).segments

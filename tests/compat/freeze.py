@@ -20,15 +20,15 @@ from unittest import mock
 import anyio
 import msgspec
 
-from recorder.events import EVENT_TYPES, AnyEvent, ArtifactStored, Envelope, RunStarted
-from recorder.events.stream_digest import CLOSING
-from recorder.reading.reader import read_envelopes
-from recorder.sealing.compaction import compact
-from recorder.storage.blobs import store_blob
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
-from recorder.transfer.export import event_line
-from recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.events import EVENT_TYPES, AnyEvent, ArtifactStored, Envelope, RunStarted
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.blobs import store_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.transfer.export import event_line
+from lhaw_record.recorder.writing.recorder import Clock, Recorder
 from tests.crash.workload import InProcess
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
@@ -153,9 +153,11 @@ def _nothing_of_this_machine() -> Iterator[None]:
     """Names of writers from a seed; no host, no process."""
     chance = random.Random(_SEED)
     with (
-        mock.patch("recorder.writing.recorder.secrets.token_hex", lambda size: chance.randbytes(size).hex()),
-        mock.patch("recorder.storage.journal.socket.gethostname", return_value="host"),
-        mock.patch("recorder.storage.journal.os.getpid", return_value=1),
+        mock.patch(
+            "lhaw_record.recorder.writing.recorder.secrets.token_hex", lambda size: chance.randbytes(size).hex()
+        ),
+        mock.patch("lhaw_record.recorder.storage.journal.socket.gethostname", return_value="host"),
+        mock.patch("lhaw_record.recorder.storage.journal.os.getpid", return_value=1),
     ):
         yield
 

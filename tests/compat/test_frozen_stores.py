@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from analytics.tables.tables import TABLES, table
-from analytics.views import store as stores
-from recorder.events import EVENT_TYPES, type_name
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.recovery.recovery import recover
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
-from recorder.transfer.export import event_line
+from lhaw_record.analytics.tables.tables import TABLES, table
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.recorder.events import EVENT_TYPES, type_name
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.transfer.export import event_line
 
 HERE = Path(__file__).resolve().parent
 FROZEN = sorted(path for path in HERE.glob("store-*") if path.is_dir())

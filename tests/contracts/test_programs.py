@@ -11,12 +11,12 @@ import anyio
 import msgspec
 import pytest
 
-from runners.sandboxes.local import isolated, layout
-from runners.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from runners.sandboxes.local.namespaces import NamespaceSandboxProvider
-from runners.sandboxes.local.process import ProcessSandboxProvider
-from runners.sandboxes.protocol import ProgramCommand, ProgramEnd, SandboxLimits, Way
-from runners.sandboxes.python_home import current_python_home
+from lhaw_record.runners.environments.sandboxes.local import isolated, layout
+from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 from tests.support.needs import needs
 
 LIMITS = SandboxLimits(memory_mb=256, processes=60, file_mb=64, output_bytes=4096, command_seconds=300)

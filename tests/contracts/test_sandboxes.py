@@ -13,16 +13,16 @@ from pathlib import Path
 import anyio
 import pytest
 
-from runners.errors import ExperimentError, SandboxBoundaryError
-from runners.sandboxes.command_output import cut_text
-from runners.sandboxes.kinds import install_command, isolation_problem, problem_with, provider
-from runners.sandboxes.local import isolated
-from runners.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from runners.sandboxes.local.cgroups import available_hierarchies, find_hierarchies
-from runners.sandboxes.local.namespaces import NamespaceSandboxProvider
-from runners.sandboxes.local.process import ProcessSandboxProvider
-from runners.sandboxes.protocol import CommandResult, Sandbox, SandboxLimits
-from runners.sandboxes.python_home import current_python_home
+from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.command_output import cut_text
+from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, problem_with, provider
+from lhaw_record.runners.environments.sandboxes.local import isolated
+from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.cgroups import available_hierarchies, find_hierarchies
+from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, Sandbox, SandboxLimits
+from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 from tests.support.needs import needs, skip_for
 
 LIMITS = SandboxLimits(memory_mb=256, processes=40, file_mb=8, output_bytes=4096, command_seconds=300)
@@ -45,10 +45,10 @@ for each in started:
 
 _HOST = """
 import asyncio, os, signal
-from runners.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from runners.sandboxes.local.namespaces import NamespaceSandboxProvider
-from runners.sandboxes.local.process import ProcessSandboxProvider
-from runners.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 async def main():
     async with {provider}().open(None, SandboxLimits()) as sandbox:
@@ -557,9 +557,9 @@ class IsolatedContract(SandboxContract):
         folders = [PROJECT, PROJECT.parent, *map(Path, {path for path in sys.path if "site-packages" in path})]
         async with self.opened() as sandbox:
             for folder in folders:
-                for name in ("runners", "recorder", "analytics", "data", "store", "tests"):
+                for name in ("lhaw_record", "runners", "recorder", "analytics", "data", "store", "tests"):
                     assert (await sandbox.run_bash(f"ls -d '{folder}/{name}'")).exit_code == 2
-            for name in ("runners", "recorder", "analytics", "msgspec", "litellm"):
+            for name in ("lhaw_record", "runners", "msgspec", "litellm"):
                 result = await sandbox.run_python(f"import {name}")
                 assert "ModuleNotFoundError" in result.output
             search = "find / -name desk -o -name runners 2>/dev/null | grep -v ^/proc"
@@ -734,9 +734,9 @@ class TestNamespaces(IsolatedHereContract):
 
 _KILLED_HOST = """
 import asyncio, os, signal, sys
-from runners.sandboxes.local import launch
-from runners.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from runners.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.environments.sandboxes.local import launch
+from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 async def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
 
-from recorder.errors import RecorderError
-from recorder.events import Envelope, TrialFailed
-from recorder.files.layout import MARKER
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.reading.streams import stream_ids
-from recorder.recovery.recovery import recover
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
+from lhaw_record.recorder.errors import RecorderError
+from lhaw_record.recorder.events import Envelope, TrialFailed
+from lhaw_record.recorder.files.layout import MARKER
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
 from tests.crash.unsynced import UnsyncedDisk
 from tests.crash.workload import APPENDS, append_of, stream_number
 

@@ -20,11 +20,11 @@ from random import Random
 
 import anyio
 
-from recorder.files.disk import Disk
-from recorder.recovery.recovery import recover
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
+from lhaw_record.recorder.files.disk import Disk
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
 from tests.crash.judge import Watching, problems_after
 from tests.crash.unsynced import UnsyncedDisk
 from tests.crash.workload import record

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from recorder.events import TrialFailed
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.events import TrialFailed
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.cli.experiments import ALL_KINDS, write_experiment
 from tests.cli.program import called, lhaw_record, query
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from recorder.errors import RecorderError, StoreError
-from recorder.inspection.verify import verify
-from recorder.recovery.recovery import recover
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
+from lhaw_record.recorder.errors import RecorderError, StoreError
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
 from tests.crash.judge import problems_after
 from tests.crash.mutations import ARTIFACT_MUTATIONS, streams_left_open
 from tests.crash.unsynced import UnsyncedDisk

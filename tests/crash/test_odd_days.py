@@ -5,12 +5,12 @@ from collections import Counter
 
 import anyio
 
-from recorder.errors import DamagedStore
-from recorder.files.disk import Disk
-from recorder.storage.creation import create_store
-from recorder.storage.journal import read_journal
-from recorder.storage.journal_format import scan
-from recorder.writing.recorder import Clock
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.files.disk import Disk
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.journal import read_journal
+from lhaw_record.recorder.storage.journal_format import scan
+from lhaw_record.recorder.writing.recorder import Clock
 from tests.crash.judge import problems_after
 from tests.crash.tracing import TracingDisk
 from tests.crash.workload import EXPERIMENT, record

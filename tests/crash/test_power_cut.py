@@ -8,10 +8,10 @@ from random import Random
 import anyio
 import pytest
 
-from recorder.files.layout import MARKER
-from recorder.recovery.recovery import recover
-from recorder.sealing.compaction import compact
-from recorder.storage.store import Store
+from lhaw_record.recorder.files.layout import MARKER
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.store import Store
 from tests.crash.judge import problems_after
 from tests.crash.power import EVERYTHING, NOTHING, Extreme, Power, write_image
 from tests.crash.tracing import Operation, TracingDisk

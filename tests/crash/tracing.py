@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from recorder.files.disk import Disk
+from lhaw_record.recorder.files.disk import Disk
 
 Kind = Literal["create", "write", "sync", "truncate", "rename", "remove", "make_directory", "sync_directory", "ack"]
 

@@ -5,7 +5,7 @@ Which syncs are needed, and in which order, is what the power cuts show: they fo
 
 from pathlib import Path
 
-from recorder.files.disk import Disk
+from lhaw_record.recorder.files.disk import Disk
 
 
 class UnsyncedDisk(Disk):

@@ -7,16 +7,16 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from recorder.events import ActionFinished, ArtifactStored, TrialFailed
-from recorder.files.disk import Disk
-from recorder.sealing.compaction import compact
-from recorder.sealing.seal import seal
-from recorder.sealing.seal_child import Sealing
-from recorder.storage.blobs import store_blob
-from recorder.storage.creation import create_store
-from recorder.storage.journal import JournalFile
-from recorder.storage.store import Store
-from recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.events import ActionFinished, ArtifactStored, TrialFailed
+from lhaw_record.recorder.files.disk import Disk
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.sealing.seal import seal
+from lhaw_record.recorder.sealing.seal_child import Sealing
+from lhaw_record.recorder.storage.blobs import store_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.journal import JournalFile
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Clock, Recorder
 
 EXPERIMENT = "exp"
 STREAMS = 4

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from lhaw_record import build_parser
+from lhaw_record.command_line import build_parser
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 HEAD = """\

@@ -34,7 +34,7 @@ def test_every_folder_is_on_the_map_in_the_order_of_its_imports(package):
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
-    (layers,) = [each["layers"] for each in contracts if each.get("containers") == [package]]
+    (layers,) = [each["layers"] for each in contracts if each.get("containers") == [f"lhaw_record.{package}"]]
     rooms = [name for layer in layers for name in layer.split(" | ") if (ROOT / package / name).is_dir()]
     table = PAGE.partition(f"**{package}**")[2].partition("\n\n**")[0].partition("\n## ")[0]
     cells = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from analytics import TABLES, table
-from analytics.tables.tables import COMPUTED_TABLES
-from analytics.views.claims import checks
-from analytics.views.store import open as open_store
+from lhaw_record.analytics import TABLES, table
+from lhaw_record.analytics.tables.tables import COMPUTED_TABLES
+from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.store import open as open_store
 from tests.analytics.interval_law import broken_rows
 
 ROOT = Path(__file__).resolve().parents[2]

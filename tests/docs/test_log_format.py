@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.events import ActionFinished
-from recorder.storage.journal import read_journal
-from recorder.storage.journal_format import MAGIC, commit, record
+from lhaw_record.recorder.events import ActionFinished
+from lhaw_record.recorder.storage.journal import read_journal
+from lhaw_record.recorder.storage.journal_format import MAGIC, commit, record
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "journal.txt").read_text(encoding="utf-8")
 LINE = re.compile(r"^([0-9a-f]{4})  ((?:[0-9a-f]{2} ?)+)", re.MULTILINE)

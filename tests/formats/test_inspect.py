@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics.exports import inspect_logs
+from lhaw_record.analytics.exports import inspect_logs
 from tests.analytics.exports.test_exports import timing_trials
 from tests.runners.imports.files import imported, write
 from tests.support.foreign_readers import inspect_samples

@@ -2,7 +2,7 @@
 
 import json
 
-from recorder.transfer.otlp import is_timed_trial, trace_of
+from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
 from tests.recorder.transfer.test_otlp import some_store, streams
 from tests.runners.imports.files import write
 from tests.support.foreign_readers import spans

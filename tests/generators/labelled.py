@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from recorder.events.values import Dimension
-from runners.benchmarks.mcp_atlas.rows import read_rows
+from lhaw_record.recorder.events.values import Dimension
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import read_rows
 
 LABELS = Path(__file__).parent / "labels"
 REAL = Path(__file__).resolve().parents[3] / "shared" / "real"

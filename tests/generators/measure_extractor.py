@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analytics.statistics.inference import Settings, Units, estimate
-from generators.errors import ExtractionFailed
-from generators.protocol import Grounding, SourceTask
-from recorder.events.values import Segment, Task
+from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.generators.errors import ExtractionFailed
+from lhaw_record.generators.protocol import Grounding, SourceTask
+from lhaw_record.recorder.events.values import Segment, Task
 from tests.generators.labelled import SPLITS, LabelledPrompt, read_labels, real_prompts
 from tests.generators.matching_spans import Pair, matched
 
 DRAWS, SEED, CONFIDENCE = 2000, 0, 0.95
-RULES = "generators.extraction:RuleExtractor"
+RULES = "lhaw_record.generators.extraction:RuleExtractor"
 PROMPT_ONLY = Grounding(has_trajectory=False, has_checkpoints=False, has_environment=False)
 
 

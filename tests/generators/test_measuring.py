@@ -5,9 +5,9 @@ import hashlib
 import anyio
 import pytest
 
-from generators.errors import ExtractionFailed
-from generators.protocol import Extraction
-from recorder.events.values import Segment
+from lhaw_record.generators.errors import ExtractionFailed
+from lhaw_record.generators.protocol import Extraction
+from lhaw_record.recorder.events.values import Segment
 from tests.generators.labelled import SPLITS, GoldSegment, LabelledPrompt, read_labels
 from tests.generators.matching_spans import core, matched, occurrences, overlap
 from tests.generators.measure_extractor import (

@@ -5,10 +5,10 @@ from copy import deepcopy
 
 import pytest
 
-from analytics.exports import atif_documents
-from analytics.views.store import open as open_store
-from recorder.events import TrialFailed
-from runners.imports.formats.atif_document import read_document
+from lhaw_record.analytics.exports import atif_documents
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.recorder.events import TrialFailed
+from lhaw_record.runners.imports.formats.atif_document import read_document
 from tests.analytics.exports.test_exports import timing_trials
 from tests.runners.imports.files import imported, query, write
 from tests.runners.imports.formats.test_atif import PLAIN, RICH, events

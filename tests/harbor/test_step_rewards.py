@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
-from runners.benchmarks.harbor import read_task
-from runners.benchmarks.harbor.container import Verdict
-from runners.benchmarks.harbor.environment import grade_of
-from tests.runners.benchmarks.harbor.test_steps import write_steps
+from lhaw_record.runners.environments.benchmarks.harbor import read_task
+from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict
+from lhaw_record.runners.environments.benchmarks.harbor.environment import grade_of
+from tests.runners.environments.benchmarks.harbor.test_steps import write_steps
 from tests.support.harbor_classes import step_rewards
 from tests.support.needs import needs
 

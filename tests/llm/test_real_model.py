@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from analytics.views.store import connect
-from recorder.events import TrialFinished
-from recorder.reading.reader import read_envelopes, read_snapshot
-from runners.benchmarks.mcp_atlas.judge import VERDICT_FORM, ClaimJudge
-from runners.errors import NothingUsable
-from runners.llm_jobs.question import ask
-from runners.models.calls import ModelCaller
-from runners.models.litellm_library import close_clients
-from runners.models.litellm_model import LitellmModel
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import TrialFinished
+from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
+from lhaw_record.runners.base.errors import NothingUsable
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import VERDICT_FORM, ClaimJudge
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.litellm_library import close_clients
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.llm_jobs.question import ask
 from tests.support.canned_model import MemoryRecording
 from tests.support.needs import needs
 

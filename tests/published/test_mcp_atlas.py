@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from runners.benchmarks.mcp_atlas.environment import McpAtlasEnvironment
-from runners.benchmarks.mcp_atlas.judge import ClaimJudge
-from runners.benchmarks.mcp_atlas.rows import read_rows, task_of
-from runners.conversation.messages import Message
-from runners.errors import GraderError, ModelBoundaryError
-from runners.models.calls import ModelCaller
-from runners.models.costs import Price
-from runners.models.litellm_model import LitellmModel
-from runners.models.reply_forms import whole_reply
-from runners.models.retry import RetryPolicy
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.errors import GraderError, ModelBoundaryError
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import McpAtlasEnvironment
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import read_rows, task_of
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.reply_forms import whole_reply
+from lhaw_record.runners.models.retry import RetryPolicy
 from tests.published.ledger import MISSING, Comparison
 from tests.published.mcp_atlas.judge import serving
 from tests.published.sources import MCP_ATLAS, MCP_ATLAS_ROWS
@@ -40,7 +40,7 @@ _LONG = 600_000  # longer than what the published program shows to its judge
 async def _closed(anyio_backend):
     """Close litellm's connections before the loop ends."""
     yield
-    from runners.models.litellm_library import close_clients
+    from lhaw_record.runners.models.litellm_library import close_clients
 
     await close_clients()
 

@@ -1,6 +1,6 @@
 """SWE-Bench Pro: what made-up agents leave in a repository, judged by the published program and by us on one engine.
 
-The instances and their images are ours (``tests/runners/benchmarks/swebench_pro/acme.py``), in the published form: the
+The instances and their images are ours (``benchmarks/swebench_pro/acme.py``), in the published form: the
 published images are not needed, and the published program, which makes containers by itself, is run as it is.
 """
 
@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from runners.benchmarks.protocol import EnvironmentSettings
-from runners.benchmarks.swebench_pro import open_swebench_pro
-from runners.errors import GraderError, SandboxBoundaryError
-from runners.experiment.tables import GraderSpec
-from runners.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
+from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.swebench_pro import open_swebench_pro
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.published.ledger import MISSING, Comparison
 from tests.published.sources import SWEBENCH_PRO
-from tests.runners.benchmarks.swebench_pro.acme import MANY, PERL, PYTHON, USER, Acme, make, task_of
-from tests.runners.sandboxes.docker_fixtures import engine, make_provider  # noqa: F401
+from tests.runners.environments.benchmarks.swebench_pro.acme import MANY, PERL, PYTHON, USER, Acme, make, task_of
+from tests.runners.environments.sandboxes.docker_fixtures import engine, make_provider  # noqa: F401
 from tests.support.needs import needs
 
 pytestmark = [needs("published_code", "docker"), pytest.mark.thorough]

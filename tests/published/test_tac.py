@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from runners.benchmarks.protocol import EnvironmentSettings
-from runners.benchmarks.tac import open_tac
-from runners.errors import GraderError, SandboxBoundaryError
-from runners.experiment.tables import GraderSpec
-from runners.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
+from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.tac import open_tac
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.published.ledger import MISSING, Comparison
 from tests.published.sources import TAC_FOLDER, TAC_PYTHON
-from tests.runners.benchmarks.tac.images import HEALTH, KEY, made_images, make_image
-from tests.runners.sandboxes.docker_fixtures import engine, make_provider  # noqa: F401
+from tests.runners.environments.benchmarks.tac.images import HEALTH, KEY, made_images, make_image
+from tests.runners.environments.sandboxes.docker_fixtures import engine, make_provider  # noqa: F401
 from tests.support.docker import docker
 from tests.support.needs import needs
 

@@ -8,7 +8,7 @@ unit passes in one of three trials or in none.
 from collections.abc import Iterator
 from itertools import product
 
-from recorder.events.values import INJECT_PERCENTAGES, Variant
+from lhaw_record.recorder.events.values import INJECT_PERCENTAGES, Variant
 from tests.reconstruction.ask_early_strays import with_strays
 from tests.reconstruction.ask_early_units import CONDITIONS, INJECTED, units_of
 from tests.reconstruction.printed_values import rows, values

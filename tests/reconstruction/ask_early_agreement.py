@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
 
-from recorder.events.values import INJECT_PERCENTAGES
+from lhaw_record.recorder.events.values import INJECT_PERCENTAGES
 from tests.reconstruction.ask_early import MODELS
 from tests.reconstruction.printed_values import is_printed, values
 from tests.reconstruction.programs import Program

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
+from lhaw_record.recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
 from tests.reconstruction.lhaw_printed import CLASSES
 from tests.reconstruction.printed_values import count, labels, rows
 from tests.reconstruction.programs import Program

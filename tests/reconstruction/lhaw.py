@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from recorder.events.values import Task, Variant
+from lhaw_record.recorder.events.values import Task, Variant
 from tests.reconstruction.lhaw_arms import Arms, arms_of, sizes_of
 from tests.reconstruction.lhaw_printed import Benchmark, Cell
 from tests.reconstruction.lhaw_progress import kind_of, progress_of

@@ -5,7 +5,7 @@ Class sizes, dimension sizes and table 3 must hold, the other printed cells are 
 
 from typing import NamedTuple
 
-from recorder.events.values import DIMENSIONS
+from lhaw_record.recorder.events.values import DIMENSIONS
 from tests.reconstruction.lhaw_printed import CLASSES, ONE_SEGMENT, OTHER_RUNS, SIZES, Benchmark, Cell
 from tests.reconstruction.printed_values import count
 from tests.reconstruction.programs import Program, Terms

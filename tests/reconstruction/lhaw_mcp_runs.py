@@ -6,7 +6,7 @@ the order of its questions, or where table 14 counts more.
 
 from collections.abc import Mapping
 
-from recorder.events.values import Variant
+from lhaw_record.recorder.events.values import Variant
 from tests.reconstruction.printed_values import nearest, rows, values
 from tests.reconstruction.told import TRIALS, Agent, Tale, Told, asking_first, task, variant
 

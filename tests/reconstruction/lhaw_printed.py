@@ -1,6 +1,6 @@
 """What is printed of one LHAW benchmark, and the sizes that it is printed for."""
 
-from recorder.events.values import DIMENSIONS
+from lhaw_record.recorder.events.values import DIMENSIONS
 from tests.reconstruction.printed_values import count, rows, values
 
 CLASSES = ("outcome-critical", "divergent", "benign")

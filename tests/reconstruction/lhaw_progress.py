@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recorder.events.values import DIMENSIONS, Variant
+from lhaw_record.recorder.events.values import DIMENSIONS, Variant
 from tests.reconstruction.lhaw_printed import Benchmark
 from tests.reconstruction.programs import Program, Terms
 

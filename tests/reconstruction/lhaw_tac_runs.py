@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from recorder.events.values import Variant
+from lhaw_record.recorder.events.values import Variant
 from tests.reconstruction.lhaw_printed import CLASSES
 from tests.reconstruction.printed_values import nearest, rows, values
 from tests.reconstruction.shares import NOBODY, asking, levels, trials_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     AnyEvent,
     JudgedFlag,
     NewTaskJudged,
@@ -17,12 +17,12 @@ from recorder.events import (
     TrialStarted,
     VariantGenerated,
 )
-from recorder.events.canonical_json import canonical_json, digest, short_digest
-from recorder.events.values import Variant, prompt_state_and_channel
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
-from runners.judging.verdicts import JUDGED
+from lhaw_record.recorder.events.canonical_json import canonical_json, digest, short_digest
+from lhaw_record.recorder.events.values import Variant, prompt_state_and_channel
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.judging.verdicts import JUDGED
 from tests.reconstruction.told import TRIALS, Agent, Tale, Told, name_of
 from tests.reconstruction.trial_events import events
 

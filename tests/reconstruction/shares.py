@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from recorder.events.values import Task, Variant
+from lhaw_record.recorder.events.values import Task, Variant
 from tests.reconstruction.printed_values import count, is_printed, nearest, places_of
 from tests.reconstruction.told import TRIALS, Told, asking_first
 

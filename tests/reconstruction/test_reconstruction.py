@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from analytics.comparison.published import printed_cells
-from analytics.comparison.published_comparison import comparison
-from analytics.tables.tables import TABLES, table
-from analytics.views.claims import checks
-from analytics.views.store import open as open_store
+from lhaw_record.analytics.comparison.published import printed_cells
+from lhaw_record.analytics.comparison.published_comparison import comparison
+from lhaw_record.analytics.tables.tables import TABLES, table
+from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.store import open as open_store
 from tests.reconstruction.ask_early import ask_early, point_of_no_return
 from tests.reconstruction.ask_early_agreement import agreement
 from tests.reconstruction.lhaw import lhaw
@@ -114,7 +114,7 @@ def test_what_tells_the_trials_computes_no_table(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     named |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not {name for name in named if name.split(".")[0] in ("analytics", "duckdb")}
+    assert not {name for name in named if name.startswith(("lhaw_record.analytics", "duckdb"))}
 
 
 def _cell(row):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recorder.events.values import Checkpoint, Segment, Severity, Task, Variant
+from lhaw_record.recorder.events.values import Checkpoint, Segment, Severity, Task, Variant
 
 TRIALS = 3
 Budget = tuple[str, Task | Variant, int]

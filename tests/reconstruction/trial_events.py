@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     AnyEvent,

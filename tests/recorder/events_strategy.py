@@ -4,7 +4,7 @@ import hashlib
 
 from hypothesis import strategies as st
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     EVENT_TYPES,
     ArtifactStored,
     Envelope,

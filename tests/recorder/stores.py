@@ -2,8 +2,8 @@
 
 import anyio
 
-from recorder.events import ActionFinished, ActionStarted, TrialFailed
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.events import ActionFinished, ActionStarted, TrialFailed
+from lhaw_record.recorder.writing.recorder import Recorder
 
 
 def started(index):

@@ -4,7 +4,7 @@ import pytest
 from jinja2 import UndefinedError
 from markupsafe import Markup
 
-from recorder.html_templates import render
+from lhaw_record.recorder.html_templates import render
 
 
 def problem(message):

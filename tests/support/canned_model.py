@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from recorder.events import AnyEvent, Envelope
-from recorder.events.arrow_schema import to_table
-from recorder.events.values import Usage
-from recorder.reading.reader import Snapshot
-from runners.conversation.messages import Message, ToolCall
-from runners.models.protocol import ModelError, ModelReply, ModelRequest
+from lhaw_record.recorder.events import AnyEvent, Envelope
+from lhaw_record.recorder.events.arrow_schema import to_table
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.recorder.reading.reader import Snapshot
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.models.protocol import ModelError, ModelReply, ModelRequest
 
 
 class CannedModel:

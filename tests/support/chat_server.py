@@ -15,8 +15,8 @@ from typing import Any, Self
 import msgspec
 from anyio.from_thread import start_blocking_portal
 
-from runners.conversation.messages import ToolDefinition, from_wire, to_wire
-from runners.models.protocol import Model, ModelReply, ModelRequest
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, from_wire, to_wire
+from lhaw_record.runners.models.protocol import Model, ModelReply, ModelRequest
 from tests.support.faults import Fault, http_error, spoiled_reply
 from tests.support.limits import Dialect, RequestLimit
 
@@ -274,7 +274,7 @@ def parse_fault(text: str) -> Fault:
 
 
 async def _main(arguments: argparse.Namespace) -> None:
-    from runners.scripted import ScriptedModel
+    from lhaw_record.runners.agents.scripted import ScriptedModel
 
     def model(seed: int) -> Model:
         return ScriptedModel(arguments.model, seed)

@@ -1,6 +1,6 @@
 """What tests put into a door in place of its pace."""
 
-from runners.models.endpoints.pace import Pace
+from lhaw_record.runners.models.endpoints.pace import Pace
 
 
 class Unhurried(Pace):

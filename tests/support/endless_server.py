@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import json
 
-from runners.conversation.messages import Message
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelRequest
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelRequest
 from tests.support.canned_model import CannedModel, text_reply
 from tests.support.chat_server import chat_server
 

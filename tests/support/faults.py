@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from runners.conversation.messages import Message, ToolCall
-from runners.models.protocol import ModelReply, ModelRequest
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 
 FaultKind = Literal[
     "rate_limit",  # 429, with retry-after where given

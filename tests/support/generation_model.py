@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from generators.llm import PromptTemplates
-from generators.protocol import Extractor, Grounding, Removal, Rewriter, SourceTask
-from recorder.events.values import Segment, Severity, Task, Usage
-from runners.conversation.messages import Message, to_wire
-from runners.models.protocol import ModelReply, ModelRequest
+from lhaw_record.generators.llm import PromptTemplates
+from lhaw_record.generators.protocol import Extractor, Grounding, Removal, Rewriter, SourceTask
+from lhaw_record.recorder.events.values import Segment, Severity, Task, Usage
+from lhaw_record.runners.base.conversation.messages import Message, to_wire
+from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 
 Handler = Callable[[dict[str, Any]], str | Awaitable[str]]
 """Gives the text of the reply to the body of a chat-completions request."""

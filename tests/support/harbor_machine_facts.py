@@ -6,9 +6,9 @@ import os
 
 import msgspec
 
-from runners.errors import SandboxBoundaryError
-from runners.sandboxes.docker.files import FileLimits, packed
-from runners.sandboxes.harbor_machine import HarborMachine
+from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, packed
+from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborMachine
 
 LARGE = 3 << 20
 EXPECTED = {
@@ -93,7 +93,7 @@ async def _of_docker(folder: str, image: str) -> dict[str, object]:
     """Return the facts of a container that the harbor package opens in its local Docker."""
     from pathlib import Path
 
-    from runners.sandboxes.harbor_machine import Definition, harbor_provider
+    from lhaw_record.runners.environments.sandboxes.harbor_machine import Definition, harbor_provider
 
     definition = Definition(name="facts", folder=Path(folder), docker_image=image, is_online=True)
     async with harbor_provider("docker", {}, print).open_machine(definition) as machine:

@@ -3,12 +3,12 @@
 import anyio
 import msgspec
 
-from recorder.events import TaskRegistered, VariantGenerated
-from recorder.events.canonical_json import digest
-from recorder.events.values import Segment, Variant
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from runners.benchmarks.harbor.task_folder import is_task_folder, read_task, task_of
+from lhaw_record.recorder.events import TaskRegistered, VariantGenerated
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Segment, Variant
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import is_task_folder, read_task, task_of
 
 
 def register_variants(store, dataset, kinds=None):

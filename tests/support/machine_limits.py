@@ -5,7 +5,7 @@ A field that is added to :class:`ExecResult` is a new case of every law that use
 
 import msgspec
 
-from runners.sandboxes.docker.execution import ExecResult
+from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 
 _NO_LIMIT = {"is_truncated"}
 FLAGS = tuple(

@@ -39,13 +39,13 @@ def browser_program() -> str | None:
 
 
 def _has_bubblewrap() -> bool:
-    from runners.sandboxes.kinds import problem_with
+    from lhaw_record.runners.environments.sandboxes.kinds import problem_with
 
     return asyncio.run(problem_with("bubblewrap")) is None
 
 
 def _has_namespaces() -> bool:
-    from runners.sandboxes.kinds import problem_with
+    from lhaw_record.runners.environments.sandboxes.kinds import problem_with
 
     return asyncio.run(problem_with("namespaces")) is None
 
@@ -76,7 +76,11 @@ def _has_published_tac() -> bool:
 
 
 def _has_servers() -> bool:
-    from runners.benchmarks.mcp_atlas.specs import catalog, installed_version, servers_directory
+    from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
+        catalog,
+        installed_version,
+        servers_directory,
+    )
 
     core = (spec for spec in catalog().servers.values() if spec.is_core)
     return all(installed_version(spec, servers_directory()) is not None for spec in core)

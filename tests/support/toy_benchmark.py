@@ -8,22 +8,27 @@ from typing import Any
 
 import msgspec
 
-from recorder.events import TaskRegistered, VariantGenerated
-from recorder.events.values import Task, Usage, Variant
-from runners.benchmarks.protocol import CheckpointResult, EnvironmentSettings, Grade, ToolResult
-from runners.conversation.messages import Message, ToolCall, ToolDefinition
-from runners.experiment.prompts import Prompts
-from runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
-from runners.models.calls import ModelCaller
-from runners.models.protocol import ModelReply, ModelRequest
-from runners.planning.plan import Plan, PlannedTrial, make_plan
-from runners.recording import Recording
-from runners.run.scheduler import RunSummary, Scheduler
-from runners.sandboxes.local.process import ProcessSandboxProvider
-from runners.sandboxes.protocol import SandboxLimits
-from runners.trial.attempt import TrialRunner
-from runners.trial.services import Services
-from runners.trial_clock import TrialClock
+from lhaw_record.recorder.events import TaskRegistered, VariantGenerated
+from lhaw_record.recorder.events.values import Task, Usage, Variant
+from lhaw_record.runners.agents.attempt import TrialRunner
+from lhaw_record.runners.agents.services import Services
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.environments.benchmarks.protocol import (
+    CheckpointResult,
+    EnvironmentSettings,
+    Grade,
+    ToolResult,
+)
+from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.experiment.prompts import Prompts
+from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
+from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial, make_plan
+from lhaw_record.runners.runs.scheduler import RunSummary, Scheduler
 from tests.support.toy_plan import EMPTY, ListedBenchmark
 
 WORK = ToolDefinition(

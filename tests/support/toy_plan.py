@@ -1,10 +1,10 @@
 """A tiny benchmark's plan and a runner of trials that only pretends: for tests of planning and scheduling."""
 
-from recorder.events.values import Checkpoint, Segment, Task, Variant
-from recorder.reading.trial_index import TrialIndex
-from runners.benchmarks.protocol import Benchmark
-from runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
-from runners.trial.trial_record import TrialOutcome
+from lhaw_record.recorder.events.values import Checkpoint, Segment, Task, Variant
+from lhaw_record.recorder.reading.trial_index import TrialIndex
+from lhaw_record.runners.agents.trial_record import TrialOutcome
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
+from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
 
 EMPTY = TrialIndex(finished={}, failed={}, last_attempt={}, budgets=(), registered=frozenset(), spent_usd=0.0)
 

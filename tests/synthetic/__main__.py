@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from recorder.cli.output import say
-from recorder.errors import RecorderError
-from recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.errors import RecorderError
+from lhaw_record.recorder.storage.no_pandas import refuse_pandas
 
 SECONDS_BETWEEN_LINES = 5.0
 MOST_SEEDS = 2**31

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from recorder.events import (
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     AnyEvent,
@@ -18,7 +18,7 @@ from recorder.events import (
     TrialFailed,
     TrialFinished,
 )
-from recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.canonical_json import canonical_json
 from tests.synthetic.conversation import Conversation
 from tests.synthetic.course import Act, Course
 from tests.synthetic.design import GRADER, SIMULATOR, Trial

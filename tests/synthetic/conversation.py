@@ -8,8 +8,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from recorder.events import RepliedToolCall
-from recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events import RepliedToolCall
+from lhaw_record.recorder.events.canonical_json import canonical_json
 
 
 class Conversation:

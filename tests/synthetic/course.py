@@ -7,9 +7,9 @@ late has work to do again, and the scores follow. So classes, gains and timing c
 from random import Random
 from typing import NamedTuple
 
-from recorder.events.action import ActionKind
-from recorder.events.canonical_json import canonical_json
-from recorder.events.trial import EndedBy
+from lhaw_record.recorder.events.action import ActionKind
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.trial import EndedBy
 from tests.synthetic.design import Trial
 from tests.synthetic.tasks import Step
 from tests.synthetic.wording import FINAL_ANSWER, question_about

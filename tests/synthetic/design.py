@@ -5,8 +5,8 @@ from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
-from recorder.events.canonical_json import digest, short_digest
-from recorder.events.values import INJECT_PERCENTAGES, prompt_state_and_channel
+from lhaw_record.recorder.events.canonical_json import digest, short_digest
+from lhaw_record.recorder.events.values import INJECT_PERCENTAGES, prompt_state_and_channel
 from tests.synthetic.tasks import VERSION, SyntheticTask, SyntheticVariant, make_task
 from tests.synthetic.texts import Texts
 

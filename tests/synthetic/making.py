@@ -13,14 +13,14 @@ import msgspec
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
-from recorder.errors import RecordingFailed, StoreError
-from recorder.events import AnyEvent, RunFinished, RunStarted, TaskRegistered, VariantGenerated
-from recorder.events.canonical_json import canonical_json, digest
-from recorder.recovery.recovery import recover
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store, check_experiment_id
-from recorder.writing.recorder import Recorder
-from recorder.writing.stream import Stream
+from lhaw_record.recorder.errors import RecordingFailed, StoreError
+from lhaw_record.recorder.events import AnyEvent, RunFinished, RunStarted, TaskRegistered, VariantGenerated
+from lhaw_record.recorder.events.canonical_json import canonical_json, digest
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store, check_experiment_id
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.stream import Stream
 from tests.synthetic.design import Design
 from tests.synthetic.trials import budget_of
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from recorder.errors import RecorderError, RecordingFailed
-from recorder.storage.no_pandas import refuse_pandas
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.errors import RecorderError, RecordingFailed
+from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.synthetic.design import Design, Trial
 from tests.synthetic.making import ORACLES
 from tests.synthetic.trials import attempts_of, budget_of

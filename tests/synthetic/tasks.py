@@ -3,8 +3,16 @@
 from random import Random
 from typing import NamedTuple
 
-from recorder.events.canonical_json import canonical_json, digest
-from recorder.events.values import DIMENSIONS, Checkpoint, ExpectedQuestions, Segment, Severity, Task, Variant
+from lhaw_record.recorder.events.canonical_json import canonical_json, digest
+from lhaw_record.recorder.events.values import (
+    DIMENSIONS,
+    Checkpoint,
+    ExpectedQuestions,
+    Segment,
+    Severity,
+    Task,
+    Variant,
+)
 from tests.synthetic.chance import seeded
 from tests.synthetic.texts import Texts, passage
 

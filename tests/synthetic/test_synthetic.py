@@ -6,16 +6,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from analytics.tables.tables import TABLES, table
-from analytics.views import store as stores
-from analytics.views.build_order import named_in
-from analytics.views.claims import checks
-from recorder.errors import StoreError
-from recorder.events import TrialFailed, TrialFinished, TrialStarted
-from recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, DIMENSIONS, FAULTY_CONDITIONS
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from runners.conversation.deltas import rebuild_requests
+from lhaw_record.analytics.tables.tables import TABLES, table
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.analytics.views.build_order import named_in
+from lhaw_record.analytics.views.claims import checks
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import TrialFailed, TrialFinished, TrialStarted
+from lhaw_record.recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, DIMENSIONS, FAULTY_CONDITIONS
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from tests.synthetic.__main__ import main
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from random import Random
 
-from recorder.events import AnyEvent, OracleBudgetSet, TrialStarted
-from recorder.events.canonical_json import canonical_json
-from recorder.events.values import prompt_state_and_channel
+from lhaw_record.recorder.events import AnyEvent, OracleBudgetSet, TrialStarted
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.values import prompt_state_and_channel
 from tests.synthetic.attempt import Attempt
 from tests.synthetic.chance import seeded
 from tests.synthetic.course import Course, course_of

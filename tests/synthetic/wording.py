@@ -1,6 +1,6 @@
 """What is said to the agent of a synthetic trial: the system prompt, the tools, and the words of what goes wrong."""
 
-from recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.canonical_json import canonical_json
 
 SYSTEM_PROMPT = (
     "You work on office tasks with the tools given. What counts is what you leave in the work directory. "

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from analytics.exports import dataset_folder
-from analytics.exports.training_rows import FEATURES, TRAINING_VIEWS, training_of
-from analytics.views.store import connect
+from lhaw_record.analytics.exports import dataset_folder
+from lhaw_record.analytics.exports.training_rows import FEATURES, TRAINING_VIEWS, training_of
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 from tests.runners.imports.files import dataset_row, imported, two_segment_row, write
 from tests.support.needs import needs

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.tables import GraderSpec
 from my_benchmark.benchmark import MyBenchmark
-from runners.errors import ExperimentError
-from runners.experiment.tables import GraderSpec
 
 
 def open_benchmark(options: dict[str, Any], base: Path, grader: GraderSpec) -> MyBenchmark:

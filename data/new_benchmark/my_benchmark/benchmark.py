@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from my_benchmark.tasks import CHECKPOINTS, NAME, TASKS, VERSION, CountingTask
-from recorder.events.values import Task, Variant
-from runners.benchmarks.protocol import (
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.runners.environments.benchmarks.protocol import (
     AskJudge,
     Benchmark,
     CheckpointResult,
@@ -17,11 +16,12 @@ from runners.benchmarks.protocol import (
     Grade,
     ToolResult,
 )
-from runners.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
-from runners.grading.confined_grading import grade_apart
-from runners.grading.deliverables import CheckpointNotMet, Deliverables
-from runners.models.replay import Reference
-from runners.sandboxes.protocol import Sandbox
+from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
+from lhaw_record.runners.environments.grading.confined_grading import grade_apart
+from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet, Deliverables
+from lhaw_record.runners.environments.sandboxes.protocol import Sandbox
+from lhaw_record.runners.models.replay import Reference
+from my_benchmark.tasks import CHECKPOINTS, NAME, TASKS, VERSION, CountingTask
 
 
 class MyBenchmark(Benchmark):

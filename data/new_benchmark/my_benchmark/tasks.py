@@ -4,9 +4,9 @@ import re
 
 import msgspec
 
-from recorder.events.canonical_json import digest
-from recorder.events.values import Checkpoint, ExpectedQuestions, Segment, Task, Variant
-from runners.models.replay import Parameter, Reference, ReferenceCall
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Checkpoint, ExpectedQuestions, Segment, Task, Variant
+from lhaw_record.runners.models.replay import Parameter, Reference, ReferenceCall
 
 NAME = "my_benchmark"
 VERSION = "1"  # change it whenever a task, a file or the grader changes: it is part of every trial's identity

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import lhaw_record
+from lhaw_record.runners.environments.benchmarks.contract import problems_of
 from my_benchmark.benchmark import MyBenchmark
-from runners.benchmarks.contract import problems_of
 
 EXPERIMENT = Path(__file__).parents[1] / "experiment.toml"
 RATES = "select condition, avg(is_success::int) as success from trials group by all order by all"

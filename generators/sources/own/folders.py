@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.errors import SourceError
-from generators.protocol import SourceTask
-from generators.sources.environment_files import files_below, texts_of
-from generators.sources.own.schema import CheckpointsFile, OwnStep, steps_of, task_of
-from generators.sources.own.strict import converted, json_value, toml_value, utf8
-from generators.sources.reading import Finding, error, warning
-from generators.sources.task_checks import LocatedTask
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.generators.sources.environment_files import files_below, texts_of
+from lhaw_record.generators.sources.own.schema import CheckpointsFile, OwnStep, steps_of, task_of
+from lhaw_record.generators.sources.own.strict import converted, json_value, toml_value, utf8
+from lhaw_record.generators.sources.reading import Finding, error, warning
+from lhaw_record.generators.sources.task_checks import LocatedTask
 
 PROMPT = "prompt.md"
 _CHECKPOINTS = "checkpoints.toml"

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from generators.errors import SourceError
-from generators.protocol import SourceTask
-from generators.sources.own.schema import OwnRecord, steps_of, task_of
-from generators.sources.own.strict import converted, json_value, utf8
-from generators.sources.reading import Finding, error
-from generators.sources.task_checks import LocatedTask
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.generators.sources.own.schema import OwnRecord, steps_of, task_of
+from lhaw_record.generators.sources.own.strict import converted, json_value, utf8
+from lhaw_record.generators.sources.reading import Finding, error
+from lhaw_record.generators.sources.task_checks import LocatedTask
 
 
 def read_lines(path: Path, benchmark: str) -> Iterator[LocatedTask | Finding]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from generators.protocol import TrajectoryStep
-from recorder.events.canonical_json import canonical_json, digest
-from recorder.events.values import Checkpoint, Task
+from lhaw_record.generators.protocol import TrajectoryStep
+from lhaw_record.recorder.events.canonical_json import canonical_json, digest
+from lhaw_record.recorder.events.values import Checkpoint, Task
 
 VERSION = "1"
 

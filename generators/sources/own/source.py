@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.sources.own.folders import read_folder
-from generators.sources.own.lines import read_lines
-from generators.sources.reading import Finding, error
-from generators.sources.task_checks import CheckedSource, LocatedTask
-from runners.benchmarks import BENCHMARKS
-from runners.benchmarks.swebench_pro import BENCHMARK as SWEBENCH_PRO
-from runners.benchmarks.tac import BENCHMARK as TAC
-from runners.imports.formats.lhaw_dataset import BENCHMARKS as RELEASED
+from lhaw_record.generators.sources.own.folders import read_folder
+from lhaw_record.generators.sources.own.lines import read_lines
+from lhaw_record.generators.sources.reading import Finding, error
+from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
+from lhaw_record.runners.environments.benchmarks import BENCHMARKS
+from lhaw_record.runners.environments.benchmarks.swebench_pro import BENCHMARK as SWEBENCH_PRO
+from lhaw_record.runners.environments.benchmarks.tac import BENCHMARK as TAC
+from lhaw_record.runners.imports.formats.lhaw_dataset import BENCHMARKS as RELEASED
 
 _LINES = (".jsonl", ".ndjson")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from generators.errors import SourceError
-from runners.experiment.decoding_errors import key_problem
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.runners.experiment.decoding_errors import key_problem
 
 T = TypeVar("T")
 _BYTE_ORDER_MARK = "\ufeff"

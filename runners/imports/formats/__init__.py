@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
 
 ENTRY_POINTS = "lhaw_record.formats"
 """Installed packages register their own formats in this entry point group. See docs/imports.md."""
@@ -30,7 +30,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         """Return what is in each file. The format's module is imported only when the format is used."""
         if self.installed is not None:
             return [self._parsed(self.installed, source, options, known) for source in sources]
-        module = importlib.import_module(f"runners.imports.formats.{self.module}")
+        module = importlib.import_module(f"lhaw_record.runners.imports.formats.{self.module}")
         if self.is_joint:
             together: list[ParsedFile] = module.parse_all(sources, options, known)
             return together

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from recorder.events.values import CONDITIONS, INJECT_PERCENTAGES
-from runners.text.fields import as_number, as_text, shown
+from lhaw_record.recorder.events.values import CONDITIONS, INJECT_PERCENTAGES
+from lhaw_record.runners.base.text.fields import as_number, as_text, shown
 
 _NAMES = {
     "oracle": "full",

@@ -10,11 +10,20 @@ from typing import Any
 
 import msgspec
 
-from recorder.events import AnyEvent, Skipped
-from recorder.events.values import Checkpoint, Task, Variant
-from runners.conversation.messages import Message
-from runners.grading.grade import CheckpointResult
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.events import AnyEvent, Skipped
+from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.text.fields import (
+    as_bool,
+    as_count,
+    as_list,
+    as_number,
+    as_object,
+    as_text,
+    optional_count,
+)
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Finish,
     ForeignInjection,
@@ -25,10 +34,17 @@ from runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from runners.imports.formats.ask_early_conditions import condition_of_trial
-from runners.imports.source_files import decode_json_or_lines
-from runners.imports.trajectory import Call, Outcome, Turn, events_of_calls, events_of_turns, message_of, turns_of
-from runners.text.fields import as_bool, as_count, as_list, as_number, as_object, as_text, optional_count
+from lhaw_record.runners.imports.formats.ask_early_conditions import condition_of_trial
+from lhaw_record.runners.imports.source_files import decode_json_or_lines
+from lhaw_record.runners.imports.trajectory import (
+    Call,
+    Outcome,
+    Turn,
+    events_of_calls,
+    events_of_turns,
+    message_of,
+    turns_of,
+)
 
 GRADER = "ask_early/task_success"
 SIMULATOR = "dump"

@@ -6,12 +6,12 @@ A run may be several documents. They are one trial: of the document that no othe
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from recorder.events import Skipped
-from runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
-from runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
-from runners.imports.formats.atif_document import Document, SubAgentRef, read_document
-from runners.imports.formats.atif_turns import trajectory_of
-from runners.imports.source_files import decode_json
+from lhaw_record.recorder.events import Skipped
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
+from lhaw_record.runners.imports.formats.atif_document import Document, SubAgentRef, read_document
+from lhaw_record.runners.imports.formats.atif_turns import trajectory_of
+from lhaw_record.runners.imports.source_files import decode_json
 
 FORMAT = "atif"
 _IN_CIRCLE = "documents refer to each other in a circle, so none of them begins the run; leave out the reference back"

@@ -6,13 +6,13 @@ ATIF says what an agent did, not what its model was sent. The request of a turn 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from recorder.events import Reasoning
-from recorder.events.canonical_json import canonical_json
-from runners.conversation.messages import Message, ToolCall
-from runners.imports.bare_trajectory import BareTrajectory, known_cost
-from runners.imports.foreign_trial import UNKNOWN
-from runners.imports.formats.atif_document import Content, Document, Result, Step, SubAgentRef
-from runners.imports.trajectory import Outcome, Turn
+from lhaw_record.recorder.events import Reasoning
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost
+from lhaw_record.runners.imports.foreign_trial import UNKNOWN
+from lhaw_record.runners.imports.formats.atif_document import Content, Document, Result, Step, SubAgentRef
+from lhaw_record.runners.imports.trajectory import Outcome, Turn
 
 FindSubAgent = Callable[[Document, SubAgentRef], Document | None]
 """Finds the document that a reference in a document leads to, None if it is not there."""

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from recorder.events import AnyEvent, Skipped
-from recorder.events.canonical_json import canonical_json
-from recorder.events.trial import Boundary, EndedBy
-from recorder.events.values import Checkpoint, Task
-from runners.grading.grade import CheckpointResult
-from runners.imports.bare_trajectory import REWARD, known_cost, trajectory_events
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.events import AnyEvent, Skipped
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.trial import Boundary, EndedBy
+from lhaw_record.recorder.events.values import Checkpoint, Task
+from lhaw_record.runners.base.text.fields import as_number, as_object, as_text, shown
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.bare_trajectory import REWARD, known_cost, trajectory_events
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
     Finish,
@@ -29,10 +30,9 @@ from runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from runners.imports.formats.atif import Documents
-from runners.imports.source_files import decode_json
-from runners.imports.trajectory import Turn
-from runners.text.fields import as_number, as_object, as_text, shown
+from lhaw_record.runners.imports.formats.atif import Documents
+from lhaw_record.runners.imports.source_files import decode_json
+from lhaw_record.runners.imports.trajectory import Turn
 
 BENCHMARK = "harbor"
 GRADER = "harbor/verifier"

@@ -10,8 +10,8 @@ import zipfile
 import zlib
 from typing import Any
 
-from runners.imports.foreign_trial import ImportFailed, SourceFile
-from runners.imports.source_files import most_unpacked_bytes, too_large, with_valid_text
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
+from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large, with_valid_text
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ZSTD = 93

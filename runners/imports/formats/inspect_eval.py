@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recorder.events import Skipped
-from recorder.events.trial import EndedBy
-from recorder.events.values import CONDITIONS, Checkpoint, Task, Variant
-from runners.conversation.actions import action_count_of
-from runners.grading.grade import CheckpointResult
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.events import Skipped
+from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.recorder.events.values import CONDITIONS, Checkpoint, Task, Variant
+from lhaw_record.runners.base.conversation.actions import action_count_of
+from lhaw_record.runners.base.text.fields import as_count, as_object, as_text, optional_count, shown
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
     Finish,
@@ -25,10 +26,14 @@ from runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from runners.imports.formats.inspect_archive import Archive
-from runners.imports.formats.inspect_samples import duration_ms, has_trajectory, turns_of_sample, with_attachments
-from runners.imports.trajectory import Turn, events_of_turns, is_ask_tool
-from runners.text.fields import as_count, as_object, as_text, optional_count, shown
+from lhaw_record.runners.imports.formats.inspect_archive import Archive
+from lhaw_record.runners.imports.formats.inspect_samples import (
+    duration_ms,
+    has_trajectory,
+    turns_of_sample,
+    with_attachments,
+)
+from lhaw_record.runners.imports.trajectory import Turn, events_of_turns, is_ask_tool
 
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _LIMITS: dict[str, EndedBy] = {

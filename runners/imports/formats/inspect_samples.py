@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from recorder.events.canonical_json import canonical_json
-from runners.conversation.messages import Message
-from runners.imports.trajectory import Outcome, Turn, message_of, turns_of
-from runners.text.fields import as_list, as_number, as_object, optional_count
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, optional_count
+from lhaw_record.runners.imports.trajectory import Outcome, Turn, message_of, turns_of
 
 _ATTACHMENT = "attachment://"
 

@@ -8,11 +8,18 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from recorder.events import Skipped
-from recorder.events.values import DIMENSIONS, ExpectedQuestions, Segment, Task, Variant
-from runners.imports.foreign_trial import UNKNOWN, ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
-from runners.imports.source_files import decode_json_or_lines
-from runners.text.fields import as_list, as_object, as_text, literal_or_json, shown
+from lhaw_record.recorder.events import Skipped
+from lhaw_record.recorder.events.values import DIMENSIONS, ExpectedQuestions, Segment, Task, Variant
+from lhaw_record.runners.base.text.fields import as_list, as_object, as_text, literal_or_json, shown
+from lhaw_record.runners.imports.foreign_trial import (
+    UNKNOWN,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+)
+from lhaw_record.runners.imports.source_files import decode_json_or_lines
 
 RELEASED_SHA256 = "f67973650afd425cb0344c8b078a1c911cde0fcacb4005476c3cd520091a6ed5"
 BENCHMARKS = {"MCP-Atlas": "mcp_atlas", "TheAgentCompany": "tac", "SWE-Bench Pro": "swebench_pro"}

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from recorder.events import Skipped
-from runners.benchmarks.mcp_atlas.rows import parse_claims
-from runners.grading.grade import CheckpointResult
-from runners.imports.bare_trajectory import GRADER, trajectory_events, without_reward
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.events import Skipped
+from lhaw_record.runners.base.text.fields import as_list, as_object, as_text, literal_or_json
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import parse_claims
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.bare_trajectory import GRADER, trajectory_events, without_reward
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Finish,
     ForeignTrial,
@@ -22,9 +23,8 @@ from runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from runners.imports.formats.mcp_atlas_scores import csv_rows, task_of
-from runners.imports.formats.openai_messages import chat_turns
-from runners.text.fields import as_list, as_object, as_text, literal_or_json
+from lhaw_record.runners.imports.formats.mcp_atlas_scores import csv_rows, task_of
+from lhaw_record.runners.imports.formats.openai_messages import chat_turns
 
 AGENT = "reference"
 _NEEDED = ("task", "prompt", "gtfa_claims", "reference_trajectory")

@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recorder.events import AnyEvent, Skipped
-from recorder.events.canonical_json import short_digest
-from recorder.events.values import Checkpoint, Task, Variant
-from runners.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of
-from runners.benchmarks.mcp_atlas.rows import parse_claims
-from runners.benchmarks.published import CSV_FIELD_LIMIT
-from runners.grading.grade import CheckpointResult
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.events import AnyEvent, Skipped
+from lhaw_record.recorder.events.canonical_json import short_digest
+from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, as_text, literal_or_json, shown
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import parse_claims
+from lhaw_record.runners.environments.benchmarks.published import CSV_FIELD_LIMIT
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
     Finish,
@@ -28,7 +29,7 @@ from runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from runners.imports.trajectory import (
+from lhaw_record.runners.imports.trajectory import (
     Call,
     Outcome,
     Turn,
@@ -38,7 +39,6 @@ from runners.imports.trajectory import (
     message_of,
     turns_of,
 )
-from runners.text.fields import as_list, as_number, as_object, as_text, literal_or_json, shown
 
 BENCHMARK = "mcp_atlas"
 GRADER = "mcp_atlas/upstream_judge"

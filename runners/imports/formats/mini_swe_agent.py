@@ -6,11 +6,18 @@ In the first, a reply is a text action and the next message its result, as for e
 from collections.abc import Mapping
 from typing import Any
 
-from runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
-from runners.imports.foreign_trial import UNKNOWN, ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
-from runners.imports.formats.openai_messages import chat_turns, first_prompt, usage_fields
-from runners.imports.source_files import decode_json
-from runners.text.fields import as_list, as_number, as_object
+from lhaw_record.runners.base.text.fields import as_list, as_number, as_object
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
+from lhaw_record.runners.imports.foreign_trial import (
+    UNKNOWN,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+)
+from lhaw_record.runners.imports.formats.openai_messages import chat_turns, first_prompt, usage_fields
+from lhaw_record.runners.imports.source_files import decode_json
 
 FORMAT = "mini-swe-agent"
 _FORMATS = ("mini-swe-agent-1", "mini-swe-agent-1.1")

@@ -8,12 +8,19 @@ from typing import Any
 
 import msgspec
 
-from recorder.events import Reasoning, Skipped
-from runners.imports.bare_trajectory import BareTrajectory, in_one, parsed_trajectory
-from runners.imports.foreign_trial import UNKNOWN, ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
-from runners.imports.source_files import decode_json_or_lines
-from runners.imports.trajectory import Turn, message_of, turns_of
-from runners.text.fields import as_list, as_object, optional_count
+from lhaw_record.recorder.events import Reasoning, Skipped
+from lhaw_record.runners.base.text.fields import as_list, as_object, optional_count
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, parsed_trajectory
+from lhaw_record.runners.imports.foreign_trial import (
+    UNKNOWN,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+)
+from lhaw_record.runners.imports.source_files import decode_json_or_lines
+from lhaw_record.runners.imports.trajectory import Turn, message_of, turns_of
 
 FORMAT = "openai-messages"
 

@@ -10,14 +10,21 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from recorder.events.canonical_json import canonical_json
-from runners.conversation.messages import Message, ToolCall
-from runners.imports.bare_trajectory import BareTrajectory, in_one, known_cost, parsed_trajectory
-from runners.imports.foreign_trial import UNKNOWN, ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
-from runners.imports.formats.openai_messages import usage_fields
-from runners.imports.source_files import decode_json_or_lines
-from runners.imports.trajectory import Outcome, Turn
-from runners.text.fields import as_number, as_object
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.base.text.fields import as_number, as_object
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, known_cost, parsed_trajectory
+from lhaw_record.runners.imports.foreign_trial import (
+    UNKNOWN,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+)
+from lhaw_record.runners.imports.formats.openai_messages import usage_fields
+from lhaw_record.runners.imports.source_files import decode_json_or_lines
+from lhaw_record.runners.imports.trajectory import Outcome, Turn
 
 FORMAT = "openhands"
 

@@ -7,10 +7,11 @@ instance that is absent has no trial.
 from collections.abc import Mapping
 from typing import Any
 
-from recorder.events import Skipped
-from recorder.events.values import Checkpoint, Task
-from runners.grading.grade import CheckpointResult
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.events import Skipped
+from lhaw_record.recorder.events.values import Checkpoint, Task
+from lhaw_record.runners.base.text.fields import literal_or_json, shown
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Finish,
     ForeignTrial,
@@ -20,8 +21,7 @@ from runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from runners.imports.source_files import decode_json
-from runners.text.fields import literal_or_json, shown
+from lhaw_record.runners.imports.source_files import decode_json
 
 BENCHMARK = "swebench_pro"
 GRADER = "swebench_pro/eval_results"

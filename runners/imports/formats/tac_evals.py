@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recorder.events import Skipped
-from recorder.events.values import CONDITIONS, Checkpoint, Task
-from runners.benchmarks.tac.scoring import points_of
-from runners.benchmarks.tac.task import BENCHMARK, GRADER
-from runners.grading.grade import CheckpointResult
-from runners.imports.foreign_trial import (
+from lhaw_record.recorder.events import Skipped
+from lhaw_record.recorder.events.values import CONDITIONS, Checkpoint, Task
+from lhaw_record.runners.base.text.fields import as_list, as_object, as_text, shown
+from lhaw_record.runners.environments.benchmarks.tac.scoring import points_of
+from lhaw_record.runners.environments.benchmarks.tac.task import BENCHMARK, GRADER
+from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
     Finish,
@@ -24,8 +25,7 @@ from runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from runners.imports.source_files import decode_json
-from runners.text.fields import as_list, as_object, as_text, shown
+from lhaw_record.runners.imports.source_files import decode_json
 
 _KEYS = frozenset({"checkpoints", "final_score", "error", "task_id", "score", "total", "timestamp"})
 _FULL = ("full", "full_ask_user")

@@ -14,8 +14,8 @@ to wait a little is one, and so is a refusal that is about the request (too long
 import re
 from math import inf
 
-from runners.models.limits import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
-from runners.models.protocol import ModelError
+from lhaw_record.runners.models.limits import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
+from lhaw_record.runners.models.protocol import ModelError
 
 OUTAGE_S = 600.0
 """Seconds for which an endpoint that has answered before is tried again."""

@@ -16,12 +16,12 @@ from typing import ClassVar
 import anyio
 import msgspec
 
-from runners.errors import EndpointDown
-from runners.models.endpoints.breaker import Breaker
-from runners.models.endpoints.hints import allowances, tokens_used
-from runners.models.endpoints.pace import Pace
-from runners.models.protocol import ModelError, ModelReply
-from runners.trial_clock import held
+from lhaw_record.runners.base.clock import held
+from lhaw_record.runners.base.errors import EndpointDown
+from lhaw_record.runners.models.endpoints.breaker import Breaker
+from lhaw_record.runners.models.endpoints.hints import allowances, tokens_used
+from lhaw_record.runners.models.endpoints.pace import Pace
+from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
 INTERRUPTED = "interrupted"
 """The kind of failure of a request that was not sent because the work was interrupted."""

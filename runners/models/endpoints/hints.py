@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from recorder.events.values import Usage
+from lhaw_record.recorder.events.values import Usage
 
 _PREFIX = "llm_provider-"  # litellm's, for the headers of a reply
 _OPENAI = re.compile(r"x-ratelimit-(limit|remaining|reset)-(requests|tokens)")

@@ -15,7 +15,7 @@ together and refused together, one counts: the others say nothing new.
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from runners.models.endpoints.hints import Allowance
+from lhaw_record.runners.models.endpoints.hints import Allowance
 
 _FIRST_CONCURRENCY = 4.0
 _GROWTH = 0.05

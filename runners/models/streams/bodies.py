@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from runners.models.protocol import ModelError
+from lhaw_record.runners.models.protocol import ModelError
 
 Body = dict[str, Any]
 

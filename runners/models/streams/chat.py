@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from runners.models.failures import in_band_error
-from runners.models.streams.bodies import Body, fields, object_in
-from runners.models.streams.protocol import DONE, StreamStep
+from lhaw_record.runners.models.failures import in_band_error
+from lhaw_record.runners.models.streams.bodies import Body, fields, object_in
+from lhaw_record.runners.models.streams.protocol import DONE, StreamStep
 
 _TEXTS = frozenset({"content", "refusal", "reasoning", "reasoning_content"})
 _PASS, _TOKEN = StreamStep(), StreamStep(has_token=True)

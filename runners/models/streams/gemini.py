@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from runners.models.failures import in_band_error
-from runners.models.streams.bodies import Body, fields, object_in
-from runners.models.streams.protocol import StreamStep
+from lhaw_record.runners.models.failures import in_band_error
+from lhaw_record.runners.models.streams.bodies import Body, fields, object_in
+from lhaw_record.runners.models.streams.protocol import StreamStep
 
 
 class GeminiStream:

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable
 
 import anyio
 
-from runners.models.failures import endless_reply
-from runners.models.streams.bodies import Body
-from runners.models.streams.protocol import (
+from lhaw_record.runners.models.failures import endless_reply
+from lhaw_record.runners.models.streams.bodies import Body
+from lhaw_record.runners.models.streams.protocol import (
     MOST_REPLY_BYTES,
     ReplyStream,
     StreamedEvent,
@@ -15,7 +15,7 @@ from runners.models.streams.protocol import (
     body_of,
     ended_early,
 )
-from runners.models.streams.sse import EventReader
+from lhaw_record.runners.models.streams.sse import EventReader
 
 LONGEST_REST_S = 10.0
 """How long a whole reply waits for what may follow it: its usage, a mark, and the end of the HTTP response."""

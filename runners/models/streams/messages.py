@@ -2,9 +2,9 @@
 
 import msgspec
 
-from runners.models.failures import in_band_error
-from runners.models.streams.bodies import Body, fields, malformed, object_in
-from runners.models.streams.protocol import StreamStep
+from lhaw_record.runners.models.failures import in_band_error
+from lhaw_record.runners.models.streams.bodies import Body, fields, malformed, object_in
+from lhaw_record.runners.models.streams.protocol import StreamStep
 
 _PASS, _TOKEN, _DECISIVE = StreamStep(), StreamStep(has_token=True), StreamStep(is_decisive=True)
 _APPENDED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}

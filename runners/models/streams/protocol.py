@@ -4,8 +4,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from runners.models.protocol import ModelError
-from runners.models.streams.bodies import Body, malformed
+from lhaw_record.runners.models.protocol import ModelError
+from lhaw_record.runners.models.streams.bodies import Body, malformed
 
 DONE = "[DONE]"
 """The name of the event that ends a stream of chat completions. It has no data."""

@@ -3,8 +3,8 @@
 import codecs
 from collections.abc import Iterator
 
-from runners.models.streams.bodies import decoded, malformed
-from runners.models.streams.protocol import DONE, StreamedEvent
+from lhaw_record.runners.models.streams.bodies import decoded, malformed
+from lhaw_record.runners.models.streams.protocol import DONE, StreamedEvent
 
 _MOST_BYTES = 64 << 20  # of one event; a server that never ends an event must not fill the memory
 

@@ -13,15 +13,21 @@ from typing import Any
 import anyio
 import msgspec
 
-from runners.models.protocol import ModelError
-from runners.models.streams.bodies import Body, fields
-from runners.models.streams.chat import ChatStream
-from runners.models.streams.gemini import GeminiStream
-from runners.models.streams.joining import joined_reply
-from runners.models.streams.messages import MessagesStream
-from runners.models.streams.protocol import USAGE_OPTION, ReplyStream, StreamedEvent, StreamStep, is_generating
-from runners.models.streams.responses import ResponsesStream
-from runners.models.wire import Exchange, Handle, sent_by
+from lhaw_record.runners.models.protocol import ModelError
+from lhaw_record.runners.models.streams.bodies import Body, fields
+from lhaw_record.runners.models.streams.chat import ChatStream
+from lhaw_record.runners.models.streams.gemini import GeminiStream
+from lhaw_record.runners.models.streams.joining import joined_reply
+from lhaw_record.runners.models.streams.messages import MessagesStream
+from lhaw_record.runners.models.streams.protocol import (
+    USAGE_OPTION,
+    ReplyStream,
+    StreamedEvent,
+    StreamStep,
+    is_generating,
+)
+from lhaw_record.runners.models.streams.responses import ResponsesStream
+from lhaw_record.runners.models.wire import Exchange, Handle, sent_by
 
 _STREAMS: dict[str, Callable[[], ReplyStream]] = {
     "/chat/completions": ChatStream,

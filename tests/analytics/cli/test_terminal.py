@@ -20,14 +20,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.cli.sql_prompt import MODES, print_query
-from analytics.tables.catalogue import GROUPS
-from analytics.tables.render import to_terminal, to_text
-from analytics.tables.tables import TABLES, table
-from lhaw_record import build_parser, main
-from recorder.cli.terminal import fitting_widths, painted, shortened
-from runners.cli.attempt_text import _Style
-from runners.conversation.messages import ToolCall
+from lhaw_record.analytics.cli.sql_prompt import MODES, print_query
+from lhaw_record.analytics.tables.catalogue import GROUPS
+from lhaw_record.analytics.tables.render import to_terminal, to_text
+from lhaw_record.analytics.tables.tables import TABLES, table
+from lhaw_record.command_line import build_parser, main
+from lhaw_record.recorder.cli.terminal import fitting_widths, painted, shortened
+from lhaw_record.runners.base.conversation.messages import ToolCall
+from lhaw_record.runners.cli.attempt_text import _Style
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 from tests.support.once import made_once
@@ -226,7 +226,7 @@ def test_trials_are_listed_by_what_they_are(stored, capsys):
 
 def test_what_was_removed_is_marked(monkeypatch):
     """On a terminal the removed values stand out wherever they stand; a pipe gets the same text without colours."""
-    from runners.cli.attempt_text import _Style
+    from lhaw_record.runners.cli.attempt_text import _Style
 
     class Terminal(io.StringIO):
         def isatty(self):

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-import analytics
-from analytics.cli.sql_prompt import run_query
-from analytics.errors import AnalyticsError, UnknownName
-from analytics.views.build_order import all_views
-from analytics.views.headers import COLUMNS, headers, print_views
-from analytics.views.store import connect
-from recorder.storage.creation import create_store
+from lhaw_record import analytics
+from lhaw_record.analytics.cli.sql_prompt import run_query
+from lhaw_record.analytics.errors import AnalyticsError, UnknownName
+from lhaw_record.analytics.views.build_order import all_views
+from lhaw_record.analytics.views.headers import COLUMNS, headers, print_views
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.storage.creation import create_store
 from tests.analytics.views.test_views import busy_store, header_of
 
 

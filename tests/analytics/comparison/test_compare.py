@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test, ttest_ind
 
-from analytics.comparison.compare import VIEWS, compare
-from analytics.comparison.groups import Group, check_groups, parse_group
-from analytics.errors import BadParameter, UnknownName
-from analytics.views.store import connect
-from lhaw_record import main
+from lhaw_record.analytics.comparison.compare import VIEWS, compare
+from lhaw_record.analytics.comparison.groups import Group, check_groups, parse_group
+from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.command_line import main
 from tests.analytics.make_store import Store, write_events
 
 KNOWN = [("a", "ask_user"), ("a", "underspecified"), ("b", "ask_user")]
@@ -235,7 +235,7 @@ def test_arms_with_a_common_variant_are_not_paired_by_task():
 def test_arms_of_different_tasks_are_compared_by_their_means():
     """Whole tasks change places between the arms.
 
-    Shares are less sure than that alone (:mod:`analytics.statistics.inference`); five tasks give amounts no test.
+    Shares are less sure than that alone (:mod:`statistics.inference`); five tasks give amounts no test.
     """
     store = Store(trials=1)
     scores = {"a": (1, 1, 0.5, 0, 1), "b": (0, 0, 0.75, 0.25, 0, 0)}

@@ -2,15 +2,22 @@
 
 import pytest
 
-from analytics.comparison.published import folded, index, printed_benchmarks, printed_cells, printed_model, read_file
-from analytics.comparison.published_comparison import COLUMNS, comparison
-from analytics.errors import UnknownName
-from analytics.tables.tables import TABLES, Table, table
-from analytics.views.headers import headers
-from analytics.views.store import connect
-from lhaw_record import main
-from recorder.resources import data_path
-from recorder.storage.creation import create_store
+from lhaw_record.analytics.comparison.published import (
+    folded,
+    index,
+    printed_benchmarks,
+    printed_cells,
+    printed_model,
+    read_file,
+)
+from lhaw_record.analytics.comparison.published_comparison import COLUMNS, comparison
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.tables.tables import TABLES, Table, table
+from lhaw_record.analytics.views.headers import headers
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.command_line import main
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.storage.creation import create_store
 from tests.analytics.make_store import Store
 
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from analytics.comparison.sensitivity import ASKED, STATED, ParameterOverride, readings, sensitivity
-from analytics.errors import UnknownName
-from analytics.tables.tables import TABLES, comparable, table
-from analytics.views.parameters import PARAMETERS, check
-from analytics.views.store import connect
-from lhaw_record import main
-from recorder.storage.creation import create_store
+from lhaw_record.analytics.comparison.sensitivity import ASKED, STATED, ParameterOverride, readings, sensitivity
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.tables.tables import TABLES, comparable, table
+from lhaw_record.analytics.views.parameters import PARAMETERS, check
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.command_line import main
+from lhaw_record.recorder.storage.creation import create_store
 from tests.analytics.make_store import Store
 from tests.analytics.sensitive_store import others, second_classifier, sensitive_store
 

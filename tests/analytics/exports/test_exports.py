@@ -10,11 +10,11 @@ import duckdb
 import pytest
 import yaml
 
-from analytics.exports import atif_documents, dataset_rows, golden_trajectories, inspect_logs, trial_records
-from analytics.tables.tables import TABLES
-from analytics.views.headers import headers
-from lhaw_record import main
-from runners.imports.formats.lhaw_dataset import terminal_states
+from lhaw_record.analytics.exports import atif_documents, dataset_rows, golden_trajectories, inspect_logs, trial_records
+from lhaw_record.analytics.tables.tables import TABLES
+from lhaw_record.analytics.views.headers import headers
+from lhaw_record.command_line import main
+from lhaw_record.runners.imports.formats.lhaw_dataset import terminal_states
 from tests.analytics.make_store import Store, write_events
 from tests.runners.imports.files import (
     MCP_TASK,

@@ -6,7 +6,7 @@ import anyio
 import msgspec
 import pytest
 
-from analytics.exports.training_rows import (
+from lhaw_record.analytics.exports.training_rows import (
     REWARDS,
     STEPPED,
     TRAINING_VIEWS,
@@ -17,8 +17,8 @@ from analytics.exports.training_rows import (
     training_of,
     training_rows,
 )
-from analytics.views.store import connect
-from recorder.events import ActionStarted, TrialFlagged
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import ActionStarted, TrialFlagged
 from tests.analytics.make_store import Store, called, write_events
 
 

@@ -8,13 +8,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from analytics.cli import figure_commands
-from analytics.errors import UnknownName
-from analytics.figures import FIGURES, draw, spec_of, to_bytes
-from analytics.figures.style import SERIES, named, styled
-from analytics.views.store import connect
-from recorder.cli.command import add_commands
-from recorder.resources import data_path
+from lhaw_record.analytics.cli import figure_commands
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.figures import FIGURES, draw, spec_of, to_bytes
+from lhaw_record.analytics.figures.style import SERIES, named, styled
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.cli.command import add_commands
+from lhaw_record.recorder.resources import data_path
 from tests.analytics.make_store import Store
 from tests.analytics.report.pages import hostile_store
 from tests.analytics.views.test_views import busy_store

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from analytics.cli import findings_output
-from analytics.findings.findings import MEASURES, NEEDED, by_question, findings
-from analytics.tables.tables import tables
-from analytics.views.build_order import READ_BY_NOTES, inputs_of
-from analytics.views.store import connect
+from lhaw_record.analytics.cli import findings_output
+from lhaw_record.analytics.findings.findings import MEASURES, NEEDED, by_question, findings
+from lhaw_record.analytics.tables.tables import tables
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 from tests.analytics.report.pages import busy_store
 

@@ -10,21 +10,21 @@ import anyio
 import msgspec
 import pytest
 
-from analytics.errors import AnalyticsError
-from analytics.paper import PRESETS, make, preset, read_spec
-from analytics.paper.notebooks import marimo_app, notebook
-from analytics.paper.paper import Paper, PaperTable, write_notebooks
-from analytics.paper.pivot import Empty, pivot
-from analytics.paper.render import to_html, to_latex, to_markdown
-from analytics.paper.spec import TableChoice
-from analytics.tables.catalogue import ORDERS
-from analytics.tables.filters import Filter
-from analytics.tables.labels import label, measure_of, printed
-from analytics.tables.tables import TABLES, Table, table
-from analytics.views.parameters import values_of
-from lhaw_record import main
-from recorder.events.values import CONDITIONS
-from recorder.storage.creation import create_store
+from lhaw_record.analytics.errors import AnalyticsError
+from lhaw_record.analytics.paper import PRESETS, make, preset, read_spec
+from lhaw_record.analytics.paper.notebooks import marimo_app, notebook
+from lhaw_record.analytics.paper.paper import Paper, PaperTable, write_notebooks
+from lhaw_record.analytics.paper.pivot import Empty, pivot
+from lhaw_record.analytics.paper.render import to_html, to_latex, to_markdown
+from lhaw_record.analytics.paper.spec import TableChoice
+from lhaw_record.analytics.tables.catalogue import ORDERS
+from lhaw_record.analytics.tables.filters import Filter
+from lhaw_record.analytics.tables.labels import label, measure_of, printed
+from lhaw_record.analytics.tables.tables import TABLES, Table, table
+from lhaw_record.analytics.views.parameters import values_of
+from lhaw_record.command_line import main
+from lhaw_record.recorder.events.values import CONDITIONS
+from lhaw_record.recorder.storage.creation import create_store
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 from tests.support.once import made_once

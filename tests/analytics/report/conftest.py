@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from analytics.report import Page
+from lhaw_record.analytics.report import Page
 from tests.analytics.report import pages
 from tests.analytics.report.browser import browser
 from tests.support.needs import require

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from analytics.report import Page, page_of
-from analytics.views.store import connect
-from recorder.events import Event, ModelFailed, ModelResponded, RepliedToolCall
-from recorder.reading.reader import Snapshot
+from lhaw_record.analytics.report import Page, page_of
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import Event, ModelFailed, ModelResponded, RepliedToolCall
+from lhaw_record.recorder.reading.reader import Snapshot
 from tests.analytics.make_store import Store, called
 from tests.analytics.views.test_views import busy_store
 

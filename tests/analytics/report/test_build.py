@@ -9,14 +9,14 @@ from importlib import import_module
 import msgspec
 import pytest
 
-from analytics.findings.findings import Finding
-from analytics.report.build import _interval
-from analytics.report.facts import grid
-from analytics.report.packing import columnar, packed
-from analytics.report.timelines import timelines
-from analytics.report.trials import LENGTHS, choose_length, choose_trials, trial_list
-from analytics.tables.tables import TABLES, tables
-from analytics.views.store import connect
+from lhaw_record.analytics.findings.findings import Finding
+from lhaw_record.analytics.report.build import _interval
+from lhaw_record.analytics.report.facts import grid
+from lhaw_record.analytics.report.packing import columnar, packed
+from lhaw_record.analytics.report.timelines import timelines
+from lhaw_record.analytics.report.trials import LENGTHS, choose_length, choose_trials, trial_list
+from lhaw_record.analytics.tables.tables import TABLES, tables
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.figures.test_figures import CONTROL
 from tests.analytics.make_store import Store
 from tests.analytics.report.pages import ATTACK, MARKER, busy_store, hostile_store, page_about
@@ -216,7 +216,7 @@ def test_a_store_without_trials_has_a_page():
 @pytest.mark.thorough
 def test_broken_claims_are_on_the_page(monkeypatch):
     """A claim that does not hold is a caution and a finding."""
-    building = import_module("analytics.report.build")  # the package has a function of that name
+    building = import_module("lhaw_record.analytics.report.build")  # the package has a function of that name
     monkeypatch.setattr(building, "graphics", lambda *_: [])  # the most expensive part, and not about claims
     store = busy_store()
     store.envelopes.pop()

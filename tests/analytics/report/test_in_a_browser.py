@@ -8,12 +8,12 @@ from contextlib import closing
 
 import pytest
 
-from analytics.findings.findings import findings
-from analytics.tables.filters import without_lone_pools
-from analytics.tables.render import to_csv, to_json
-from analytics.tables.tables import TABLES, tables
-from analytics.views.store import connect
-from recorder.labels import CONDITION_LABELS
+from lhaw_record.analytics.findings.findings import findings
+from lhaw_record.analytics.tables.filters import without_lone_pools
+from lhaw_record.analytics.tables.render import to_csv, to_json
+from lhaw_record.analytics.tables.tables import TABLES, tables
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.labels import CONDITION_LABELS
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store
 from tests.analytics.report.pages import ATTACK, page_about, threaded_store, written

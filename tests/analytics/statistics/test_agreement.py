@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from analytics.statistics.agreement import rank_agreement, rank_correlation, weighted_kappa
-from analytics.statistics.inference import Settings
-from analytics.views.store import connect
+from lhaw_record.analytics.statistics.agreement import rank_agreement, rank_correlation, weighted_kappa
+from lhaw_record.analytics.statistics.inference import Settings
+from lhaw_record.analytics.views.store import connect
 from tests.analytics import reference_agreement as slow
 from tests.analytics.make_store import Store
 from tests.analytics.random_stores import PLANNED

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from analytics.statistics.coverage import all_simulated, covered, grid
-from analytics.statistics.inference import Settings, Units, estimate
-from analytics.statistics.studies import KINDS, Design
-from lhaw_record import main
+from lhaw_record.analytics.statistics.coverage import all_simulated, covered, grid
+from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.studies import KINDS, Design
+from lhaw_record.command_line import main
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "coverage.md"
 HARD = (

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from analytics.statistics.effects import FEWEST_CLUSTERS, Trial, effect_rows
-from analytics.statistics.inference import Settings
-from analytics.tables.tables import COMPUTED_TABLES, TABLES, table
-from analytics.views.store import connect
+from lhaw_record.analytics.statistics.effects import FEWEST_CLUSTERS, Trial, effect_rows
+from lhaw_record.analytics.statistics.inference import Settings
+from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, table
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 
 ASKED = (3, 3, 2, 2, 1, 3, 2, 0)

@@ -8,10 +8,10 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import expit, logit
 
-from analytics.statistics.agreement import rank_correlation, tau_by_chance, weighted_kappa
-from analytics.statistics.effects import Trial, effect_rows
-from analytics.statistics.inference import Settings, Units, estimate
-from analytics.statistics.randomization import Draws, permuted
+from lhaw_record.analytics.statistics.agreement import rank_correlation, tau_by_chance, weighted_kappa
+from lhaw_record.analytics.statistics.effects import Trial, effect_rows
+from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.randomization import Draws, permuted
 
 pytestmark = pytest.mark.thorough
 SETTINGS = Settings(draws=1_000, permutations=1_000)

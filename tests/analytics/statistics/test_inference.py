@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test, ttest_ind
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from analytics.statistics.inference import Settings, Units, agreeing, contrast, estimate, printed
-from analytics.statistics.randomization import Draws, permuted
+from lhaw_record.analytics.statistics.inference import Settings, Units, agreeing, contrast, estimate, printed
+from lhaw_record.analytics.statistics.randomization import Draws, permuted
 from tests.support.depth import at_depth
 
 VALUES = st.sampled_from([-1.0, -2 / 3, -1 / 3, 0.0, 0.25, 1 / 3, 0.5, 1.0])

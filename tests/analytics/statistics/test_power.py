@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from analytics.figures.power import power_curve
-from analytics.figures.style import to_bytes
-from analytics.statistics import power as power_module
-from analytics.statistics.inference import Settings, estimate
-from analytics.statistics.power import Design, PilotUnit, Rates, power, rates_of
-from lhaw_record import main
+from lhaw_record.analytics.figures.power import power_curve
+from lhaw_record.analytics.figures.style import to_bytes
+from lhaw_record.analytics.statistics import power as power_module
+from lhaw_record.analytics.statistics.inference import Settings, estimate
+from lhaw_record.analytics.statistics.power import Design, PilotUnit, Rates, power, rates_of
+from lhaw_record.command_line import main
 
 
 def seen_by_others(rates, low, shift, tasks, trials, studies):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analytics.tables.tables import table
-from analytics.views.store import connect
-from recorder.events import ActionFinished, AnchorLost, CallDetails, ModelCalled, TrialFlagged
+from lhaw_record.analytics.tables.tables import table
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import ActionFinished, AnchorLost, CallDetails, ModelCalled, TrialFlagged
 from tests.analytics.make_store import Store
 
 pytestmark = pytest.mark.thorough

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect
 from tests.analytics import reference
 from tests.analytics import reference_descriptive as descriptive
 from tests.analytics.make_store import Store

@@ -2,8 +2,8 @@
 
 import pytest
 
-from analytics.tables.tables import COMPUTED_TABLES, TABLES, table
-from analytics.views.store import connect
+from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, table
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 
 COUNT_EVERYTHING = {"agent_health", "endings", "trial_counts_and_cost"}

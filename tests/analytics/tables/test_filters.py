@@ -6,12 +6,12 @@ from xml.etree import ElementTree as ET
 import anyio
 import pytest
 
-from analytics.errors import UnknownName
-from analytics.figures import FIGURES, draw, to_bytes
-from analytics.tables.filters import Filter, known_filter
-from analytics.tables.render import to_csv, to_latex, to_markdown, to_text
-from analytics.tables.tables import TABLES, Table, tables
-from lhaw_record import main
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.figures import FIGURES, draw, to_bytes
+from lhaw_record.analytics.tables.filters import Filter, known_filter
+from lhaw_record.analytics.tables.render import to_csv, to_latex, to_markdown, to_text
+from lhaw_record.analytics.tables.tables import TABLES, Table, tables
+from lhaw_record.command_line import main
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 from tests.support.once import made_once

@@ -9,12 +9,12 @@ import subprocess
 import msgspec
 import pytest
 
-from analytics.cli.table_output import print_list, print_tables
-from analytics.errors import AnalyticsError, BadParameter, UnknownName
-from analytics.tables.render import to_latex, to_markdown
-from analytics.tables.tables import TABLES, Table, table
-from lhaw_record import main
-from recorder.storage.creation import create_store
+from lhaw_record.analytics.cli.table_output import print_list, print_tables
+from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
+from lhaw_record.analytics.tables.render import to_latex, to_markdown
+from lhaw_record.analytics.tables.tables import TABLES, Table, table
+from lhaw_record.command_line import main
+from lhaw_record.recorder.storage.creation import create_store
 
 AWKWARD = r"a_b _c_ 50% \cmd{x} $1 #2 ~3 ^4 <b> <1 [x](y) [0.1, 0.2] `q` | *s* & &amp; -0.5 " + '"…"\nnew'
 

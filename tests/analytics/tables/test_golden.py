@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from analytics.views.build_order import named_in
-from analytics.views.store import connect
+from lhaw_record.analytics.views.build_order import named_in
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.cases import build, load
 
 CASES = sorted((Path(__file__).parents[2] / "golden").glob("*.toml"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect
 from tests.analytics import reference
 from tests.analytics.random_stores import PLANNED, TIMING_CONDITIONS, random_store
 from tests.support.depth import at_depth

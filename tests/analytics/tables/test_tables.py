@@ -11,19 +11,19 @@ from random import Random
 import msgspec
 import pytest
 
-from analytics.cli.table_output import print_list
-from analytics.comparison.compare import compare
-from analytics.comparison.groups import parse_group
-from analytics.errors import BadParameter, UnknownName
-from analytics.resources import sql_root
-from analytics.tables.catalogue import GROUPS
-from analytics.tables.labels import label_with_unit, measure_meanings
-from analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
-from analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
-from analytics.views.build_order import READ_BY_NOTES
-from analytics.views.parameters import PARAMETERS, check, current, parse_settings
-from analytics.views.store import connect
-from recorder.events.values import CONDITIONS
+from lhaw_record.analytics.cli.table_output import print_list
+from lhaw_record.analytics.comparison.compare import compare
+from lhaw_record.analytics.comparison.groups import parse_group
+from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.analytics.resources import sql_root
+from lhaw_record.analytics.tables.catalogue import GROUPS
+from lhaw_record.analytics.tables.labels import label_with_unit, measure_meanings
+from lhaw_record.analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
+from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES
+from lhaw_record.analytics.views.parameters import PARAMETERS, check, current, parse_settings
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events.values import CONDITIONS
 from tests.analytics.interval_law import broken_rows, wide_store
 from tests.analytics.make_store import Store
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.tables.tables import table
-from analytics.views.store import connect
-from recorder.events import ActionStarted, VariantGenerated
-from recorder.events.values import Segment, Variant
+from lhaw_record.analytics.tables.tables import table
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import ActionStarted, VariantGenerated
+from lhaw_record.recorder.events.values import Segment, Variant
 from tests.analytics import reference, reference_timing
 from tests.analytics.make_store import Store
 from tests.analytics.reference_timing import INJECTED, PLANNED, UNITS, timing_store, without_injections

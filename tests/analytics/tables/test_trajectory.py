@@ -2,8 +2,8 @@
 
 import pytest
 
-from analytics.tables.tables import table
-from analytics.views.store import connect
+from lhaw_record.analytics.tables.tables import table
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 
 

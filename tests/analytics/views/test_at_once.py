@@ -5,15 +5,15 @@ import threading
 import duckdb
 import pytest
 
-from analytics.views.at_once import at_once
-from analytics.views.parameters import set_parameters
+from lhaw_record.analytics.views.at_once import at_once
+from lhaw_record.analytics.views.parameters import set_parameters
 
 
 @pytest.fixture
 def connection(monkeypatch):
     """A database with parameters, on a machine of three processors."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
-    monkeypatch.setattr("analytics.views.at_once._WORTH", 1)
+    monkeypatch.setattr("lhaw_record.analytics.views.at_once._WORTH", 1)
     with duckdb.connect() as opened:
         set_parameters(opened, {"k": 7})
         yield opened

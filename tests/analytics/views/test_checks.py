@@ -5,9 +5,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from analytics.views.claims import checks, claims
-from analytics.views.store import connect
-from recorder.events import (
+from lhaw_record.analytics.views.claims import checks, claims
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     CheckpointScored,
@@ -21,7 +21,7 @@ from recorder.events import (
     TrialStarted,
     Wire,
 )
-from recorder.events.values import Checkpoint
+from lhaw_record.recorder.events.values import Checkpoint
 from tests.analytics.make_store import Store, scored
 
 

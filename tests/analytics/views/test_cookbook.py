@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 import lhaw_record
-from analytics.errors import AnalyticsError, UnknownName
-from recorder.storage.creation import create_store
-from runners.errors import RunnerError
+from lhaw_record.analytics.errors import AnalyticsError, UnknownName
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.runners.base.errors import RunnerError
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
 from tests.cli.experiments import write_experiment

@@ -5,11 +5,11 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from analytics.tables.tables import TABLES, tables
-from analytics.views.build_order import all_views
-from analytics.views.parameters import parse_settings
-from analytics.views.rows import rows_of
-from analytics.views.store import connect
+from lhaw_record.analytics.tables.tables import TABLES, tables
+from lhaw_record.analytics.views.build_order import all_views
+from lhaw_record.analytics.views.parameters import parse_settings
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 from tests.analytics.views.test_marts_reference import SEEDS, marts_store
 from tests.support.depth import at_depth

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from analytics.views.store import connect
-from recorder.events import (
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import (
     ModelCalled,
     ModelFailed,
     ModelResponded,
@@ -17,9 +17,9 @@ from recorder.events import (
     VariantGenerated,
     Wire,
 )
-from recorder.events.canonical_json import digest as digest_of
-from recorder.events.generation import GateJudgement
-from recorder.events.values import ExpectedQuestions, Segment, Usage
+from lhaw_record.recorder.events.canonical_json import digest as digest_of
+from lhaw_record.recorder.events.generation import GateJudgement
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Usage
 from tests.analytics import reference, reference_verdicts
 from tests.analytics import reference_facts as slow
 from tests.analytics.imported import SOURCES, as_imported

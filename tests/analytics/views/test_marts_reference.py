@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.views.store import connect
-from recorder.events import TrialFailed, TrialFinished, TrialStarted
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import TrialFailed, TrialFinished, TrialStarted
 from tests.analytics import reference, reference_verdicts
 from tests.analytics import reference_marts as slow
 from tests.analytics.make_store import called

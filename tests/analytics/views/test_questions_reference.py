@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.views.store import connect
-from runners.judging.verdicts import JUDGED
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.runners.judging.verdicts import JUDGED
 from tests.analytics import reference
 from tests.analytics import reference_questions as slow
 from tests.analytics.imported import SOURCES, as_imported

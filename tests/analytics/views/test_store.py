@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.tables.tables import TABLES, comparable, table
-from analytics.views.build_order import all_views
-from analytics.views.store import connect
-from recorder.events.arrow_schema import event_schema, to_table
-from recorder.reading.trial_index import load_trial_index
+from lhaw_record.analytics.tables.tables import TABLES, comparable, table
+from lhaw_record.analytics.views.build_order import all_views
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events.arrow_schema import event_schema, to_table
+from lhaw_record.recorder.reading.trial_index import load_trial_index
 from tests.analytics.make_store import Store
 from tests.analytics.reference import trials_of
 from tests.analytics.views.test_views import busy_store
@@ -68,7 +68,7 @@ def test_a_large_store_is_read_while_it_is_written(tmp_path, monkeypatch):
     store.discard(streams[:1], is_undone=True)
     path = tmp_path / "one.parquet"
     pq.write_table(to_table(store.envelopes[:sealed], only_present=True), path)
-    monkeypatch.setattr("analytics.views.store._SMALL_BYTES", 1)
+    monkeypatch.setattr("lhaw_record.analytics.views.store._SMALL_BYTES", 1)
     mixed = msgspec.structs.replace(store.snapshot(), segments=(path,), open_rows=to_table(store.envelopes[sealed:]))
     staging = {view.name for view in all_views() if view.layer == "staging"}
     connection = connect(mixed, only={*staging, "discarded_attempts"})
@@ -169,7 +169,7 @@ def test_a_closed_connection_leaves_no_noise():
     """A program that opens a store, uses the functions and closes it prints nothing at its end."""
     program = (
         "from tests.analytics.views.test_views import busy_store\n"
-        "from analytics.views.store import connect\n"
+        "from lhaw_record.analytics.views.store import connect\n"
         "connection = connect(busy_store().snapshot())\n"
         "connection.execute('select * from overall').fetchall()\n"
         "connection.close()\n"

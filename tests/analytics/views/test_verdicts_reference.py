@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.views.store import connect
-from recorder.events import CheckpointScored, NewTaskJudged
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import CheckpointScored, NewTaskJudged
 from tests.analytics import reference_verdicts as slow
 from tests.analytics.make_store import Store, scored
 from tests.support.depth import at_depth

@@ -7,10 +7,17 @@ from collections import Counter
 
 import pytest
 
-from analytics.resources import sql_root
-from analytics.views.build_order import LAYERS, all_views, empty_database, named_in, needed_for, that_depend_on
-from analytics.views.store import connect
-from recorder.events import (
+from lhaw_record.analytics.resources import sql_root
+from lhaw_record.analytics.views.build_order import (
+    LAYERS,
+    all_views,
+    empty_database,
+    named_in,
+    needed_for,
+    that_depend_on,
+)
+from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import (
     AnchorLost,
     ExperimentCancelled,
     ExperimentPaused,

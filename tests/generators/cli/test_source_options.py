@@ -4,9 +4,9 @@ import argparse
 
 import pytest
 
-from generators.cli.source_options import SOURCE_ARGUMENTS, SOURCES, source_of
-from generators.sources.task_checks import CheckedSource
-from runners.errors import ExperimentError
+from lhaw_record.generators.cli.source_options import SOURCE_ARGUMENTS, SOURCES, source_of
+from lhaw_record.generators.sources.task_checks import CheckedSource
+from lhaw_record.runners.base.errors import ExperimentError
 from tests.cli.experiments import write_experiment
 from tests.generators.sources.own_tasks import RECORD, write_folder, write_lines
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lhaw_record import main
+from lhaw_record.command_line import main
 from tests.generators.sources.own_tasks import PROMPT, RECORD, write_folder, write_lines
 
 

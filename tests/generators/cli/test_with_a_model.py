@@ -7,9 +7,9 @@ from collections import Counter
 import msgspec
 import pytest
 
-from generators.extraction.extractor import RuleExtractor
-from recorder.reading.reader import read_snapshot
-from recorder.reading.registrations import Registrations
+from lhaw_record.generators.extraction.extractor import RuleExtractor
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.reading.registrations import Registrations
 from tests.cli.program import called, query
 from tests.support.chat_server import server_beside
 from tests.support.faults import Fault

@@ -2,8 +2,8 @@
 
 import pytest
 
-from generators.decoys.chains import chain_pairs, chained
-from recorder.events.values import Segment
+from lhaw_record.generators.decoys.chains import chain_pairs, chained
+from lhaw_record.recorder.events.values import Segment
 
 
 def segment(segment_id, value, subdimension="content"):

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
-from generators.decoys.decoy_values import decoy_for
-from generators.errors import RewritingFailed
-from generators.gate import problems_of
-from generators.protocol import Removal, Rewriting, SourceTask
-from recorder.events.values import ExpectedQuestions, Segment, Task
-from runners.simulated_user.answers import ExactSimulator
-from runners.simulated_user.protocol import UserKnowledge
+from lhaw_record.generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
+from lhaw_record.generators.decoys.decoy_values import decoy_for
+from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.gate import problems_of
+from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Task
+from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 FILES = {"sales/orders_march.csv": "", "sales/orders_april.csv": "", "notes.md": ""}
 

@@ -5,12 +5,12 @@ from collections import Counter
 
 import pytest
 
-from analytics.exports import dataset_rows
-from generators.generation.variant_plan import benign_segments
-from lhaw_record import main
-from recorder.events import VariantGenerated
-from recorder.events.values import Segment
-from recorder.reading.reader import read_envelopes
+from lhaw_record.analytics.exports import dataset_rows
+from lhaw_record.command_line import main
+from lhaw_record.generators.generation.variant_plan import benign_segments
+from lhaw_record.recorder.events import VariantGenerated
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.cli.program import called
 
 pytestmark = pytest.mark.thorough

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from generators.extraction import RuleExtractor
-from generators.protocol import Grounding, SourceTask
-from recorder.events.values import Checkpoint, Task
+from lhaw_record.generators.extraction import RuleExtractor
+from lhaw_record.generators.protocol import Grounding, SourceTask
+from lhaw_record.recorder.events.values import Checkpoint, Task
 
 PROMPT_ONLY = Grounding(has_trajectory=False, has_checkpoints=False, has_environment=False)
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from generators.protocol import Grounding
-from generators.rewriting.occurrences import Prompt
-from generators.sources.desk import DeskSource
-from runners.benchmarks.desk.recipe import desk_recipes, match_value
-from runners.scripted import beliefs
-from runners.scripted.transcript import Statement
-from runners.simulated_user.answers import answer_with
-from runners.simulated_user.matcher import matching_segments
+from lhaw_record.generators.protocol import Grounding
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.generators.sources.desk import DeskSource
+from lhaw_record.runners.agents.scripted import beliefs
+from lhaw_record.runners.agents.scripted.transcript import Statement
+from lhaw_record.runners.environments.benchmarks.desk.recipe import desk_recipes, match_value
+from lhaw_record.runners.users.simulated_user.answers import answer_with
+from lhaw_record.runners.users.simulated_user.matcher import matching_segments
 from tests.generators.extraction.extraction_cases import segments
 
 SOURCES = {each.task.task_id: each for each in DeskSource().tasks()}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.extraction import RuleExtractor
-from generators.protocol import Extractor
+from lhaw_record.generators.extraction import RuleExtractor
+from lhaw_record.generators.protocol import Extractor
 from tests.generators.extraction.extraction_cases import found, segments
 
 PIECES = [

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from generators.extraction import RuleExtractor
+from lhaw_record.generators.extraction import RuleExtractor
 from tests.generators.measure_extractor import RULES, label_scores, main, measure, span_scores
 from tests.support.needs import needs
 
@@ -24,4 +24,4 @@ def test_the_rules_are_what_is_measured_by_default(capsys):
     """The command of the docs needs no name of an extractor."""
     main(["--split", "development"])
     assert capsys.readouterr().out.startswith(f"{RuleExtractor.name} ({RuleExtractor().digest}) on development")
-    assert RULES == "generators.extraction:RuleExtractor"
+    assert RULES == "lhaw_record.generators.extraction:RuleExtractor"

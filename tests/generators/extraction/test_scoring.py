@@ -2,7 +2,7 @@
 
 import pytest
 
-from generators.protocol import Grounding, TrajectoryStep
+from lhaw_record.generators.protocol import Grounding, TrajectoryStep
 from tests.generators.extraction.extraction_cases import PROMPT_ONLY, segment, source
 
 ALL = Grounding()

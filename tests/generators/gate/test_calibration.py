@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generators.gate.calibration import SETS, labelled, rates_on
+from lhaw_record.generators.gate.calibration import SETS, labelled, rates_on
 
 
 def test_the_kept_set_is_large_and_mostly_blind():

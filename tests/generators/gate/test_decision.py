@@ -2,10 +2,10 @@
 
 import pytest
 
-from generators.gate import Scene, problems_of
-from generators.gate.natural import faults
-from generators.protocol import Removal, Rewriting
-from recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.generators.gate import Scene, problems_of
+from lhaw_record.generators.gate.natural import faults
+from lhaw_record.generators.protocol import Removal, Rewriting
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
 
 PROMPT = (
     "Please prepare the list of members for Ada.\n\n"

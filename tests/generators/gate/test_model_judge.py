@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from generators.gate import UNJUDGED, ModelJudge, unjudged_by
-from generators.gate.recoverability import is_told
-from generators.llm import PromptTemplates
-from generators.protocol import Removal, Rewriting
-from generators.rewriting.occurrences import Prompt
-from recorder.events import ModelCalled
-from recorder.events.values import ExpectedQuestions, Segment
-from runners.errors import NothingUsable
-from runners.models.calls import ModelCaller
-from runners.models.recorded_replies import load_recorded_replies
+from lhaw_record.generators.gate import UNJUDGED, ModelJudge, unjudged_by
+from lhaw_record.generators.gate.recoverability import is_told
+from lhaw_record.generators.llm import PromptTemplates
+from lhaw_record.generators.protocol import Removal, Rewriting
+from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.recorder.events import ModelCalled
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.runners.base.errors import NothingUsable
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.recorded_replies import load_recorded_replies
 from tests.support.canned_model import MemoryRecording, snapshot_of
 from tests.support.generation_model import HandlerModel, assessment_reply, guess_reply, is_guess
 

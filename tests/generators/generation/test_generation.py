@@ -2,17 +2,17 @@
 
 import pytest
 
-from generators.errors import ExtractionFailed, NotRemovable, RewritingFailed
-from generators.generation.generate import Generation, GenerationSettings
-from generators.generation.removals import RemovalSettings
-from generators.protocol import Extraction, Grounding, Rewriting, SourceTask, TrajectoryStep
-from recorder.events import RunFinished, SegmentsExtracted, VariantGenerated, VariantRejected
-from recorder.events.values import Checkpoint, ExpectedQuestions, Segment, Task, Usage
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.storage.creation import create_store
-from recorder.writing.redaction import Redactor
-from runners.errors import ModelBoundaryError
+from lhaw_record.generators.errors import ExtractionFailed, NotRemovable, RewritingFailed
+from lhaw_record.generators.generation.generate import Generation, GenerationSettings
+from lhaw_record.generators.generation.removals import RemovalSettings
+from lhaw_record.generators.protocol import Extraction, Grounding, Rewriting, SourceTask, TrajectoryStep
+from lhaw_record.recorder.events import RunFinished, SegmentsExtracted, VariantGenerated, VariantRejected
+from lhaw_record.recorder.events.values import Checkpoint, ExpectedQuestions, Segment, Task, Usage
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.runners.base.errors import ModelBoundaryError
 
 PROMPT = "Read orders.csv and write the 20 newest orders to report.xlsx."
 

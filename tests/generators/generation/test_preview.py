@@ -1,9 +1,9 @@
 """The preview of a task shows what generation would make of it."""
 
-from generators.generation.preview import preview
-from generators.protocol import Removal
-from generators.rewriting.written import WrittenRewriter
-from generators.sources.desk import DeskSource
+from lhaw_record.generators.generation.preview import preview
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.generators.rewriting.written import WrittenRewriter
+from lhaw_record.generators.sources.desk import DeskSource
 from tests.support.generation_model import source_of
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.generation.removals import RemovalSettings, choose_removals, priority
-from recorder.events.values import DIMENSIONS, Segment
+from lhaw_record.generators.generation.removals import RemovalSettings, choose_removals, priority
+from lhaw_record.recorder.events.values import DIMENSIONS, Segment
 
 PROMPT = "Read orders.csv, keep the 20 newest rows of Lisbon, sort them by date, and write report.xlsx for Ada."
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runners.models.litellm_library import close_clients
+from lhaw_record.runners.models.litellm_library import close_clients
 
 
 @pytest.fixture(autouse=True)

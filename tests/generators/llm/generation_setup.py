@@ -13,17 +13,17 @@ from typing import Any
 
 import anyio
 
-from generators.llm import LlmExtractor, LlmRewriter
-from generators.protocol import Grounding, Removal, SourceTask
-from recorder.events import AnyEvent, SegmentsExtracted, VariantGenerated
-from recorder.events.values import Variant
-from recorder.reading.reader import read_envelopes, read_snapshot
-from recorder.recovery.recovery import recover
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from runners.llm_jobs.paid_work import PaidWork
-from runners.models.litellm_library import close_clients
-from runners.models.recorded_replies import load_recorded_replies
+from lhaw_record.generators.llm import LlmExtractor, LlmRewriter
+from lhaw_record.generators.protocol import Grounding, Removal, SourceTask
+from lhaw_record.recorder.events import AnyEvent, SegmentsExtracted, VariantGenerated
+from lhaw_record.recorder.events.values import Variant
+from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.models.litellm_library import close_clients
+from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
+from lhaw_record.runners.models.recorded_replies import load_recorded_replies
 from tests.generators.llm.question_setup import MODEL, PARAMETERS, caller_of
 from tests.support.generation_model import source_of
 

@@ -1,7 +1,7 @@
 """The local server for whole pipelines: what it is asked it lets an extractor and a rewriter without a model do."""
 
-from generators.protocol import Extraction, Removal, Rewriting
-from recorder.events.values import ExpectedQuestions
+from lhaw_record.generators.protocol import Extraction, Removal, Rewriting
+from lhaw_record.recorder.events.values import ExpectedQuestions
 from tests.generators.llm.question_setup import OUT, PROMPT, caller_of, extracted, rewritten
 from tests.support.canned_model import MemoryRecording
 from tests.support.chat_server import ChatServer

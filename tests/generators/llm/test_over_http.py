@@ -2,11 +2,11 @@
 
 import pytest
 
-from generators.errors import ExtractionFailed, NotRemovable, RewritingFailed
-from generators.protocol import Extraction
-from recorder.events import ModelCalled, ModelFailed, ModelResponded
-from runners.conversation.deltas import rebuild_requests
-from runners.errors import ModelBoundaryError
+from lhaw_record.generators.errors import ExtractionFailed, NotRemovable, RewritingFailed
+from lhaw_record.generators.protocol import Extraction
+from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.base.errors import ModelBoundaryError
 from tests.generators.llm.question_setup import OUT, PROMPT, Replies, caller_of, extracted, rewritten, segments_reply
 from tests.support.canned_model import MemoryRecording
 from tests.support.chat_server import ChatServer

@@ -7,10 +7,10 @@ from collections import Counter
 import anyio
 import pytest
 
-from recorder.events import ModelCalled, ModelResponded, SegmentsExtracted, VariantGenerated
-from recorder.reading.reader import read_envelopes
-from runners.conversation.messages import conversation_digest, from_wire
-from runners.models.recorded_replies import load_recorded_replies
+from lhaw_record.recorder.events import ModelCalled, ModelResponded, SegmentsExtracted, VariantGenerated
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.runners.base.conversation.messages import conversation_digest, from_wire
+from lhaw_record.runners.models.recorded_replies import load_recorded_replies
 from tests.generators.llm.generation_setup import PROMPTS
 from tests.generators.llm.question_setup import caller_of, extracted, segments_reply
 from tests.support.canned_model import MemoryRecording, snapshot_of

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from generators.errors import NotRemovable
-from generators.llm.rewriting_replies import read_rewriting, restored
-from recorder.events.values import Segment
-from runners.errors import UnusableReply
+from lhaw_record.generators.errors import NotRemovable
+from lhaw_record.generators.llm.rewriting_replies import read_rewriting, restored
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.base.errors import UnusableReply
 from tests.support.generation_model import rewriting_reply
 
 ORIGINAL = 'Read a.csv.\n\n- round to 2\n- save as "b.csv"\n'

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.llm.segment_replies import PromptEvidence, read_proposals
-from recorder.events.values import DIMENSIONS
+from lhaw_record.generators.llm.segment_replies import PromptEvidence, read_proposals
+from lhaw_record.recorder.events.values import DIMENSIONS
 
 PROMPT = """Read sales.xlsx from Documents/Q3 and sum column B per region.
 Round to two decimals (2 decimals), and save it as "summary.csv". Leave out regions below 1,000 EUR.
@@ -31,7 +31,7 @@ def proposal(value="summary.csv", **changes):
 
 def read(*proposals, shown=SHOWN, most=30):
     """What is taken of some proposals."""
-    with mock.patch("generators.llm.segment_replies.MOST_SEGMENTS", most):
+    with mock.patch("lhaw_record.generators.llm.segment_replies.MOST_SEGMENTS", most):
         return read_proposals(proposals, PROMPT, shown)
 
 

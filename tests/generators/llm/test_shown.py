@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from generators.llm import LlmExtractor, LlmRewriter, PromptTemplates
-from generators.llm.grounding import grounding_texts
-from generators.llm.rewriter import segments_text
-from generators.protocol import Grounding, SourceTask, TrajectoryStep
-from recorder.events.values import Checkpoint, Segment, Task
-from recorder.resources import data_path
-from runners.errors import ExperimentError
+from lhaw_record.generators.llm import LlmExtractor, LlmRewriter, PromptTemplates
+from lhaw_record.generators.llm.grounding import grounding_texts
+from lhaw_record.generators.llm.rewriter import segments_text
+from lhaw_record.generators.protocol import Grounding, SourceTask, TrajectoryStep
+from lhaw_record.recorder.events.values import Checkpoint, Segment, Task
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.errors import ExperimentError
 
 STEPS = (
     TrajectoryStep(name="read", arguments_json='{"path": "a.csv"}', result="x" * 5_000),

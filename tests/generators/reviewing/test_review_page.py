@@ -4,14 +4,14 @@ import socket
 
 import pytest
 
-from generators.reviewing.web import review_extension
-from recorder.storage.store import Store
-from runners.daemon.client import read_address
+from lhaw_record.generators.reviewing.web import review_extension
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.runners.runs.daemon.client import read_address
 from tests.analytics.report.conftest import chromium, view  # noqa: F401 - fixtures
 from tests.analytics.report.test_in_a_browser import CONTRASTS
 from tests.cli.program import start, wait_until
 from tests.generators.reviewing.test_sittings import decisions, store  # noqa: F401 - fixture
-from tests.runners.daemon.test_page import Served
+from tests.runners.runs.daemon.test_page import Served
 
 pytestmark = pytest.mark.thorough
 TEXT = "document.getElementById('{}').textContent"

@@ -5,18 +5,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from analytics.views.store import open as open_store
-from generators.errors import GeneratorError
-from generators.reviewing.messages import Decision
-from generators.reviewing.reviews import REASONS, read_decisions, reviewable, to_review
-from generators.reviewing.session import review_session
-from generators.selection import SelectionRequest, select_benchmark
-from generators.selection.eligibility import eligible_variants
-from generators.selection.publishing import write_card
-from lhaw_record import main
-from recorder.errors import StoreError
-from recorder.events import VariantGenerated
-from recorder.reading.reader import read_snapshot
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.command_line import main
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.reviewing.messages import Decision
+from lhaw_record.generators.reviewing.reviews import REASONS, read_decisions, reviewable, to_review
+from lhaw_record.generators.reviewing.session import review_session
+from lhaw_record.generators.selection import SelectionRequest, select_benchmark
+from lhaw_record.generators.selection.eligibility import eligible_variants
+from lhaw_record.generators.selection.publishing import write_card
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import VariantGenerated
+from lhaw_record.recorder.reading.reader import read_snapshot
 from tests.analytics.make_store import Store as Written
 from tests.generators.selection.stores import classified, to_disk
 

@@ -6,20 +6,20 @@ import anyio
 import msgspec
 import pytest
 
-from analytics.views.store import open as open_store
-from generators.reviewing import sittings, web
-from generators.reviewing.messages import Comparison, Decision, Own, ReviewList
-from generators.reviewing.session import review_session
-from generators.reviewing.web import review_extension
-from recorder.events import RunFinished
-from recorder.files.disk import Disk
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.storage.creation import create_store
-from runners.daemon.endpoints import description
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.generators.reviewing import sittings, web
+from lhaw_record.generators.reviewing.messages import Comparison, Decision, Own, ReviewList
+from lhaw_record.generators.reviewing.session import review_session
+from lhaw_record.generators.reviewing.web import review_extension
+from lhaw_record.recorder.events import RunFinished
+from lhaw_record.recorder.files.disk import Disk
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.runners.runs.daemon.endpoints import description
 from tests.generators.reviewing.test_reviews import VARIANTS, review, waiting
 from tests.generators.selection.stores import classified, to_disk
-from tests.runners.daemon.running import PATIENCE_S, daemon_at
+from tests.runners.runs.daemon.running import PATIENCE_S, daemon_at
 
 
 @pytest.fixture
@@ -193,7 +193,9 @@ class FullDisk(Disk):
 async def test_a_decision_that_cannot_be_recorded_is_refused(store, monkeypatch):
     """A full disk refuses the decision and not the daemon; with room again the same decision is taken."""
     async with reviewing(store) as (daemon, client):
-        monkeypatch.setattr("generators.reviewing.session.create_store", lambda root: create_store(root, FullDisk()))
+        monkeypatch.setattr(
+            "lhaw_record.generators.reviewing.session.create_store", lambda root: create_store(root, FullDisk())
+        )
         digest = (await ask(client, "anna", ReviewList)).variants[0].variant_digest
         monkeypatch.setattr(FullDisk, "is_full", True)
         body = {"variant_digest": digest, "decision": "accepted"}
@@ -233,7 +235,7 @@ async def test_the_pieces_are_both_prompts(store):
 
 def test_the_api_is_described_with_the_workbench():
     """Every reference leads to a schema, and operations have names of their own."""
-    from runners.daemon.endpoints import ENDPOINTS
+    from lhaw_record.runners.runs.daemon.endpoints import ENDPOINTS
 
     told = description("1", (*ENDPOINTS, *web.ENDPOINTS))
     text = msgspec.json.encode(told).decode()

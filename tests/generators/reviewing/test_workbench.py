@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from analytics.views.store import open as open_store
-from generators.cli.review_command import comparison, panels
-from generators.reviewing.reviews import reviewable
-from lhaw_record import main
-from recorder.reading.reader import read_snapshot
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.command_line import main
+from lhaw_record.generators.cli.review_command import comparison, panels
+from lhaw_record.generators.reviewing.reviews import reviewable
+from lhaw_record.recorder.reading.reader import read_snapshot
 from tests.cli.program import called
 from tests.generators.reviewing.test_reviews import review
 from tests.generators.selection.stores import classified, to_disk

@@ -1,8 +1,8 @@
 """Segments, removals and rewritings for the tests of rewriting."""
 
-from generators.protocol import Removal
-from generators.rewriting import RuleRewriter
-from recorder.events.values import Segment
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.generators.rewriting import RuleRewriter
+from lhaw_record.recorder.events.values import Segment
 
 REWRITER = RuleRewriter()
 

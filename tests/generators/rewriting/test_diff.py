@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.rewriting import marked, plain_marks, prompt_diff
-from generators.rewriting.diff import hunks
+from lhaw_record.generators.rewriting import marked, plain_marks, prompt_diff
+from lhaw_record.generators.rewriting.diff import hunks
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", "file", ",", ".", "\n", "x.csv"]), max_size=40).map(" ".join)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from generators.rewriting.forms import is_equal_to_value
-from generators.rewriting.occurrences import Prompt
+from lhaw_record.generators.rewriting.forms import is_equal_to_value
+from lhaw_record.generators.rewriting.occurrences import Prompt
 from tests.generators.rewriting.rewriting_cases import segment
 
 

@@ -5,10 +5,10 @@ import re
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from generators.errors import RewritingFailed
-from generators.gate import problems_of
-from generators.protocol import Removal
-from generators.rewriting.occurrences import Prompt, remaining
+from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.gate import problems_of
+from lhaw_record.generators.protocol import Removal
+from lhaw_record.generators.rewriting.occurrences import Prompt, remaining
 from tests.generators.rewriting.rewriting_cases import REWRITER, segment
 from tests.support.depth import at_depth
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from generators.errors import RewritingFailed
-from generators.gate import problems_of
-from generators.protocol import Removal
+from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.gate import problems_of
+from lhaw_record.generators.protocol import Removal
 from tests.generators.rewriting.rewriting_cases import REWRITER, rewritten, segment
 
 # Each case: the prompt, the value, the severity, the new prompt and the question.

@@ -6,17 +6,17 @@ from itertools import combinations
 import anyio
 import pytest
 
-from generators.errors import RewritingFailed
-from generators.extraction import RuleExtractor
-from generators.extraction.written import WrittenExtractor
-from generators.generation.generate import GenerationSettings
-from generators.generation.removals import RemovalSettings, priority
-from generators.generation.variant_plan import VariantPlan
-from generators.protocol import Grounding, Removal
-from generators.rewriting import RuleRewriter
-from generators.rewriting.written import WrittenRewriter
-from generators.sources.desk import DeskSource
-from runners.benchmarks.desk.task import desk_tasks
+from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.extraction import RuleExtractor
+from lhaw_record.generators.extraction.written import WrittenExtractor
+from lhaw_record.generators.generation.generate import GenerationSettings
+from lhaw_record.generators.generation.removals import RemovalSettings, priority
+from lhaw_record.generators.generation.variant_plan import VariantPlan
+from lhaw_record.generators.protocol import Grounding, Removal
+from lhaw_record.generators.rewriting import RuleRewriter
+from lhaw_record.generators.rewriting.written import WrittenRewriter
+from lhaw_record.generators.sources.desk import DeskSource
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
 
 SEVERITIES = ("delete", "vaguify", "genericize")
 TASKS = {source.task.task_id: source for source in DeskSource().tasks()}

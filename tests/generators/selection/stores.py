@@ -5,8 +5,8 @@ from pathlib import Path
 
 import anyio
 
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.analytics.make_store import Store as Written
 from tests.crash.workload import InProcess
 

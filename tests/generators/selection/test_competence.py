@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from generators.selection import AgentValue, competent_tasks, judge_task
+from lhaw_record.generators.selection import AgentValue, competent_tasks, judge_task
 from tests.analytics.make_store import Store as Written
 from tests.generators.labelled import REAL
 from tests.generators.selection.stores import to_disk

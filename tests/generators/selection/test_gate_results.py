@@ -2,10 +2,10 @@
 
 import msgspec
 
-from generators.selection.gate_results import gate_results
-from generators.selection.provenance import ChosenVariant
-from recorder.events import GateJudgement
-from recorder.events.values import ExpectedQuestions, Segment, Variant
+from lhaw_record.generators.selection.gate_results import gate_results
+from lhaw_record.generators.selection.provenance import ChosenVariant
+from lhaw_record.recorder.events import GateJudgement
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
 
 ORIGINAL = "Read orders.csv and list the totals. Do not delete anything. Send the list to Ada."
 SEGMENT = Segment(segment_id="S1", value="orders.csv", dimension="input", subdimension="any")

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 import yaml
 
-from analytics.errors import UnknownName
-from analytics.exports import dataset_rows
-from generators.errors import GeneratorError
-from generators.selection import SelectionRequest, select_benchmark
-from generators.selection.publishing import write_card, write_dataset
-from recorder.events import SegmentsExtracted, SelectedVariant, VariantGenerated
-from recorder.events.canonical_json import digest
-from recorder.events.values import ExpectedQuestions, Segment, Variant
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.exports import dataset_rows
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.selection import SelectionRequest, select_benchmark
+from lhaw_record.generators.selection.publishing import write_card, write_dataset
+from lhaw_record.recorder.events import SegmentsExtracted, SelectedVariant, VariantGenerated
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
 from tests.analytics.make_store import Store as Written
 from tests.generators.selection.stores import classified, classify, of_every_kind, to_disk
 from tests.runners.imports.files import imported
@@ -243,7 +243,7 @@ def test_the_commands_of_the_card_make_it_again(card):
     """The command line in the card parses, and its request selects the same; the experiment file names the dataset."""
     import shlex
 
-    from lhaw_record import build_parser
+    from lhaw_record.command_line import build_parser
 
     text = (card / "README.md").read_text(encoding="utf-8")
     (line,) = [each for each in text.splitlines() if each.startswith("lhaw-record select")]
@@ -256,8 +256,8 @@ def test_the_commands_of_the_card_make_it_again(card):
 @pytest.mark.thorough
 def test_equal_stores_have_equal_cards(card, tmp_path):
     """The card, its figure and the dataset follow from the events: written again they are the same."""
-    from generators.selection import latest_selections
-    from recorder.reading.reader import read_snapshot
+    from lhaw_record.generators.selection import latest_selections
+    from lhaw_record.recorder.reading.reader import read_snapshot
 
     event = latest_selections(read_snapshot(card / "s"))["desk", "mine"]
     write_dataset(card / "s", event, tmp_path / "rows.json")
@@ -269,7 +269,7 @@ def test_equal_stores_have_equal_cards(card, tmp_path):
 @pytest.fixture
 def _no_pictures(monkeypatch):
     """Cards for their words alone: drawing takes most of the time."""
-    monkeypatch.setattr("generators.selection.publishing._figure", lambda *_: b"")
+    monkeypatch.setattr("lhaw_record.generators.selection.publishing._figure", lambda *_: b"")
 
 
 @pytest.mark.usefixtures("_no_pictures")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.selection.quotas import CLASSES, Candidate, choose, quotas
-from recorder.events.values import DIMENSIONS
+from lhaw_record.generators.selection.quotas import CLASSES, Candidate, choose, quotas
+from lhaw_record.recorder.events.values import DIMENSIONS
 
 
 def candidate(name, ambiguity_class="benign", task="t", dimensions=("goal",), segments=1, severity="delete"):

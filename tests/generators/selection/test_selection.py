@@ -4,11 +4,11 @@ import anyio
 import msgspec
 import pytest
 
-from analytics.views.build_order import named_in
-from analytics.views.store import open as open_store
-from generators.errors import GeneratorError
-from generators.generation.generation_index import load_generation_index
-from generators.selection import (
+from lhaw_record.analytics.views.build_order import named_in
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.generation.generation_index import load_generation_index
+from lhaw_record.generators.selection import (
     REASONS,
     SelectionRequest,
     eligible_variants,
@@ -16,13 +16,13 @@ from generators.selection import (
     latest_selections,
     select_benchmark,
 )
-from generators.selection.provenance import provenance
-from recorder.errors import StoreError
-from recorder.events import BenchmarkSelected, Envelope, RunFinished, RunStarted, TrialStarted
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes, read_snapshot
-from recorder.reading.registrations import Registrations
-from recorder.storage.creation import create_store
+from lhaw_record.generators.selection.provenance import provenance
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import BenchmarkSelected, Envelope, RunFinished, RunStarted, TrialStarted
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
+from lhaw_record.recorder.reading.registrations import Registrations
+from lhaw_record.recorder.storage.creation import create_store
 from tests.analytics import reference
 from tests.analytics.make_store import Store as Written
 from tests.analytics.random_stores import PLANNED, random_store

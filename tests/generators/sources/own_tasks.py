@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from generators.protocol import SourceTask
-from generators.sources.own import OwnSource
-from generators.sources.reading import SourceReport
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.generators.sources.own import OwnSource
+from lhaw_record.generators.sources.reading import SourceReport
 
 PROMPT = "Sort guests.csv by name and write it to sorted.csv."
 CHECKPOINTS = """\

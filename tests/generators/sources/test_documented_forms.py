@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from generators.sources.own import OwnSource
-from generators.sources.own.folders import read_folder
-from generators.sources.own.schema import CheckpointsFile, OwnCheckpoint, OwnRecord, OwnStep
-from lhaw_record import build_parser
+from lhaw_record.command_line import build_parser
+from lhaw_record.generators.sources.own import OwnSource
+from lhaw_record.generators.sources.own.folders import read_folder
+from lhaw_record.generators.sources.own.schema import CheckpointsFile, OwnCheckpoint, OwnRecord, OwnStep
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "own-tasks.md"
 TEXT = PAGE.read_text(encoding="utf-8")

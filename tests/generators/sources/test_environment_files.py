@@ -4,8 +4,8 @@ import datetime as dt
 
 import pytest
 
-from generators.sources.environment_files import files_below, sheets_text, text_of, texts_of
-from runners.benchmarks.desk.workspace_files import write_workbook
+from lhaw_record.generators.sources.environment_files import files_below, sheets_text, text_of, texts_of
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_workbook
 
 SHEETS = {
     "March": [["name", "paid", "on"], ["Ada, Dr.", 12.5, dt.date(2026, 3, 1)], ["Zoë", 3, None]],

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lhaw_record import main
-from runners.benchmarks.new_benchmark import write_benchmark
-from runners.errors import ExperimentError
-from runners.run.preparation import prepare
+from lhaw_record.command_line import main
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.environments.benchmarks.new_benchmark import write_benchmark
+from lhaw_record.runners.runs.preparation import prepare
 from tests.cli.experiments import write_experiment
 from tests.generators.cli.test_source_options import named
-from tests.runners.benchmarks.test_new_benchmark import installed
+from tests.runners.environments.benchmarks.test_new_benchmark import installed
 
 ROOT = Path(__file__).parents[3]
 DESIGN = """

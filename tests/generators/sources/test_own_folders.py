@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from generators.errors import SourceError
-from generators.protocol import TrajectoryStep
-from generators.sources.own import OwnSource
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.generators.protocol import TrajectoryStep
+from lhaw_record.generators.sources.own import OwnSource
 from tests.generators.sources.own_tasks import CHECKPOINTS, PROMPT, messages, only_task, read, write_folder
 
 

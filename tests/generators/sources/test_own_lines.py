@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.errors import SourceError
-from generators.sources.own import OwnSource
-from generators.sources.own.lines import read_lines
-from generators.sources.reading import Finding
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.generators.sources.own import OwnSource
+from lhaw_record.generators.sources.own.lines import read_lines
+from lhaw_record.generators.sources.reading import Finding
 from tests.generators.sources.own_tasks import RECORD, messages, only_task, read, write_folder, write_lines
 
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from generators.errors import SourceError
-from generators.protocol import TrajectoryStep
-from generators.sources.desk import DeskSource
-from generators.sources.mcp_atlas import McpAtlasSource
-from generators.sources.swebench_pro import SwebenchProSource
-from generators.sources.tac import TacSource
-from runners.benchmarks.desk import DeskBenchmark
-from runners.benchmarks.mcp_atlas.availability import Place
-from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
-from runners.benchmarks.mcp_atlas.rows import read_rows
-from runners.benchmarks.mcp_atlas.specs import servers_directory
+from lhaw_record.generators.errors import SourceError
+from lhaw_record.generators.protocol import TrajectoryStep
+from lhaw_record.generators.sources.desk import DeskSource
+from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
+from lhaw_record.generators.sources.swebench_pro import SwebenchProSource
+from lhaw_record.generators.sources.tac import TacSource
+from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Place
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import read_rows
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import servers_directory
 from tests.generators.sources.own_tasks import messages
-from tests.runners.benchmarks.swebench_pro.test_instances import ROW
+from tests.runners.environments.benchmarks.swebench_pro.test_instances import ROW
 
 TRAJECTORY = [
     {

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from generators.sources.mcp_atlas import McpAtlasSource
-from generators.sources.swebench_pro import SwebenchProSource
-from generators.sources.tac import TacSource
-from generators.sources.task_checks import is_blank
-from runners.benchmarks.tac import published_points, read_task
+from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
+from lhaw_record.generators.sources.swebench_pro import SwebenchProSource
+from lhaw_record.generators.sources.tac import TacSource
+from lhaw_record.generators.sources.task_checks import is_blank
+from lhaw_record.runners.environments.benchmarks.tac import published_points, read_task
 from tests.runners.imports.files import REAL
 from tests.support.needs import needs
 

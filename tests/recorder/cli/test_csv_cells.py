@@ -9,11 +9,11 @@ from unicodedata import category
 
 import pytest
 
-from analytics.tables.render import to_csv
-from analytics.tables.tables import Table
-from recorder.cli.csv_cells import inert
-from recorder.cli.output import print_rows
-from recorder.resources import data_path
+from lhaw_record.analytics.tables.render import to_csv
+from lhaw_record.analytics.tables.tables import Table
+from lhaw_record.recorder.cli.csv_cells import inert
+from lhaw_record.recorder.cli.output import print_rows
+from lhaw_record.recorder.resources import data_path
 from tests.support.needs import needs
 
 # OWASP's list of first characters (CSV Injection), and payloads that are in circulation.

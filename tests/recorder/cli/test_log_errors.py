@@ -8,11 +8,11 @@ from contextlib import suppress
 
 import pytest
 
-from lhaw_record import main
-from recorder.cli.progress import Progress
-from recorder.reading.reader import read_envelopes
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.recorder.stores import record_streams, started
 from tests.support.needs import skip_for
 
@@ -101,7 +101,7 @@ def test_progress_is_silent_on_short_work_and_speaks_on_long(capsys, monkeypatch
     with Progress("events checked") as progress:
         progress(1, 10)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("lhaw_record.recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
     with Progress("events checked") as progress:
         progress(1, 10)
         progress(5, None)

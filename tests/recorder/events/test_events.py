@@ -6,8 +6,8 @@ import msgspec
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 
-from recorder.events import EVENT_TYPES, ActionStarted, Envelope, ModelResponded, type_name
-from recorder.events.arrow_schema import event_schema, from_row, to_table
+from lhaw_record.recorder.events import EVENT_TYPES, ActionStarted, Envelope, ModelResponded, type_name
+from lhaw_record.recorder.events.arrow_schema import event_schema, from_row, to_table
 from tests.recorder.events_strategy import envelopes
 from tests.support.depth import at_depth
 
@@ -90,7 +90,7 @@ def test_every_wire_name_is_its_class_in_snake_case():
 
 def test_an_integer_in_a_float_field_becomes_a_float():
     """The encoding of a number does not depend on how the caller wrote it."""
-    from recorder.events.values import Checkpoint
+    from lhaw_record.recorder.events.values import Checkpoint
 
     assert encode(Checkpoint(checkpoint_id="c", label="l", total=2)) == encode(
         Checkpoint(checkpoint_id="c", label="l", total=2.0)

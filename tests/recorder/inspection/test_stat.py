@@ -4,15 +4,15 @@ import json
 import shutil
 from collections import Counter
 
-from lhaw_record import main
-from recorder.events import type_name
-from recorder.inspection.stat import stat
-from recorder.reading.reader import read_envelopes
-from recorder.recovery.recovery import recover
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.events import type_name
+from lhaw_record.recorder.inspection.stat import stat
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
 

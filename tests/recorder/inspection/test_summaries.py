@@ -2,10 +2,16 @@
 
 import pytest
 
-from recorder.events import ActionFinished, ActionStarted, ClarificationInjected, QuestionAnswered, QuestionAsked
-from recorder.inspection.tail import Tail
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.events import (
+    ActionFinished,
+    ActionStarted,
+    ClarificationInjected,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from lhaw_record.recorder.inspection.tail import Tail
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import started
 

@@ -5,13 +5,13 @@ import random
 import pyarrow.parquet as pq
 import pytest
 
-from lhaw_record import main
-from recorder.inspection.tail import Tail
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Clock, Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.inspection.tail import Tail
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Clock, Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
 

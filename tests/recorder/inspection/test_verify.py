@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lhaw_record import main
-from recorder.events import ArtifactStored
-from recorder.inspection.verify import verify
-from recorder.sealing.compaction import compact
-from recorder.storage.blobs import store_blob
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.events import ArtifactStored
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.blobs import store_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, record_streams
 
@@ -118,8 +118,8 @@ async def test_a_missing_and_a_changed_artifact_are_found(tmp_path):
 
 async def test_the_command_reports_progress_and_exits_3(store, capsys, monkeypatch):
     """Findings are data on standard output, also as JSON; the verdict is on standard error."""
-    monkeypatch.setattr("recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr("recorder.inspection.verify._ROWS_AT_ONCE", 20)
+    monkeypatch.setattr("lhaw_record.recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("lhaw_record.recorder.inspection.verify._ROWS_AT_ONCE", 20)
     assert main(["log", "verify", str(store.root), "--format", "json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["findings"] == []

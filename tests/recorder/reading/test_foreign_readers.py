@@ -16,16 +16,16 @@ import anyio.to_thread
 import msgspec
 import pytest
 
-from analytics.views import store as stores
-from recorder.events import TrialFailed, type_name
-from recorder.reading.reader import read_envelopes, read_snapshot
-from recorder.reading.typed_rows import events_of_types
-from recorder.recovery.recovery import recover
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
-from recorder.storage.segments import list_segments
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.recorder.events import TrialFailed, type_name
+from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
+from lhaw_record.recorder.reading.typed_rows import events_of_types
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.segments import list_segments
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
 from tests.synthetic.design import Design
@@ -37,7 +37,7 @@ FORBID = """
 import sys
 class Forbidden:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("recorder", "analytics", "runners", "lhaw_record"):
+        if name.split(".")[0] == "lhaw_record":
             raise ImportError(name + " is not for a foreign reader")
 sys.meta_path.insert(0, Forbidden())
 """
@@ -162,7 +162,9 @@ async def _store_at_rest(root, history):
         compact(store)
     if history != "killed":
         return store
-    with mock.patch("recorder.sealing.compaction.retire"):  # the death came when the merged segment had its name
+    with mock.patch(
+        "lhaw_record.recorder.sealing.compaction.retire"
+    ):  # the death came when the merged segment had its name
         compact(Store(dead))
     assert list_segments(Store(dead)).superseded
     recover(create_store(dead))

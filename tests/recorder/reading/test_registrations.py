@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from analytics.exports import dataset_rows
-from recorder.events import Envelope, TaskRegistered, VariantGenerated
-from recorder.events.values import Checkpoint, Task, Variant
-from recorder.reading.reader import read_snapshot
-from recorder.reading.registrations import Registrations
-from runners.planning.stored_variants import StoredVariants
+from lhaw_record.analytics.exports import dataset_rows
+from lhaw_record.recorder.events import Envelope, TaskRegistered, VariantGenerated
+from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.reading.registrations import Registrations
+from lhaw_record.runners.runs.planning.stored_variants import StoredVariants
 from tests.analytics.make_store import Store as Written
 from tests.generators.selection.stores import to_disk
 

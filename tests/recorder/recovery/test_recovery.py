@@ -13,16 +13,16 @@ from collections import Counter
 
 import pytest
 
-from recorder.errors import DamagedStore, RecordingFailed
-from recorder.events import RunFinished, TrialFailed
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes, read_snapshot
-from recorder.recovery.recovery import recover
-from recorder.storage.creation import create_store
-from recorder.storage.journal import read_journal
-from recorder.storage.journal_format import scan
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.errors import DamagedStore, RecordingFailed
+from lhaw_record.recorder.events import RunFinished, TrialFailed
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.journal import read_journal
+from lhaw_record.recorder.storage.journal_format import scan
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.recorder.stores import record_streams, started
 from tests.support.needs import skip_for
 
@@ -30,8 +30,8 @@ WRITER = """
     import sys
     from pathlib import Path
     import anyio
-    from recorder.writing.recorder import Recorder
-    from recorder.storage.creation import create_store
+    from lhaw_record.recorder.writing.recorder import Recorder
+    from lhaw_record.recorder.storage.creation import create_store
     from tests.recorder.stores import record_streams
 
     async def main():
@@ -118,9 +118,9 @@ DIES_IN_ROTATION = """
     import sys
     from pathlib import Path
     import anyio
-    from recorder.writing import recorder as recorder_module
-    from recorder.writing.recorder import Recorder
-    from recorder.storage.creation import create_store
+    from lhaw_record.recorder.writing import recorder as recorder_module
+    from lhaw_record.recorder.writing.recorder import Recorder
+    from lhaw_record.recorder.storage.creation import create_store
     from tests.recorder.stores import record_streams
 
     async def main():
@@ -229,7 +229,7 @@ async def test_flipped_bits_in_a_segment_are_found(tmp_path):
 
 async def test_a_run_that_died_is_closed_too(tmp_path):
     """The run's own stream ends with run_finished, outcome interrupted."""
-    from recorder.events import RunStarted
+    from lhaw_record.recorder.events import RunStarted
 
     store = create_store(tmp_path / "running")
     async with Recorder(store, "exp") as recorder:

@@ -8,17 +8,17 @@ from unittest import mock
 import anyio
 import pytest
 
-from analytics.views import store as stores
-from lhaw_record import main
-from recorder.errors import DamagedStore
-from recorder.events import TrialFailed
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.reading.streams import stream_ids
-from recorder.recovery.repair import repair
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.command_line import main
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import TrialFailed
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.recovery.repair import repair
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
 from tests.crash.mutations import names_given_twice, streams_left_open
 from tests.crash.test_io_errors import whatever_fails
 from tests.crash.unsynced import UnsyncedDisk
@@ -29,7 +29,7 @@ from tests.crash.workload import record
 def damaged(request, tmp_path):
     """A store whose streams s0 and s1 were left open by an error, and begun again by the next run."""
     root = tmp_path / "store"
-    no_recovery = mock.patch("recorder.recovery.recovery.close_orphans", return_value=[])
+    no_recovery = mock.patch("lhaw_record.recorder.recovery.recovery.close_orphans", return_value=[])
     no_merging = mock.patch("tests.crash.workload.compact")
     with streams_left_open(), names_given_twice(), no_recovery, no_merging:
         whatever_fails(root, 3, errno.ENOSPC, root / "blobs", streams=2)

@@ -4,17 +4,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lhaw_record import main
-from recorder.errors import DamagedStore
-from recorder.files.layout import JournalName
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.sealing import compaction
-from recorder.sealing.compaction import compact
-from recorder.storage.creation import create_store
-from recorder.storage.segment_writer import write_segment
-from recorder.storage.segments import list_segments
-from recorder.writing.recorder import Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.sealing import compaction
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.segment_writer import write_segment
+from lhaw_record.recorder.storage.segments import list_segments
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams
 

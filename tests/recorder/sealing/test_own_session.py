@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from recorder.sealing import own_session
+from lhaw_record.recorder.sealing import own_session
 
 STARTS_MANY = """
 import os, signal, threading, time
-from recorder.sealing import own_session
+from lhaw_record.recorder.sealing import own_session
 
 signal.signal(signal.SIGINT, lambda number, frame: None)
 ended = threading.Event()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from recorder.reading.reader import read_envelopes
-from recorder.sealing import seal_child
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.sealing import seal_child
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.recorder.stores import record_streams
 
 
@@ -37,7 +37,7 @@ async def test_what_cannot_be_sealed_here_is_left_to_a_child(tmp_path, monkeypat
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr("recorder.sealing.seal.seal", refuse)
+    monkeypatch.setattr("lhaw_record.recorder.sealing.seal.seal", refuse)
     store = create_store(tmp_path / "store")
     async with Recorder(store, "exp") as recorder:
         await record_streams(recorder, 1, 1)

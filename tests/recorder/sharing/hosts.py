@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from recorder.files.remote import PATIENCE_VARIABLE
-from recorder.sharing.address import HOME_VARIABLE, open_address, store_address
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
+from lhaw_record.recorder.files.remote import PATIENCE_VARIABLE
+from lhaw_record.recorder.sharing.address import HOME_VARIABLE, open_address, store_address
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
 from tests.cli.program import PATIENCE_SECONDS, descendants
 from tests.recorder.sharing.mutations import MUTATION_VARIABLE
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-import recorder.reading.pull
-import recorder.recovery.recovery
-import recorder.sealing.seal
-from recorder.files.layout import JournalName
-from recorder.files.remote import Remote
-from recorder.sharing.publisher import Publisher
+import lhaw_record.recorder.reading.pull
+import lhaw_record.recorder.recovery.recovery
+import lhaw_record.recorder.sealing.seal
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.files.remote import Remote
+from lhaw_record.recorder.sharing.publisher import Publisher
 
 MUTATION_VARIABLE = "LHAW_RECORD_TEST_MUTATION"
 _UPLOAD_S = 20.0  # no test looks later than this after an acknowledgement
@@ -35,20 +35,20 @@ def decisions_acknowledged_before_publication() -> Iterator[None]:
 @contextmanager
 def journal_removed_before_the_upload() -> Iterator[None]:
     """The journal goes first, then its segment is uploaded."""
-    right = recorder.sealing.seal.write_segment
+    right = lhaw_record.recorder.sealing.seal.write_segment
 
     def wrong(store, experiment_id, name, **arguments):
         store.disk.remove(store.journal_path(JournalName.parse(name)))
         return right(store, experiment_id, name, **arguments)
 
-    with mock.patch.object(recorder.sealing.seal, "write_segment", wrong):
+    with mock.patch.object(lhaw_record.recorder.sealing.seal, "write_segment", wrong):
         yield
 
 
 @contextmanager
 def named_here_before_the_upload() -> Iterator[None]:
     """A segment gets its name in the working copy first, then it is uploaded."""
-    right = recorder.sealing.seal.write_segment
+    right = lhaw_record.recorder.sealing.seal.write_segment
 
     def wrong(store, experiment_id, name, **arguments):
         held = []
@@ -58,20 +58,20 @@ def named_here_before_the_upload() -> Iterator[None]:
             store.remote.put(*file)
         return path
 
-    with mock.patch.object(recorder.sealing.seal, "write_segment", wrong):
+    with mock.patch.object(lhaw_record.recorder.sealing.seal, "write_segment", wrong):
         yield
 
 
 @contextmanager
 def recovery_does_not_upload() -> Iterator[None]:
     """Recovery seals what a dead writer left, on its host only."""
-    right = recorder.recovery.recovery.seal
+    right = lhaw_record.recorder.recovery.recovery.seal
 
     def wrong(store, path):
         with mock.patch.object(Remote, "put"):
             return right(store, path)
 
-    with mock.patch.object(recorder.recovery.recovery, "seal", wrong):
+    with mock.patch.object(lhaw_record.recorder.recovery.recovery, "seal", wrong):
         yield
 
 
@@ -89,14 +89,14 @@ def publishing_goes_on_after_a_failure() -> Iterator[None]:
 @contextmanager
 def artifacts_stay_on_their_host() -> Iterator[None]:
     """Events that name an artifact are published without its bytes."""
-    with mock.patch.object(recorder.sealing.seal, "publish_blob"):
+    with mock.patch.object(lhaw_record.recorder.sealing.seal, "publish_blob"):
         yield
 
 
 @contextmanager
 def every_listing_is_believed() -> Iterator[None]:
     """A listing that misses a file is taken as it is."""
-    with mock.patch.object(recorder.reading.pull, "_has_gap", return_value=False):
+    with mock.patch.object(lhaw_record.recorder.reading.pull, "_has_gap", return_value=False):
         yield
 
 

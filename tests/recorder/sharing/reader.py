@@ -7,10 +7,10 @@ event twice, or less than the look before.
 import sys
 from collections import defaultdict
 
-from recorder.errors import StoreError
-from recorder.events.stream_digest import CLOSING
-from recorder.reading.reader import read_envelopes
-from recorder.sharing.address import open_address, store_address
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.sharing.address import open_address, store_address
 
 
 def look(root, before):

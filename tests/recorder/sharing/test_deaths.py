@@ -8,13 +8,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from recorder.files.disk import Disk
-from recorder.files.remote import Remote
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.recovery.recovery import recover
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.files.disk import Disk
+from lhaw_record.recorder.files.remote import Remote
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.recorder.stores import finished, started
 
 STEPS = ("before the upload", "after the upload", "before the journal goes")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recorder.events.stream_digest import CLOSING
-from recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.recorder.sharing.hosts import lines_until
 
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from recorder.errors import StoreError
-from recorder.files.remote import Remote
-from recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.files.remote import Remote
+from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.cli.program import wait_until
 from tests.recorder.sharing.conftest import s3_address
 from tests.recorder.sharing.failing import FailingWay

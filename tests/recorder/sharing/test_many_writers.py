@@ -2,9 +2,9 @@
 
 import pytest
 
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.sealing.compaction import compact
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.sealing.compaction import compact
 from tests.recorder.sharing.hosts import ended_well, lines_until
 
 WRITERS, STREAMS, ACTIONS = 3, 6, 12

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recorder.errors import DamagedStore
+from lhaw_record.recorder.errors import DamagedStore
 from tests.recorder.sharing import mutations, test_deaths, test_guarantees, test_publishing
 
 

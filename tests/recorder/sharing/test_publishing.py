@@ -7,18 +7,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from recorder.errors import RecordingFailed, StoreError
-from recorder.events import ArtifactStored
-from recorder.files.layout import JournalName
-from recorder.files.remote import Remote
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.sharing.publisher import Publisher
-from recorder.storage.blobs import load_blob, store_blob
-from recorder.storage.creation import create_store
-from recorder.storage.journal import JournalFile, new_header
-from recorder.storage.journal_format import record
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.errors import RecordingFailed, StoreError
+from lhaw_record.recorder.events import ArtifactStored
+from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.files.remote import Remote
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.sharing.publisher import Publisher
+from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.journal import JournalFile, new_header
+from lhaw_record.recorder.storage.journal_format import record
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.recorder.sharing.hosts import ended_well
 from tests.recorder.stores import failed
 

@@ -11,9 +11,9 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from recorder.sharing.address import open_address, store_address
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.sharing.address import open_address, store_address
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.recorder.stores import failed, finished, started
 
 ROTATE_BYTES = 6000

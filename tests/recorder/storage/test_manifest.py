@@ -10,19 +10,19 @@ import anyio
 import duckdb
 import pytest
 
-from analytics.views import store as stores
-from lhaw_record import main
-from recorder.errors import DamagedStore
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.recovery.recovery import recover
-from recorder.sealing.compaction import compact
-from recorder.storage import manifest
-from recorder.storage.creation import create_store
-from recorder.storage.manifest_check import find_problems
-from recorder.storage.store import Store
-from recorder.transfer.whole_streams import whole_streams
-from recorder.writing.recorder import Recorder
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.command_line import main
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.storage import manifest
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.manifest_check import find_problems
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.transfer.whole_streams import whole_streams
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.mutations import DAMAGE_MUTATIONS
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started

@@ -1,12 +1,12 @@
 """Stores to carry from one place to another, and the commands that do it."""
 
-from lhaw_record import main
-from recorder.events import ArtifactStored
-from recorder.reading.reader import read_envelopes
-from recorder.storage.blobs import store_blob
-from recorder.storage.creation import create_store
-from recorder.transfer.export import contents, write_export
-from recorder.writing.recorder import Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.events import ArtifactStored
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.blobs import store_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.transfer.export import contents, write_export
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, record_streams
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lhaw_record import main
-from recorder.errors import DamagedStore, RecorderError, RecordingFailed
-from recorder.storage.blobs import load_blob, store_blob
-from recorder.storage.creation import create_store
-from recorder.transfer.import_file import ImportLimits, export_lines, read_export
-from recorder.transfer.import_streams import import_streams
-from recorder.writing.recorder import Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.errors import DamagedStore, RecorderError, RecordingFailed
+from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.transfer.import_file import ImportLimits, export_lines, read_export
+from lhaw_record.recorder.transfer.import_streams import import_streams
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.recorder.transfer.stores import export_lines_of, import_from, make_source
 
 SHA256 = hashlib.sha256(b"a patch\n").hexdigest()
@@ -183,7 +183,7 @@ def test_a_bomb_takes_no_memory(tmp_path):
             out.write(bytes(1 << 24))
     assert path.stat().st_size < 200_000
     program = (
-        "import re, sys; from pathlib import Path; from lhaw_record import main; "
+        "import re, sys; from pathlib import Path; from lhaw_record.command_line import main; "
         "status = main(['log', 'import', sys.argv[1], '--store', sys.argv[2], '--max-stream-mb', '8']); "
         "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]); sys.exit(status)"
     )

@@ -8,16 +8,16 @@ import textwrap
 
 import pytest
 
-from recorder.errors import DamagedStore, RecordingFailed, StoreError
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.recovery.recovery import recover
-from recorder.storage.creation import create_store
-from recorder.transfer import import_writer
-from recorder.transfer.export import contents
-from recorder.transfer.import_file import read_export
-from recorder.transfer.import_streams import import_streams
-from recorder.writing.recorder import Recorder
+from lhaw_record.recorder.errors import DamagedStore, RecordingFailed, StoreError
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.transfer import import_writer
+from lhaw_record.recorder.transfer.export import contents
+from lhaw_record.recorder.transfer.import_file import read_export
+from lhaw_record.recorder.transfer.import_streams import import_streams
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
 from tests.recorder.transfer.stores import all_events, export_lines_of, export_to, import_from, make_source
@@ -141,11 +141,11 @@ async def test_a_full_disk_loses_no_stream_that_was_committed(tmp_path, monkeypa
 IMPORTER = """
     import sys
     from pathlib import Path
-    from recorder.transfer import import_writer
-    from recorder.transfer.export import contents
-    from recorder.transfer.import_streams import import_streams
-    from recorder.storage.creation import create_store
-    from recorder.storage.store import Store
+    from lhaw_record.recorder.transfer import import_writer
+    from lhaw_record.recorder.transfer.export import contents
+    from lhaw_record.recorder.transfer.import_streams import import_streams
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.recorder.storage.store import Store
 
     import_writer._COMMIT_BYTES = 1
     import_writer.ROTATE_BYTES = 20_000

@@ -5,9 +5,9 @@ import json
 import msgspec
 import pytest
 
-from recorder.events import ActionFinished, ModelFailed, ModelResponded
-from recorder.events.values import Usage
-from recorder.transfer.otlp import is_timed_trial, trace_of
+from lhaw_record.recorder.events import ActionFinished, ModelFailed, ModelResponded
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
 from tests.analytics.make_store import Store
 
 

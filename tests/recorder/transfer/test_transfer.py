@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lhaw_record import main
-from recorder.errors import DamagedStore
-from recorder.events import ArtifactStored
-from recorder.events.stream_digest import CLOSING
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from recorder.storage.blobs import load_blob
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
-from recorder.transfer.export import contents
-from recorder.transfer.import_file import read_export
-from recorder.transfer.import_streams import import_streams
-from recorder.transfer.whole_streams import Selection
-from recorder.writing.recorder import Recorder
+from lhaw_record.command_line import main
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.events import ArtifactStored
+from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.blobs import load_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.transfer.export import contents
+from lhaw_record.recorder.transfer.import_file import read_export
+from lhaw_record.recorder.transfer.import_streams import import_streams
+from lhaw_record.recorder.transfer.whole_streams import Selection
+from lhaw_record.recorder.writing.recorder import Recorder
 from tests.crash.workload import InProcess
 from tests.recorder.events_strategy import open_events
 from tests.recorder.stores import failed, finished
@@ -147,6 +147,6 @@ async def test_a_number_that_json_cannot_write_stops_the_export(tmp_path):
 async def test_few_streams_are_found_without_reading_all(tmp_path, monkeypatch):
     """One stream comes from the row groups that the index names, also when it lies in several segments."""
     store = await make_source(tmp_path / "from", "a")
-    monkeypatch.setattr("recorder.transfer.whole_streams._all_rows", None)
+    monkeypatch.setattr("lhaw_record.recorder.transfer.whole_streams._all_rows", None)
     (stream,) = contents(store, Selection(stream_id="s2"))
     assert stream == read_envelopes(store.root, "s2")

@@ -3,14 +3,14 @@
 import anyio
 import pytest
 
-from recorder.errors import RecordingFailed, StoreError
-from recorder.events import TrialFailed
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes, read_snapshot
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
-from recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.errors import RecordingFailed, StoreError
+from lhaw_record.recorder.events import TrialFailed
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from tests.recorder.stores import failed, finished, record_streams, started
 
 

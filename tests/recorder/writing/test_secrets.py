@@ -17,13 +17,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lhaw_record import main
-from recorder.events import ActionFinished, ArtifactStored
-from recorder.storage.blobs import load_blob
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from recorder.writing.redaction import MARK, Redactor, given_secrets
-from recorder.writing.secret_patterns import SHAPES
+from lhaw_record.command_line import main
+from lhaw_record.recorder.events import ActionFinished, ArtifactStored
+from lhaw_record.recorder.storage.blobs import load_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.redaction import MARK, Redactor, given_secrets
+from lhaw_record.recorder.writing.secret_patterns import SHAPES
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed
 
@@ -280,7 +280,7 @@ async def test_no_file_of_a_store_holds_a_secret(tmp_path, is_sealed):
 def test_ordinary_text_stays():
     """Not one place of this project's code and documents is taken for a secret, nor a digest, an id or a template."""
     redactor = Redactor()
-    folders = ("recorder", "runners", "analytics", "generators", "docs", "sql", "data")
+    folders = ("lhaw_record", "recorder", "runners", "analytics", "generators", "docs", "sql", "data")
     texts = {
         path: path.read_text(encoding="utf-8")
         for folder in folders

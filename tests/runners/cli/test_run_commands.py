@@ -4,8 +4,8 @@ import shlex
 
 import pytest
 
-from lhaw_record import build_parser
-from runners.cli.run_commands import COMMANDS, _again
+from lhaw_record.command_line import build_parser
+from lhaw_record.runners.cli.run_commands import COMMANDS, _again
 
 GIVEN = {
     "--store": ["--store", "stores/x y"],

@@ -5,14 +5,14 @@ import json
 import msgspec
 import pytest
 
-from recorder.events import ExperimentSubmitted
-from recorder.events.canonical_json import digest
-from runners.daemon.errors import DaemonRefusal
-from runners.daemon.orders import _check_secrets
-from runners.experiment.program import AskingSpec, ProgramSpec
-from runners.experiment.tables import NOT_RECORDED, AgentSpec, Experiment
-from runners.models.failures import to_model_error
-from runners.run.preparation import keys_of
+from lhaw_record.recorder.events import ExperimentSubmitted
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.runners.experiment.program import AskingSpec, ProgramSpec
+from lhaw_record.runners.experiment.tables import NOT_RECORDED, AgentSpec, Experiment
+from lhaw_record.runners.models.failures import to_model_error
+from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
+from lhaw_record.runners.runs.daemon.orders import _check_secrets
+from lhaw_record.runners.runs.preparation import keys_of
 from tests.support.toy_plan import experiment
 
 VALUE, ASKED = "s3cr3t-of-the-tool-A1", "An0therSecretValue99x"

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from runners.benchmarks.swebench_pro.options import SwebenchProOptions
-from runners.experiment.decoding_errors import key_problem
-from runners.experiment.program import ProgramSpec
-from runners.experiment.tables import Experiment
+from lhaw_record.runners.environments.benchmarks.swebench_pro.options import SwebenchProOptions
+from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.experiment.tables import Experiment
 
 PAGE = "docs/page.md"
 AGENT = {"name": "a", "model": "m"}

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from analytics.views.claims import checks
-from analytics.views.store import open as open_store
-from runners.imports import FORMATS, Import, Options, run_import
-from runners.imports.foreign_trial import KnownRecords, ParsedFile, SourceFile
+from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.store import open as open_store
+from lhaw_record.runners.imports import FORMATS, Import, Options, run_import
+from lhaw_record.runners.imports.foreign_trial import KnownRecords, ParsedFile, SourceFile
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "real"
 MCP_TASK = "0123456789abcdef01234567"

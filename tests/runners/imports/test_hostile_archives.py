@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 
-from runners.imports.foreign_trial import ImportFailed, SourceFile
-from runners.imports.formats.inspect_archive import Archive
-from runners.imports.source_files import decode_json, read_instances, read_sources
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
+from lhaw_record.runners.imports.formats.inspect_archive import Archive
+from lhaw_record.runners.imports.source_files import decode_json, read_instances, read_sources
 
 ZEROS = bytes(3 << 20)
 SLIPS = ["../../escaped.json", "/tmp/escaped.json", "a/../../escaped.json", "C:\\escaped.json", "samples/\0.json"]

@@ -2,14 +2,14 @@
 
 import pytest
 
-from lhaw_record import main
-from runners.imports import ImportFailed
+from lhaw_record.command_line import main
+from lhaw_record.runners.imports import ImportFailed
 from tests.runners.imports.files import imported, query, write
 from tests.runners.imports.formats.test_atif import PLAIN
 
 PARSER = """
-from runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
-from runners.imports.trajectory import message_of, turns_of
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
+from lhaw_record.runners.imports.trajectory import message_of, turns_of
 
 
 def parse(source, options, known):

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from lhaw_record import main
-from recorder.errors import StoreError
-from recorder.events import ImportRecorded, RunFinished, TrialStarted
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from runners.imports import FORMATS, ImportFailed
+from lhaw_record.command_line import main
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import ImportRecorded, RunFinished, TrialStarted
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.runners.imports import FORMATS, ImportFailed
 from tests.runners.imports.files import as_csv, dataset_row, early_trial, imported, parsed, query, scored_row, write
 
 RESULTS = {"instance_a": True, "instance_b": False}
@@ -78,7 +78,7 @@ def test_a_fault_at_the_end_leaves_no_store(tmp_path):
 
 def test_an_import_is_one_commit(results, tmp_path, monkeypatch):
     """Every stream of an import becomes durable at once, so that a death leaves all of it or nothing."""
-    from recorder.writing.recorder import Recorder
+    from lhaw_record.recorder.writing.recorder import Recorder
 
     commits = []
     commit = Recorder.commit

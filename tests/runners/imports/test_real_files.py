@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from runners.imports import ImportFailed
-from runners.imports.source_files import read_instances
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.source_files import read_instances
 from tests.runners.imports.files import REAL, broken_claims, imported, query
 from tests.support.needs import needs
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lhaw_record import main
-from recorder.events import (
+from lhaw_record.command_line import main
+from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     ClarificationInjected,
@@ -16,7 +16,7 @@ from recorder.events import (
     TrialFinished,
     TrialStarted,
 )
-from recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.runners.imports.files import (
     as_csv,
     broken_claims,

@@ -4,19 +4,19 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from recorder.events import ArtifactStored, RunFinished, RunStarted
-from recorder.reading.reader import read_envelopes
-from recorder.storage.creation import create_store
-from recorder.storage.store import Store
-from recorder.writing.recorder import Recorder
-from runners.conversation.messages import Message
-from runners.judging.driver import Driver, JudgeSettings
-from runners.judging.failure_modes import FailureModes
-from runners.judging.verdicts import JUDGED
-from runners.models.costs import Price
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelReply, ModelRequest
-from runners.models.retry import RetryPolicy
+from lhaw_record.recorder.events import ArtifactStored, RunFinished, RunStarted
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.judging.driver import Driver, JudgeSettings
+from lhaw_record.runners.judging.failure_modes import FailureModes
+from lhaw_record.runners.judging.verdicts import JUDGED
+from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
+from lhaw_record.runners.models.retry import RetryPolicy
 from tests.analytics.make_store import Store as Written
 from tests.support.canned_model import text_reply
 
@@ -75,7 +75,7 @@ def _end(run_id: str) -> RunFinished:
 
 def settings(url: str, **changes: object) -> JudgeSettings:
     """Return how a judge behind an address is asked."""
-    from recorder.writing.redaction import Redactor
+    from lhaw_record.recorder.writing.redaction import Redactor
 
     values = {
         "model": LitellmModel(JUDGE, api_base=url, price=PRICE),

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from recorder.events import QuestionJudged, RunFinished, RunStarted
-from recorder.reading.reader import read_snapshot
-from recorder.sharing.address import open_address, store_address
+from lhaw_record.recorder.events import QuestionJudged, RunFinished, RunStarted
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.sharing.address import open_address, store_address
 from tests.cli.program import called, end, interrupt, start, verify, wait_until
 from tests.runners.judging.stores import CONFIRMED, FLAGS, JUDGE, Judge, asking, events_of, on_disk
 from tests.support.chat_server import server_beside

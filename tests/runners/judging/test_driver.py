@@ -6,16 +6,23 @@ import signal
 import anyio
 import pytest
 
-from analytics.views import store as stores
-from recorder.errors import StoreError
-from recorder.events import ModelCalled, ModelFailed, ModelResponded, QuestionJudged, RunFinished, RunStarted
-from recorder.reading.reader import read_envelopes
-from recorder.writing.redaction import Redactor
-from runners.conversation.deltas import rebuild_requests
-from runners.errors import ExperimentError
-from runners.judging.failure_modes import FailureModes
-from runners.judging.verdicts import JUDGED
-from runners.models.litellm_model import LitellmModel
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import (
+    ModelCalled,
+    ModelFailed,
+    ModelResponded,
+    QuestionJudged,
+    RunFinished,
+    RunStarted,
+)
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.judging.failure_modes import FailureModes
+from lhaw_record.runners.judging.verdicts import JUDGED
+from lhaw_record.runners.models.litellm_model import LitellmModel
 from tests.runners.judging.stores import FLAGS, JUDGE, PRICE, Judge, asking, events_of, judged, on_disk
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.faults import Fault
@@ -25,7 +32,7 @@ from tests.support.faults import Fault
 async def _closed(anyio_backend):
     """Close litellm's connections before the loop ends."""
     yield
-    from runners.models.litellm_library import close_clients
+    from lhaw_record.runners.models.litellm_library import close_clients
 
     await close_clients()
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from recorder.events import RunStarted
+from lhaw_record.recorder.events import RunStarted
 from tests.cli.program import called, verify
 from tests.runners.judging.stores import Judge, asking, events_of, on_disk
 from tests.runners.judging.test_grading_claims import HALF, MODEL, RIGHT, Strict, answered, later

@@ -7,18 +7,25 @@ import anyio
 import msgspec
 import pytest
 
-from analytics.views import store as stores
-from recorder.events import CheckpointScored, ModelCalled, ModelFailed, RunFinished, RunStarted, TrialFinished
-from recorder.events.values import Checkpoint, Task
-from recorder.reading.reader import read_envelopes, read_snapshot
-from recorder.writing.redaction import Redactor
-from runners.benchmarks.mcp_atlas.claims import MATCHER
-from runners.benchmarks.mcp_atlas.judge import ClaimJudge
-from runners.judging.driver import JudgeSettings
-from runners.models.litellm_model import LitellmModel
-from runners.models.retry import RetryPolicy
-from runners.regrading.regrading import Regrading
-from runners.regrading.stored_claims import JudgedRegrading
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.recorder.events import (
+    CheckpointScored,
+    ModelCalled,
+    ModelFailed,
+    RunFinished,
+    RunStarted,
+    TrialFinished,
+)
+from lhaw_record.recorder.events.values import Checkpoint, Task
+from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
+from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
+from lhaw_record.runners.judging.driver import JudgeSettings
+from lhaw_record.runners.judging.regrading.regrading import Regrading
+from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.retry import RetryPolicy
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store as Written
 from tests.runners.judging.stores import PRICE, Judge, asking, events_of, on_disk
@@ -36,7 +43,7 @@ LABELS = {1.0: "fulfilled", 0.5: "partially_fulfilled", 0.0: "not_fulfilled"}
 async def _closed(anyio_backend):
     """Close litellm's connections before the loop ends."""
     yield
-    from runners.models.litellm_library import close_clients
+    from lhaw_record.runners.models.litellm_library import close_clients
 
     await close_clients()
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from analytics.views import store as stores
-from recorder.events import NewTaskJudged
-from recorder.storage.blobs import load_blob, store_blob
-from recorder.storage.creation import create_store
-from runners.judging.new_tasks import NewTasks
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.recorder.events import NewTaskJudged
+from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.runners.judging.new_tasks import NewTasks
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store as Written
 from tests.runners.judging.stores import CONFIRMED, JUDGE, Judge, artifact, events_of, judged, leave_behind, on_disk
@@ -17,7 +17,7 @@ from tests.support.chat_server import ChatServer
 async def _closed(anyio_backend):
     """Close litellm's connections before the loop ends."""
     yield
-    from runners.models.litellm_library import close_clients
+    from lhaw_record.runners.models.litellm_library import close_clients
 
     await close_clients()
 

@@ -6,20 +6,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from analytics.views import store as stores
-from recorder.events import CheckpointScored, RunFinished
-from recorder.reading.reader import read_snapshot
-from recorder.storage.blobs import load_blob, store_blob
-from recorder.storage.store import Store
-from runners.benchmarks.desk import DeskBenchmark
-from runners.benchmarks.desk.office_deliverables import CheckpointNotMet
-from runners.benchmarks.desk.task import DeskTask, desk_tasks
-from runners.judging.stored_trials import StreamReader, load_stored
-from runners.regrading.protocol import NotGradable
-from runners.regrading.regrading import Regrading
-from runners.regrading.stored_desk import DeskChecks, StoredDelivery
+from lhaw_record.analytics.views import store as stores
+from lhaw_record.recorder.events import CheckpointScored, RunFinished
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
+from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import CheckpointNotMet
+from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks
+from lhaw_record.runners.judging.regrading.protocol import NotGradable
+from lhaw_record.runners.judging.regrading.regrading import Regrading
+from lhaw_record.runners.judging.regrading.stored_desk import DeskChecks, StoredDelivery
+from lhaw_record.runners.judging.stored_trials import StreamReader, load_stored
 from tests.analytics.make_store import Store as Written
-from tests.runners.benchmarks.desk.solutions import grade_after, solutions_of
+from tests.runners.environments.benchmarks.desk.solutions import grade_after, solutions_of
 from tests.runners.judging.stores import artifact, events_of, leave_behind, on_disk
 
 TASKS = {task.task_id: task for task in desk_tasks()}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from runners.errors import UnusableReply
-from runners.judging.verdicts import COMPUTED, FLAGS, JUDGED, read_flags, read_new_task
+from lhaw_record.runners.base.errors import UnusableReply
+from lhaw_record.runners.judging.verdicts import COMPUTED, FLAGS, JUDGED, read_flags, read_new_task
 
 
 def said(**changes):

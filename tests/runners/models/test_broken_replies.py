@@ -12,19 +12,19 @@ import anyio
 import pytest
 from openai._streaming import SSEDecoder
 
-from recorder.events import ModelFailed, ModelResponded
-from runners.conversation.messages import Message
-from runners.gateway.litellm_upstream import LitellmUpstream
-from runners.models.endpoints.door import Door
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelError, ModelRequest
-from runners.models.streams.chat import ChatStream
-from runners.models.streams.joining import joined_reply
-from runners.models.streams.protocol import add_to
-from runners.models.streams.sse import EventReader
-from tests.runners.gateway.rigs import Rig
-from tests.runners.gateway.shapes import TASK, chat, messages, responses, user
-from tests.runners.gateway.streams import BASES, PATHS, STREAMS
+from lhaw_record.recorder.events import ModelFailed, ModelResponded
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.endpoints.door import Door
+from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelError, ModelRequest
+from lhaw_record.runners.models.streams.chat import ChatStream
+from lhaw_record.runners.models.streams.joining import joined_reply
+from lhaw_record.runners.models.streams.protocol import add_to
+from lhaw_record.runners.models.streams.sse import EventReader
+from tests.runners.models.gateway.rigs import Rig
+from tests.runners.models.gateway.shapes import TASK, chat, messages, responses, user
+from tests.runners.models.gateway.streams import BASES, PATHS, STREAMS
 from tests.support.doors import Unhurried
 from tests.support.provider_mimics import AnthropicMimic, ChatMimic, GeminiMimic, ResponsesMimic
 from tests.support.raw_server import RawServer
@@ -52,7 +52,9 @@ ROUTES = ("native", "gateway")
 @pytest.fixture
 def new_doors(monkeypatch):
     """Each call has a door of its own, so that failures in a row close none."""
-    monkeypatch.setattr("runners.models.litellm_model.door_of", lambda name, *_: Door(name, pace=Unhurried()))
+    monkeypatch.setattr(
+        "lhaw_record.runners.models.litellm_model.door_of", lambda name, *_: Door(name, pace=Unhurried())
+    )
 
 
 def stream_of(wire):
@@ -126,8 +128,8 @@ async def test_a_whole_reply_counts_however_its_connection_ends(wire, route, end
             server.may_end.set()
         return step
 
-    monkeypatch.setattr("runners.models.streams.joining.LONGEST_REST_S", 0.05)
-    monkeypatch.setattr("runners.models.streams.joining.add_to", read)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.LONGEST_REST_S", 0.05)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.add_to", read)
     async with server.serving() as address:
         server.body, server.ending = b"".join(events), ending
         server.may_end.clear()
@@ -139,8 +141,8 @@ async def test_a_whole_reply_counts_however_its_connection_ends(wire, route, end
 
 async def test_a_whole_reply_waits_no_longer_than_its_request_may_take(monkeypatch):
     """Where the time of a request ends before the wait for what may follow a whole reply, the reply is not lost."""
-    monkeypatch.setattr("runners.models.streams.joining.LONGEST_REST_S", 3600.0)
-    monkeypatch.setattr("runners.models.streams.joining.LEFT_S", 299.9)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.LONGEST_REST_S", 3600.0)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.LEFT_S", 299.9)
 
     async def pieces():
         for event in stream_of("chat"):

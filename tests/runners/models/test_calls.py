@@ -5,14 +5,14 @@ import json
 import anyio
 import pytest
 
-from recorder.events import ModelCalled, ModelFailed, ModelResponded
-from runners.conversation.deltas import rebuild_requests
-from runners.conversation.messages import Message, ToolDefinition, conversation_digest
-from runners.errors import ModelBoundaryError
-from runners.models.calls import ModelCaller
-from runners.models.endpoints.door import Door
-from runners.models.protocol import ModelError
-from runners.models.retry import RetryPolicy, delay_before_retry_s
+from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, conversation_digest
+from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.endpoints.door import Door
+from lhaw_record.runners.models.protocol import ModelError
+from lhaw_record.runners.models.retry import RetryPolicy, delay_before_retry_s
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
 from tests.support.doors import Unhurried
 

@@ -7,15 +7,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import msgspec
 import pytest
 
-from recorder.events.values import Usage
-from runners.conversation.messages import Message
-from runners.errors import ExperimentError
-from runners.experiment.tables import AgentSpec, BudgetSpec, GraderSpec, ModelSpec
-from runners.models.costs import Price, cost_usd, price_of
-from runners.models.litellm_library import litellm_library
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelRequest
-from runners.run.preflight import check_prices
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, GraderSpec, ModelSpec
+from lhaw_record.runners.models.costs import Price, cost_usd, price_of
+from lhaw_record.runners.models.litellm_library import litellm_library
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelRequest
+from lhaw_record.runners.runs.preflight import check_prices
 from tests.support.toy_plan import experiment
 
 PLACEHOLDERS = ("anthropic/claude-opus-4-1", "claude-sonnet-4-20250514", "gemini/gemini-3-pro-preview")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from recorder.events import ModelResponded
-from runners.gateway.litellm_upstream import LitellmUpstream
-from runners.models.http_sessions import proxy_of
-from runners.models.litellm_model import LitellmModel
-from tests.runners.gateway.rigs import Rig
+from lhaw_record.recorder.events import ModelResponded
+from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
+from lhaw_record.runners.models.http_sessions import proxy_of
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from tests.runners.models.gateway.rigs import Rig
 from tests.support.provider_mimics import ChatMimic, MimicServer
 
 pytestmark = pytest.mark.usefixtures("closed_clients")

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from runners.conversation.messages import Message
-from runners.models.failures import in_band_error, response_error
-from runners.models.limits import ended_by_failure
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelError, ModelRequest
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.failures import in_band_error, response_error
+from lhaw_record.runners.models.limits import ended_by_failure
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelError, ModelRequest
 from tests.support.model_limits import FILTERED, NO_LIMITS, OVERFLOWS, REPLIES
 
 REQUEST = ModelRequest(messages=(Message(role="user", content="Hello."),))
@@ -112,8 +112,8 @@ def test_a_burst_of_refusals_compiles_its_secrets_once(monkeypatch):
     def refuse_scanner(_):
         raise AssertionError("no text of an error is searched with the scanner of records")
 
-    monkeypatch.setattr("recorder.writing.redaction.re.compile", counted)
-    monkeypatch.setattr("recorder.writing.redaction.scanner", refuse_scanner)
+    monkeypatch.setattr("lhaw_record.recorder.writing.redaction.re.compile", counted)
+    monkeypatch.setattr("lhaw_record.recorder.writing.redaction.scanner", refuse_scanner)
 
     def said(secret):
         return str(

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from runners.errors import ExperimentError
-from runners.models.costs import price_of
-from runners.models.litellm_library import missing_credentials, qualified_name, split_parameters, unsupported_parameters
-from runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.models.costs import price_of
+from lhaw_record.runners.models.litellm_library import (
+    missing_credentials,
+    qualified_name,
+    split_parameters,
+    unsupported_parameters,
+)
+from lhaw_record.runners.models.litellm_model import LitellmModel
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVER = "http://127.0.0.1:1/v1"
@@ -92,9 +97,9 @@ def test_loading_is_late_and_needs_no_network():
         "import socket, sys\n"
         "def refuse(*arguments, **options): raise SystemExit(f'network: {arguments}')\n"
         "socket.getaddrinfo = refuse\n"
-        "import runners.models.litellm_model\n"
+        "import lhaw_record.runners.models.litellm_model\n"
         "assert 'litellm' not in sys.modules, 'imported early'\n"
-        "from runners.models.costs import price_of\n"
+        "from lhaw_record.runners.models.costs import price_of\n"
         "assert price_of('gpt-4.1')[0] is not None\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -106,10 +111,10 @@ def test_calls_in_threads_import_nothing_big():
     """What two first calls would import in two threads at a time, in circles, is loaded before any call."""
     program = (
         "import gc, sys, anyio\n"
-        "from runners.conversation.messages import Message, ToolDefinition\n"
-        "from runners.models.litellm_library import close_clients, load_litellm\n"
-        "from runners.models.litellm_model import LitellmModel\n"
-        "from runners.models.protocol import ModelRequest\n"
+        "from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition\n"
+        "from lhaw_record.runners.models.litellm_library import close_clients, load_litellm\n"
+        "from lhaw_record.runners.models.litellm_model import LitellmModel\n"
+        "from lhaw_record.runners.models.protocol import ModelRequest\n"
         "from tests.support.provider_mimics import ChatMimic, MimicServer\n"
         "async def main():\n"
         "    await load_litellm()\n"
@@ -131,6 +136,8 @@ def test_calls_in_threads_import_nothing_big():
 @pytest.mark.thorough
 def test_duckdb_in_the_same_process_reports_no_leaks():
     """What stays in memory for litellm's sake is let go at the end where duckdb was there: its binding looks for it."""
-    program = "import anyio, duckdb.sqltypes; from runners.models.litellm_library import *; anyio.run(load_litellm)"
+    program = (
+        "import anyio, duckdb.sqltypes, lhaw_record.runners.models.litellm_library as l; anyio.run(l.load_litellm)"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

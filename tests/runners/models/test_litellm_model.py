@@ -6,10 +6,10 @@ import anyio
 import msgspec
 import pytest
 
-from runners.conversation.messages import Message, ToolCall, ToolDefinition
-from runners.models.costs import Price
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelError, ModelRequest
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelError, ModelRequest
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.faults import IN_BAND, Fault, in_band

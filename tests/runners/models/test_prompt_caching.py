@@ -4,17 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from recorder.events import ModelCalled, ModelResponded
-from recorder.events.values import Usage
-from runners.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
-from runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
-from runners.models.calls import ModelCaller
-from runners.models.costs import Price, cost_usd
-from runners.models.litellm_library import litellm_library
-from runners.models.litellm_model import LitellmModel
-from runners.models.prompt_caching import agent_marks
-from runners.trial.agent_loop import NativeAgent, Toolbox
-from runners.trial.services import Services
+from lhaw_record.recorder.events import ModelCalled, ModelResponded
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
+from lhaw_record.runners.agents.services import Services
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
+from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.costs import Price, cost_usd
+from lhaw_record.runners.models.litellm_library import litellm_library
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.prompt_caching import agent_marks
 from tests.support.caching_mimic import CachingMimic
 from tests.support.canned_model import MemoryRecording
 from tests.support.provider_mimics import MimicServer

@@ -7,17 +7,17 @@ import json
 import msgspec
 import pytest
 
-from recorder.events import ArtifactStored, ModelCalled, ModelResponded
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from runners.cli.attempt_text import print_attempt
-from runners.conversation.deltas import rebuild_requests
-from runners.conversation.messages import Message, ToolDefinition, ToolResult
-from runners.models.calls import ModelCaller
-from runners.models.litellm_model import LitellmModel
-from runners.models.recorded_replies import load_recorded_replies
-from runners.models.wire import WireRecord
-from runners.trial.agent_loop import NativeAgent, Toolbox
+from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelResponded
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, ToolResult
+from lhaw_record.runners.cli.attempt_text import print_attempt
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.recorded_replies import load_recorded_replies
+from lhaw_record.runners.models.wire import WireRecord
 from tests.support.canned_model import CannedModel, MemoryRecording, snapshot_of, text_reply
 from tests.support.provider_mimics import AnthropicMimic, ChatMimic, GeminiMimic, MimicServer, ResponsesMimic
 

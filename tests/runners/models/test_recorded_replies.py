@@ -2,15 +2,15 @@
 
 import pytest
 
-from recorder.events import ModelCalled, ModelResponded
-from recorder.reading.reader import read_snapshot
-from recorder.storage.creation import create_store
-from recorder.writing.recorder import Recorder
-from runners.conversation.deltas import rebuild_requests
-from runners.conversation.messages import Message
-from runners.models.calls import ModelCaller
-from runners.models.protocol import ModelError
-from runners.models.recorded_replies import RecordedReplies, load_recorded_replies
+from lhaw_record.recorder.events import ModelCalled, ModelResponded
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.protocol import ModelError
+from lhaw_record.runners.models.recorded_replies import RecordedReplies, load_recorded_replies
 from tests.support.canned_model import CannedModel, MemoryRecording, snapshot_of, text_reply
 
 USER = Message(role="user", content="Which segments?")

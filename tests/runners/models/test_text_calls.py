@@ -2,8 +2,8 @@
 
 import pytest
 
-from runners.conversation.messages import Message, ToolCall, ToolDefinition
-from runners.models.text_calls import call_in_text
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.models.text_calls import call_in_text
 
 TOOLS = [
     ToolDefinition(name=name, description="", input_schema={"type": "object", "properties": {}})

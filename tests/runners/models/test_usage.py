@@ -2,9 +2,9 @@
 
 import pytest
 
-from recorder.events.values import Usage
-from runners.conversation.messages import Message
-from runners.gateway.wires import CHAT, GEMINI, MESSAGES, RESPONSES
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.gateway.wires import CHAT, GEMINI, MESSAGES, RESPONSES
 
 TEXT = {"role": "assistant", "content": "hi"}
 CHAT_REPLY = {"choices": [{"index": 0, "message": TEXT, "finish_reason": "stop"}]}

@@ -4,12 +4,18 @@ import json
 
 import pytest
 
-from recorder.events import ActionFinished, ClarificationInjected, ModelCalled, QuestionAnswered, QuestionAsked
-from runners.conversation.deltas import rebuild_requests
-from runners.imports import ImportFailed
-from runners.imports.foreign_trial import KnownRecords
-from runners.imports.formats.ask_early_conditions import condition_of_trial
-from runners.imports.streams import assemble
+from lhaw_record.recorder.events import (
+    ActionFinished,
+    ClarificationInjected,
+    ModelCalled,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.foreign_trial import KnownRecords
+from lhaw_record.runners.imports.formats.ask_early_conditions import condition_of_trial
+from lhaw_record.runners.imports.streams import assemble
 from tests.runners.imports.files import (
     broken_claims,
     conversation,

@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from lhaw_record import main
-from recorder.errors import StoreError
-from recorder.events import ActionStarted, ModelCalled, ModelResponded, TrialFailed, TrialStarted
-from recorder.inspection.verify import verify
-from recorder.reading.reader import read_envelopes
-from runners.conversation.deltas import rebuild_requests
-from runners.imports import ImportFailed
-from runners.imports.formats.atif_document import VERSIONS
+from lhaw_record.command_line import main
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import ActionStarted, ModelCalled, ModelResponded, TrialFailed, TrialStarted
+from lhaw_record.recorder.inspection.verify import verify
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.formats.atif_document import VERSIONS
 from tests.runners.imports.files import REAL, broken_claims, dataset_row, imported, parsed, query, write
 from tests.support.needs import needs
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
-from recorder.events.values import Checkpoint, Task, Variant
-from runners.conversation.deltas import rebuild_requests
-from runners.imports import ImportFailed
-from runners.imports.foreign_trial import KnownRecords
+from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
+from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.foreign_trial import KnownRecords
 from tests.runners.imports.files import REAL, broken_claims, imported, parsed, query, write
 from tests.runners.imports.formats.test_atif import events
 from tests.support.needs import needs

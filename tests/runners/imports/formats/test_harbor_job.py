@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from recorder.events import TrialFailed, TrialFinished
-from runners.imports import ImportFailed
+from lhaw_record.recorder.events import TrialFailed, TrialFinished
+from lhaw_record.runners.imports import ImportFailed
 from tests.runners.imports.files import REAL, broken_claims, dataset_row, imported, query, write
 from tests.runners.imports.formats.test_atif import PLAIN, document, events, step
 from tests.support.needs import needs

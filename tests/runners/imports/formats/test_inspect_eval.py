@@ -2,10 +2,10 @@
 
 import pytest
 
-from recorder.events import ActionFinished, ModelResponded
-from runners.conversation.deltas import rebuild_requests
-from runners.imports import ImportFailed
-from runners.imports.foreign_trial import Failure
+from lhaw_record.recorder.events import ActionFinished, ModelResponded
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.foreign_trial import Failure
 from tests.runners.imports.files import (
     broken_claims,
     eval_log,

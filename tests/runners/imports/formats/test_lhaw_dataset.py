@@ -2,9 +2,9 @@
 
 import pytest
 
-from recorder.events.values import Task, Variant
-from runners.imports import ImportFailed
-from runners.imports.formats import lhaw_dataset as dataset
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.formats import lhaw_dataset as dataset
 from tests.runners.imports.files import dataset_row, imported, parsed, query, source, two_segment_row, write
 
 

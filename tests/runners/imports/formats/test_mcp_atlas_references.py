@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from runners.imports import ImportFailed
+from lhaw_record.runners.imports import ImportFailed
 from tests.runners.imports.files import MCP_TASK, REAL, as_csv, imported, query, scored_row, write
 from tests.support.needs import needs
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from runners.imports import ImportFailed
-from runners.imports.foreign_trial import Failure
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.foreign_trial import Failure
 from tests.runners.imports.files import (
     MCP_TASK,
     as_csv,
@@ -150,7 +150,7 @@ def test_contradictions_are_skipped(fields, reason):
 
 def test_the_reference_trajectory_is_not_what_the_agent_did():
     """TRAJECTORY is the dataset's; trajectory, in small letters, gives the actions."""
-    from runners.imports.trajectory import action_count
+    from lhaw_record.runners.imports.trajectory import action_count
 
     assert action_count(only(scored_row()).trajectory) == 1
 

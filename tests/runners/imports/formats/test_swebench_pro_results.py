@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from runners.imports import ImportFailed
-from runners.imports.source_files import read_instances
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.source_files import read_instances
 from tests.runners.imports.files import imported, parsed, query, write
 
 NAMES = ("instance_a__a-1-vnan", "instance_b__b-2", "instance_c__c-3")

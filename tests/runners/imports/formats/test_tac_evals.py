@@ -2,8 +2,8 @@
 
 import pytest
 
-from runners.imports import ImportFailed
-from runners.imports.foreign_trial import Failure
+from lhaw_record.runners.imports import ImportFailed
+from lhaw_record.runners.imports.foreign_trial import Failure
 from tests.runners.imports.files import broken_claims, imported, parsed, query, write
 
 

@@ -4,13 +4,13 @@ import anyio
 import msgspec
 import pytest
 
-from recorder.events.values import Usage
-from runners.models.endpoints.breaker import Breaker
-from runners.models.endpoints.door import Door, door_of
-from runners.models.endpoints.pace import Pace
-from runners.models.failures import response_error
-from runners.models.litellm_model import LitellmModel
-from runners.models.protocol import ModelError
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.models.endpoints.breaker import Breaker
+from lhaw_record.runners.models.endpoints.door import Door, door_of
+from lhaw_record.runners.models.endpoints.pace import Pace
+from lhaw_record.runners.models.failures import response_error
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelError
 from tests.support.canned_model import text_reply
 from tests.support.doors import Unhurried
 
@@ -311,7 +311,7 @@ async def test_a_request_that_is_cancelled_leaves_no_trace():
 
 def test_tokens_count_against_their_allowance():
     """A limit on tokens holds requests back by what they usually cost."""
-    from runners.models.endpoints.hints import Allowance, tokens_used
+    from lhaw_record.runners.models.endpoints.hints import Allowance, tokens_used
 
     pace, used = Pace(), tokens_used(Usage(input_tokens=900, output_tokens=100))
     pace.sent(0.0)

@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from runners.models.endpoints.hints import Allowance, allowances, rate_limit_headers, retry_after_s
+from lhaw_record.runners.models.endpoints.hints import Allowance, allowances, rate_limit_headers, retry_after_s
 
 NOW_S = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 

@@ -10,8 +10,8 @@ from math import inf
 
 import pytest
 
-from runners.models.endpoints.hints import allowances, rate_limit_headers, retry_after_s
-from runners.models.endpoints.pace import Pace
+from lhaw_record.runners.models.endpoints.hints import allowances, rate_limit_headers, retry_after_s
+from lhaw_record.runners.models.endpoints.pace import Pace
 from tests.support.limits import RequestLimit
 
 EPOCH_S = 1_800_000_000.0

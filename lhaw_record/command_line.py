@@ -1,0 +1,280 @@
+"""The lhaw-record command line: assembles the commands of all layers and turns errors into exit codes.
+
+Exit codes: 0 success, 1 a finding or failed work, 2 usage error, 3 damaged store, 130 interrupted.
+"""
+
+import argparse
+import gc
+import importlib.metadata
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lhaw_record.analytics.cli import (
+    coverage_commands,
+    export_commands,
+    figure_commands,
+    paper_commands,
+    power_commands,
+    table_commands,
+    trial_commands,
+)
+from lhaw_record.analytics.errors import AnalyticsError
+from lhaw_record.generators.cli import (
+    generate_commands,
+    pipeline_commands,
+    select_commands,
+    task_commands,
+    variants_commands,
+)
+from lhaw_record.recorder.cli import log_commands
+from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
+from lhaw_record.recorder.errors import DamagedStore, RecorderError
+from lhaw_record.recorder.resources import experiment_path
+from lhaw_record.recorder.sharing.address import opened, place_of, store_address
+from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.runners.base.errors import ExperimentError, RunnerError
+from lhaw_record.runners.cli import (
+    agent_commands,
+    benchmark_commands,
+    discard_command,
+    import_commands,
+    judging_commands,
+    note_command,
+    run_commands,
+)
+from lhaw_record.runners.cli.daemon_commands import daemon_commands
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from lhaw_record.runners.runs.daemon.daemon import Daemon
+    from lhaw_record.runners.runs.daemon.endpoints import Extension
+    from lhaw_record.runners.runs.planning.plan import PlannedTrial
+
+_SECTIONS = {
+    "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
+    "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
+    "publish them": ("paper", "figures", "export"),
+    "plan a study": ("power", "coverage"),
+    "make tasks and variants": ("tasks", "new-task", "generate", "variants", "select"),
+    "change what a store counts": ("import", "judge", "grade", "discard"),
+    "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
+    "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap", "ask-user"),
+    "maintenance": ("log", "completion"),
+}
+"""The commands as the help lists them: sections, and the commands in each, both with the most used first."""
+_UVX_FOLDER = "archive-v0"
+"""In whose cache uvx makes its environments."""
+_SUCCESSES = (
+    "select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions "
+    "from trials group by all order by all"
+)
+"""An example query to run on the demo store."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the argument parser of the whole program. The reference page docs/cli.md is generated from it."""
+    parser = Parser(
+        prog="lhaw-record",
+        description="Record what agents do with underspecified tasks, and measure it.",
+        epilog="example: lhaw-record demo",
+    )
+    parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
+    commands = {each.name: each for each in _commands()}
+    add_sections(
+        parser, (Section(title, tuple(commands.pop(name) for name in names)) for title, names in _SECTIONS.items())
+    )
+    assert not commands, f"in no section: {sorted(commands)}"
+    return parser
+
+
+def _commands() -> tuple[Command | CommandGroup, ...]:
+    """Return every command."""
+    return (
+        Command(
+            name="demo",
+            help="run the bundled experiment on scripted models and print the main tables",
+            description="Run the bundled experiment: 399 trials of scripted models on office tasks, a minute or a "
+            "little more on two cores; no key, no network, no Docker. Then print the main tables. Finished trials are "
+            "not run again.",
+            example="demo --store stores/demo",
+            arguments=(
+                argument(
+                    "--store",
+                    type=store_address,
+                    default=Path("stores/demo"),
+                    help="where events go (default: %(default)s)",
+                ),
+            ),
+            function=_demo,
+        ),
+        *run_commands.COMMANDS,
+        *benchmark_commands.COMMANDS,
+        *agent_commands.COMMANDS,
+        *daemon_commands(_report, _reviewing),
+        *import_commands.COMMANDS,
+        *judging_commands.COMMANDS,
+        *discard_command.COMMANDS,
+        *note_command.COMMANDS,
+        *task_commands.COMMANDS,
+        *generate_commands.COMMANDS,
+        *variants_commands.COMMANDS,
+        *select_commands.COMMANDS,
+        *pipeline_commands.COMMANDS,
+        *table_commands.COMMANDS,
+        *trial_commands.COMMANDS,
+        *power_commands.power_commands(_planned_study),
+        *coverage_commands.COMMANDS,
+        *figure_commands.COMMANDS,
+        *paper_commands.COMMANDS,
+        *export_commands.COMMANDS,
+        *log_commands.COMMANDS,
+        Command(
+            name="completion",
+            help="print the shell code that completes commands, options and names",
+            description="Print what makes a shell complete commands, options, and names of tables, agents and "
+            "conditions with the tab key. "
+            'bash and zsh: eval "$(lhaw-record completion bash)" in ~/.bashrc or ~/.zshrc; fish: lhaw-record '
+            "completion fish > ~/.config/fish/completions/lhaw-record.fish.",
+            example="completion bash",
+            arguments=(argument("shell", choices=("bash", "zsh", "fish"), help="the shell"),),
+            function=_completion,
+        ),
+    )
+
+
+def _completion(options: argparse.Namespace) -> int:
+    """Print the lines that a shell has to read."""
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode([PROGRAM], shell=options.shell))
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    """Run the bundled experiment, print the main tables and suggest commands to try next."""
+    for words in (["run", str(experiment_path("demo.toml"))], ["tables", str(options.store), "--main"]):
+        step = build_parser().parse_args(words)
+        step.store = options.store
+        exit_code = int(step.function(step))
+        if exit_code:
+            return exit_code
+    place = place_of(options.store)
+    next_steps = (
+        ["findings", place],
+        ["tables", place, "wasted", "natural_ask"],
+        ["sql", place, "-c", _SUCCESSES],
+        ["log", "tail", place, "-n", "20"],
+    )
+    print(f"\nThe store is {place}. Worth trying next:")
+    for words in next_steps:
+        print(f"  {shlex.join([*_program(), *words])}")
+    return 0
+
+
+def _program() -> list[str]:
+    """Return the words that start this program in a shell.
+
+    They are ``lhaw-record`` if the shell finds this program under that name, otherwise the path of the script. If the
+    program was not started as ``lhaw-record``, they are ``python -m lhaw_record``. Under uvx they are that of uvx: only
+    this process has its environment on the PATH.
+    """
+    if "UV" in os.environ and _UVX_FOLDER in Path(sys.prefix).parts:
+        origin = importlib.metadata.distribution("lhaw-record").read_text("direct_url.json")
+        return ["uvx", *(["--from", json.loads(origin)["url"]] if origin else []), "lhaw-record"]
+    started = Path(sys.argv[0])
+    if started.name != "lhaw-record":
+        return [Path(sys.executable).name, "-m", "lhaw_record"]
+    found = shutil.which("lhaw-record")
+    if found is not None and Path(found).resolve() == started.resolve():
+        return ["lhaw-record"]
+    return [str(started)]
+
+
+def _planned_study(path: Path) -> power_commands.PlannedStudy:
+    """Return what an experiment file plans for the agent with the most trials with and without questions."""
+    from lhaw_record.recorder.reading.trial_index import TrialIndex
+    from lhaw_record.runners.runs.planning.spending import expected_per_trial_usd
+    from lhaw_record.runners.runs.preparation import prepare
+
+    plan = prepare(path).plan
+    compared: dict[str, list[PlannedTrial]] = {}
+    for trial in plan.trials:
+        if trial.condition in ("underspecified", "ask_user") and trial.variant is not None:
+            compared.setdefault(trial.agent.name, []).append(trial)
+    if not compared:
+        raise ExperimentError(f"{path} plans no variants under underspecified and ask_user; leave the file out")
+    trials = max(compared.values(), key=len)
+    tasks = {trial.task.task_id for trial in trials}
+    nothing = TrialIndex(finished={}, failed={}, last_attempt={}, budgets=(), registered=frozenset(), spent_usd=0.0)
+    cells = {(trial.shown_variant, trial.condition) for trial in trials}
+    return power_commands.PlannedStudy(
+        tasks=len(tasks),
+        variants=max(1, round(len({cell for cell, _ in cells}) / len(tasks))),
+        trials=max(1, round(len(trials) / len(cells))),
+        cost_usd_per_trial=expected_per_trial_usd(trials[0].agent, plan, nothing),
+    )
+
+
+def _report(store: Path, experiment: str | None) -> bytes:
+    """Build the HTML report page for the daemon. The daemon's layer must not import analytics itself."""
+    from lhaw_record.analytics.report import build
+
+    return build(store, settings=[f"experiment={experiment}"] if experiment else []).html.encode()
+
+
+def _reviewing(daemon: "Daemon") -> "AbstractAsyncContextManager[Extension]":
+    """Open the review workbench for the daemon. The daemon's layer must not import generators itself."""
+    from lhaw_record.generators.reviewing.web import review_extension
+
+    return review_extension(daemon)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code.
+
+    Args:
+        arguments: The command-line arguments; None for those of the process.
+    """
+    if arguments is None:
+        _tune_process()
+    parser = build_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.function(opened(options)))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # otherwise Python reports the error again at exit
+        return 0
+    except DamagedStore as error:
+        return _complain(error, 3)
+    except ExperimentError as error:
+        return _complain(error, 2)
+    except (RecorderError, RunnerError, AnalyticsError) as error:
+        return _complain(error, 1)
+
+
+def _tune_process() -> None:
+    """Save CPU that libraries take before they do anything, a tenth of all tables of a small store."""
+    refuse_pandas()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # idle threads of numpy's spin, and no matrix here is large
+    gc.freeze()
+    gc.set_threshold(20_000)  # imports make no garbage
+
+
+def _complain(error: Exception, exit_code: int) -> int:
+    print(f"lhaw-record: {error}", file=sys.stderr)
+    return exit_code

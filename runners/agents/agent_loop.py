@@ -1,0 +1,285 @@
+"""The native agent: asks the model, executes its actions and returns the results, until the trial ends.
+
+This file records the actions. The model caller records the calls, and the ask_user server records the questions. Limits
+and endings are data, not exceptions.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import anyio
+
+from lhaw_record.recorder.events import ActionFinished, ModelResponded
+from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.actions import TEXT_ACTION, Action, finished_text, tool_action
+from lhaw_record.runners.base.conversation.ending import Ending
+from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
+from lhaw_record.runners.base.conversation.messages import (
+    Message,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    insert_user_turn,
+)
+from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError
+from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.costs import limit_not_kept
+from lhaw_record.runners.models.limits import ended_by_failure, ended_by_reply
+
+MAX_IDLE_TURNS = 3
+SUBMIT = ToolDefinition(
+    name="submit",
+    description="Finish the task. Call this once, when everything is done.",
+    input_schema={
+        "type": "object",
+        "properties": {"answer": {"type": "string", "description": "The final answer, or a one-line summary."}},
+        "required": ["answer"],
+    },
+)
+
+
+class Toolbox(Protocol):
+    """The tools of one trial: those of the environment and, if the condition includes it, ``ask_user``."""
+
+    tools: tuple[ToolDefinition, ...]
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+        """Execute a tool. Wrong arguments and unknown tools give error results. Raises BoundaryError."""
+        ...
+
+    def follow_up(self) -> None:
+        """Let the simulated user know that the second request has been made."""
+        ...
+
+    async def next_step(self) -> str | None:
+        """Return the next request of a task of several steps, or None if this was all. Raises BoundaryError."""
+        ...
+
+
+class NativeAgent:
+    """The native agent in one trial.
+
+    Args:
+        caller: The agent's recorded model.
+        toolbox: The tools that the agent may use.
+        recording: The trial's event stream.
+        opening: The first messages: the system prompt, if there is one, and the task.
+        ends_on_text: Whether a reply without tool calls is the final answer. Otherwise, the agent must call ``submit``.
+        nudge: The user turn sent after a text that is not a final answer.
+        max_turns: The maximum number of model replies.
+        max_actions: The maximum number of actions. Further calls in a reply are neither executed nor counted. None for
+            no limit.
+        max_cost_usd: The maximum cost of the agent's own calls, in USD. None for no limit.
+        injection: The message to inject, or None if the condition has none.
+        follow_up: The user's second request, which the agent gets when it hands in the work on the first. None if the
+            user makes none.
+        trial_clock: Measures the agent's own time.
+        clock_ns: Returns monotonic nanoseconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        caller: ModelCaller,
+        toolbox: Toolbox,
+        recording: Recording,
+        opening: tuple[Message, ...],
+        ends_on_text: bool,
+        nudge: str,
+        max_turns: int,
+        max_actions: int | None = None,
+        max_cost_usd: float | None = None,
+        injection: PlannedInjection | None = None,
+        follow_up: str | None = None,
+        trial_clock: TrialClock | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._caller = caller
+        self._toolbox = toolbox
+        self._recording = recording
+        self._messages = list(opening)
+        self._tools = toolbox.tools if ends_on_text else (*toolbox.tools, SUBMIT)
+        self._ends_on_text = ends_on_text
+        self._nudge = nudge
+        self._max_turns = max_turns
+        self._max_actions = max_actions
+        self._max_cost_usd = max_cost_usd
+        self._injection = injection
+        self._follow_up = follow_up
+        self._trial_clock = trial_clock or TrialClock()
+        self._clock_ns = clock_ns
+        self._idle_turns = 0
+        self._replied: tuple[ModelResponded, ...] = ()
+        self._model_call_id = ""
+        self.action_count = 0
+
+    async def run(self) -> Ending:
+        """Run until the agent submits, gives up or reaches a limit."""
+        ending = None
+        turns = 0
+        while ending is None:
+            ending = self._limit_reached(turns) or await self._turn()
+            turns += 1
+        with anyio.CancelScope(shield=True):
+            await self.skip_injection(f"the trial ended first ({ending.ended_by})")
+        return ending
+
+    async def skip_injection(self, reason: str) -> None:
+        """Record that the planned injection did not take place. Do nothing if it did, or if none was planned."""
+        planned, self._injection = self._injection, None
+        if planned is not None:
+            await self._recording.append(injected(planned, status="skipped", reason=reason))
+
+    def _limit_reached(self, turns: int) -> Ending | None:
+        if turns >= self._max_turns:
+            return Ending(ended_by="turn_limit", final_answer="")
+        if self._has_no_action_left():
+            return Ending(ended_by="action_limit", final_answer="")
+        if self._max_cost_usd is not None:
+            cost = self._caller.total_usage.cost_usd
+            if cost is None:
+                raise limit_not_kept(self._max_cost_usd)
+            if cost >= self._max_cost_usd:
+                return Ending(ended_by="cost_limit", final_answer="")
+        return None
+
+    def _has_no_action_left(self) -> bool:
+        return self._max_actions is not None and self.action_count >= self._max_actions
+
+    async def _turn(self) -> Ending | None:
+        """Request one reply and execute its actions. Then, between turns, inject the message if it is due."""
+        try:
+            answered, responded = await self._caller.request(self._messages, self._tools)
+        except ModelBoundaryError as error:
+            if (ended_by := ended_by_failure(error.kind)) is None:
+                raise
+            return Ending(ended_by=ended_by, final_answer="")
+        self._replied, self._model_call_id = (responded,), responded.call_id
+        reply = answered.message
+        if self._trial_clock.is_used_up:  # this reply used it up: it was paid for, but comes too late
+            with anyio.CancelScope(shield=True):
+                await self._recording.append(responded)
+            return Ending(ended_by="time_limit", final_answer="")
+        self._messages.append(reply)
+        if not reply.tool_calls:
+            return await self._text_turn(reply, ended_by_reply(answered.finish_reason))
+        self._idle_turns = 0
+        ending = None
+        for call in reply.tool_calls:
+            if self._has_no_action_left():
+                return ending or Ending(ended_by="action_limit", final_answer="")
+            ending = await self._act(call, ending)
+        if ending is None:
+            await self._inject_if_due()
+            return None
+        return await self._unless_asked_for_more(ending)
+
+    async def _unless_asked_for_more(self, ending: Ending) -> Ending | None:
+        """Return the ending, or None if the agent handed in and the user now makes another request."""
+        if ending.ended_by != "submitted":
+            return ending
+        request, self._follow_up = self._follow_up, None
+        if request is not None:
+            self._toolbox.follow_up()
+        else:
+            request = await self._toolbox.next_step()
+        if request is None:
+            return ending
+        self._messages = insert_user_turn(self._messages, request)
+        await self._inject_if_due()
+        return None
+
+    async def _text_turn(self, reply: Message, limit: EndedBy | None) -> Ending | None:
+        """Take a reply without tool calls: a final answer, a model that cannot go on, or a turn that did nothing.
+
+        A cut reply is no reason to stop: the next one may be shorter. What refuses or is full stays so.
+        """
+        index = await self._start_action(TEXT_ACTION)
+        await self._recording.append(finished_text(index))
+        if self._ends_on_text:
+            return await self._unless_asked_for_more(Ending(ended_by=limit or "submitted", final_answer=reply.content))
+        self._idle_turns += 1
+        if self._idle_turns >= MAX_IDLE_TURNS or limit in ("refused", "context_limit"):
+            return Ending(ended_by=limit or "gave_up", final_answer=reply.content)
+        if not await self._inject_if_due():
+            self._messages = insert_user_turn(self._messages, self._nudge)
+        return None
+
+    async def _act(self, call: ToolCall, ending: Ending | None) -> Ending | None:
+        """Perform one tool call as an action: record its start, execute it, record its end, and add its result."""
+        action = tool_action(call)
+        arguments = action.arguments
+        index = await self._start_action(action)
+        began_ns = self._clock_ns()
+        if ending is not None:
+            result = ToolResult(text="Not executed: the task was already submitted.", is_error=True)
+        elif arguments is None:
+            result = ToolResult(text="The arguments are not a JSON object. Call the tool again.", is_error=True)
+        elif call.name == SUBMIT.name and not self._ends_on_text:
+            result = ToolResult(text="Submitted.")
+            ending = Ending(ended_by="submitted", final_answer=str(arguments.get("answer", "")))
+        else:
+            result = await self._executed(call, arguments, index, began_ns)
+        await self._recording.append(_finished(index, result, self._took_ms(began_ns)))
+        self._messages.append(
+            Message(role="tool", content=result.text, tool_call_id=call.call_id, result_of_action=index)
+        )
+        return ending
+
+    async def _executed(self, call: ToolCall, arguments: dict[str, Any], index: int, began_ns: int) -> ToolResult:
+        """Execute a call. If it is cut off, for example by the time limit, record that it finished with an error."""
+        try:
+            return await self._toolbox.call(call.name, arguments, call.call_id)
+        except anyio.get_cancelled_exc_class():
+            await self._cut_off("the trial ended first", index, began_ns)
+            raise
+        except SandboxBoundaryError as error:
+            if error.is_abuse:  # the trial is graded, so its last action needs an end
+                await self._cut_off(str(error), index, began_ns)
+            raise
+
+    async def _cut_off(self, why: str, index: int, began_ns: int) -> None:
+        result = ToolResult(text=f"Not finished: {why}.", is_error=True)
+        with anyio.CancelScope(shield=True):
+            await self._recording.append(_finished(index, result, self._took_ms(began_ns)))
+
+    def _took_ms(self, began_ns: int) -> float:
+        return round((self._clock_ns() - began_ns) / 1e6, 3)
+
+    async def _inject_if_due(self) -> bool:
+        planned = self._injection
+        if planned is None or not planned.is_due(self.action_count):
+            return False
+        self._injection = None
+        self._messages = insert_user_turn(self._messages, planned.message)
+        await self._recording.append(injected(planned, status="injected", after_action=self.action_count))
+        return True
+
+    async def _start_action(self, action: Action) -> int:
+        """Count an action and make it durable before it is executed.
+
+        The model's reply is recorded together with the first of its actions.
+        """
+        self.action_count += 1
+        started = action.started(self.action_count, self._model_call_id)
+        replied, self._replied = self._replied, ()
+        await self._recording.append(*replied, started)
+        return self.action_count
+
+
+def _finished(index: int, result: ToolResult, duration_ms: float) -> ActionFinished:
+    return ActionFinished(
+        action_index=index,
+        is_error=result.is_error,
+        result=result.text,
+        duration_ms=duration_ms,
+        server=result.server,
+        server_pid=result.server_pid,
+        reference_result_sha256=result.reference_result_sha256,
+        is_same_as_reference=result.is_same_as_reference,
+        limit_met=result.limit_met,
+        limits_watched=result.limits_watched,
+    )

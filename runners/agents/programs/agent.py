@@ -1,0 +1,391 @@
+"""Runs a program as the agent of one trial: in a sandbox, with its model behind the gateway."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+
+import anyio
+import anyio.to_thread
+
+from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.agents.programs.entries import found_content
+from lhaw_record.runners.agents.programs.installation import bin_folder
+from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
+from lhaw_record.runners.agents.programs.listener import Listener
+from lhaw_record.runners.agents.programs.outcome import ProgramFacts, ending_of
+from lhaw_record.runners.agents.programs.tool_calls import OfferedTools, Toolbox
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.ending import Ending
+from lhaw_record.runners.base.conversation.injection import PlannedInjection
+from lhaw_record.runners.base.errors import (
+    BoundaryError,
+    ExperimentError,
+    LeaseReturned,
+    SandboxBoundaryError,
+    UserSimulatorError,
+    ungrouped,
+)
+from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, ProgramSandbox
+from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, filled, mcp_config
+from lhaw_record.runners.models.gateway.session import SessionLimits, TrialSession
+from lhaw_record.runners.models.gateway.upstream import RoutingTable, Upstream
+from lhaw_record.runners.models.wire import WireRecord
+from lhaw_record.runners.users.ask_user import bridge
+from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.users.ask_user.server import TOOL_NAME
+
+OUR_FOLDER = ".lhaw-record"
+"""The folder below HOME with the prompt, the MCP configuration and the stdio bridge."""
+
+_GRACE_S = 10.0  # lets a program that reached a limit end by itself, and lets pending answers arrive
+
+Keep = Callable[[str, str], Awaitable[None]]
+"""Stores a text of the trial. The arguments are its name and the text."""
+
+
+class ExternalAgent:
+    """One program in one trial.
+
+    Args:
+        program: The program's entry.
+        sandbox: The sandbox in which the program runs, with access to the listener.
+        listener: Serves the program's model and its ``ask_user`` tool.
+        recording: The trial's event stream.
+        upstream: The model.
+        prompt_of: Returns the prompt given to the program for a request of the user.
+        request: The first request: the task's prompt. The program is started again for each later one.
+        asking: The simulated user, if the condition has one.
+        toolbox: The tools of the benchmark's own that the program gets over MCP; none if it offers none. It also has
+            the later requests.
+        injection: The message to inject, if the condition has one.
+        limits: Limits on turns, actions and cost.
+        trial_clock: Says when the program's own time is used up, or a wait has lasted too long.
+        last_resort_s: Seconds after which the program is ended, whatever the clock says.
+        keep: Stores the program's output.
+        lease: The lease, and the leases that it is one of, if the program runs elsewhere.
+        wire_record: Keeps the bodies of its model calls, if the run asks for that.
+        route: Returns the model for the name that the program asks for. None if ``upstream`` answers every request.
+    """
+
+    def __init__(
+        self,
+        *,
+        program: ProgramSpec,
+        sandbox: ProgramSandbox,
+        listener: Listener,
+        recording: Recording,
+        upstream: Upstream,
+        prompt_of: Callable[[str], str],
+        request: str,
+        asking: RecordedUser | None,
+        toolbox: Toolbox,
+        injection: PlannedInjection | None,
+        limits: SessionLimits,
+        trial_clock: TrialClock,
+        last_resort_s: float,
+        keep: Keep,
+        lease: tuple[Leases, Lease] | None = None,
+        wire_record: WireRecord | None = None,
+        route: RoutingTable | None = None,
+    ) -> None:
+        self._program = program
+        self._sandbox = sandbox
+        self._listener = listener
+        self._upstream = upstream
+        self._prompt_of = prompt_of
+        self._prompt = prompt_of(request)
+        self._toolbox = toolbox
+        self._replies_before = 0  # the start of the program that is now running
+        self._asking = asking
+        self._trial_clock = trial_clock
+        self._last_resort_s = last_resort_s
+        self._wait_failure: BoundaryError | None = None
+        self._is_time_up = False
+        self.crash: tuple[int, str] | None = None  # see Behaviour
+        self._keep = keep
+        self._lease = lease
+        self._given_answer: str | None = None
+        self._over = anyio.Event()
+        # Hexadecimal, because one in 64 base64 tokens begins with a hyphen, and a program would read it as an option.
+        self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
+        self._session = TrialSession(
+            recording=recording,
+            upstream=upstream,
+            prompt=self._prompt,
+            injection=injection,
+            rules=program.threads,
+            limits=limits,
+            on_over=self._over.set,
+            trial_clock=trial_clock,
+            wire_record=wire_record,
+            route=route,
+        )
+        self._tools = OfferedTools(toolbox, self._session.executed) if toolbox.tools else None
+
+    @property
+    def _has_tools(self) -> bool:
+        """Whether the program gets tools over MCP."""
+        return self._asking is not None or self._tools is not None
+
+    @property
+    def action_count(self) -> int:
+        """The number of actions so far."""
+        return self._session.action_count
+
+    @property
+    def total_usage(self) -> Usage:
+        """Tokens and price of all the program's calls so far."""
+        return self._session.total_usage
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What makes the recording of the program doubtful, once it has ended."""
+        return tuple(flagged.flag for flagged in self._session.flags)
+
+    async def run(self) -> Ending:
+        """Run the program to its end and return how it ended."""
+        reason = "failed"
+        try:
+            async with AsyncExitStack() as stack:
+                self._listener.gateway.open(self._key, self._session, self._token)
+                stack.callback(self._listener.gateway.close, self._key)
+                if self._has_tools:
+                    name = self._program.ask_user_tool or TOOL_NAME
+                    pending = self._session.pending_calls
+                    await self._listener.asking.open(self._key, self._token, self._asking, pending, name, self._tools)
+                    stack.push_async_exit(self._close_asking)
+                end = await (self._run_program() if self._lease is None else self._run_leased(*self._lease))
+                ended_by = self._ended_by(end)
+                if ended_by == "gave_up" and end.exit_code is not None:
+                    last = (end.stderr.strip().splitlines() or [""])[-1]
+                    self.crash = end.exit_code, last.replace(self._token, "(token)")
+            self._raise_our_failure()
+            ending = await self._ending(ended_by, end)
+            reason = ending.ended_by
+        except SandboxBoundaryError as error:
+            reason = "resource_abuse" if error.is_abuse else reason
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):  # nothing may be recorded after the trial's last event
+                await self._session.close(reason)
+        self._raise_our_failure()
+        return ending
+
+    async def _close_asking(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
+        """Wait briefly for answers to open questions. If one is still missing, the simulated user has failed.
+
+        If the trial has failed or was stopped, it does not wait.
+        """
+        with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True) as moment:
+            await self._listener.asking.close(self._key)
+        if error is None and moment.cancelled_caught:
+            message = "the program ended before the simulated user had answered its question"
+            self._wait_failure = self._wait_failure or UserSimulatorError(message, kind="timeout")
+
+    async def _check_content(self) -> None:
+        """Refuse to start a program that differs from the one in the trial's first event.
+
+        Files may change during a run.
+        """
+        planned, now = self._program.found_content or "", ""
+        try:
+            now = await anyio.to_thread.run_sync(found_content, self._program)
+        except ExperimentError as error:
+            now = str(error)
+        if now != planned:
+            raise SandboxBoundaryError(
+                f"program {self._program.name} was {planned!r} when its trials were planned and is now {now}; run the "
+                "same command again to plan trials of the new program",
+                kind="program_changed",
+                is_retry_owed=False,
+            )
+
+    async def _run_program(self) -> ProgramEnd:
+        """Run the program, and again for each further request of the user, and return its last end."""
+        await self._check_content()
+        stop = anyio.Event()
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._stop_when_over, stop)
+                tasks.start_soon(self._keep_time)
+                self._watch_servers(tasks)
+                end, number = await self._run_once(stop, 1), 1
+                while (request := await self._next_request(end)) is not None:
+                    self._prompt, self._replies_before = self._prompt_of(request), self._session.reply_count
+                    await self._session.begin_again(self._prompt)
+                    number += 1
+                    end = await self._run_once(stop, number)
+                tasks.cancel_scope.cancel()
+        return end
+
+    async def _next_request(self, end: ProgramEnd) -> str | None:
+        """Return the user's next request, or None if there is none or the program did not hand in."""
+        if self._over.is_set() or self._ended_by(end) != "submitted":
+            return None
+        return await self._toolbox.next_step()
+
+    async def _run_once(self, stop: anyio.Event, number: int) -> ProgramEnd:
+        start = filled(self._program, self._values(), has_tools=self._has_tools)
+        await self._write_files(start)
+        stdin = self._prompt.encode() if self._program.takes_prompt_on_stdin else b""
+        launch = ProgramCommand(
+            argv=start.argv, environment=start.environment, stdin=stdin, max_seconds=self._last_resort_s
+        )
+        end = await self._sandbox.run_program(launch, stop)
+        for name, text in (("stdout", end.stdout), ("stderr", end.stderr)):
+            if text:
+                await self._keep(f"{name}.txt" if number == 1 else f"{name}-{number}.txt", text)
+        return end
+
+    async def _run_leased(self, leases: Leases, lease: Lease) -> ProgramEnd:
+        """Offer the trial to whoever leased it, and return how their agent ended."""
+        offer = Offer(
+            prompt=self._prompt,
+            model=self._upstream.name,
+            key=self._key,
+            token=self._token,
+            has_tools=self._has_tools,
+        )
+        with ungrouped(), leases.reachable(lease, self._key):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._tell_when_over, lease)
+                tasks.start_soon(self._keep_time)
+                self._watch_servers(tasks)
+                try:
+                    closing = await lease.held(offer, self._sandbox, self._trial_clock)
+                except LeaseReturned as error:
+                    if (count := self._session.reply_count) == 0:
+                        raise
+                    message = f"{error}, after {count} replies of its model, so that it counts as an attempt"
+                    raise LeaseReturned(message, kind=LeaseReturned.COUNTED) from error
+                tasks.cancel_scope.cancel()
+        self._raise_our_failure()
+        assert closing is not None, "only a failure of ours breaks a lease off"
+        if self._session.reply_count == 0 and self._session.last_failure is None:
+            raise LeaseReturned(
+                "the lease was closed before its agent got a reply from its model; point it to the lease's gateway_url",
+                kind="lease_unused",
+            )
+        self._given_answer = closing.answer
+        return ProgramEnd(exit_code=None if self._is_time_up else closing.exit_code)
+
+    async def _tell_when_over(self, lease: Lease) -> None:
+        """Tell a lease that its agent has reached a limit, or break it off because the trial has failed."""
+        await self._over.wait()
+        if self._is_time_up:
+            self._session.limit_reached = self._session.limit_reached or "time_limit"
+        lease.limit = self._session.limit_reached
+        if lease.limit is None:
+            lease.break_off()
+
+    def _watch_servers(self, tasks: anyio.abc.TaskGroup) -> None:
+        """End the program when the simulated user or a tool has failed."""
+        for served in (self._asking, self._tools):
+            if served is not None:
+                tasks.start_soon(_pass_on, served.failed, self._over)
+
+    async def _keep_time(self) -> None:
+        """End the program when its own time is used up or a wait has lasted too long."""
+        try:
+            await self._trial_clock.bound(anyio.sleep_forever)
+        except BoundaryError as error:
+            self._wait_failure = error
+        else:
+            self._is_time_up = True
+        self._over.set()
+
+    async def _stop_when_over(self, stop: anyio.Event) -> None:
+        await self._over.wait()
+        if self._session.limit_reached is not None:
+            await anyio.sleep(_GRACE_S)
+        stop.set()
+
+    async def _write_files(self, start: FilledProgram) -> None:
+        """Write the program's files and ours below HOME in the sandbox."""
+        mcp_url = self._values()["mcp_url"] if self._has_tools else None
+        ours = {
+            f"{OUR_FOLDER}/prompt.md": self._prompt,
+            f"{OUR_FOLDER}/mcp.json": mcp_config(mcp_url, self._token),
+            **({f"{OUR_FOLDER}/ask_user.py": _bridge()} if self._has_tools else {}),
+        }
+        for name, text in {**ours, **start.files}.items():
+            try:
+                await self._sandbox.write_file(f"{self._sandbox.home}/{name}", text.encode())
+            except OSError as error:
+                message = f"the program's file {name} cannot be written: {error.strerror}"
+                raise SandboxBoundaryError(message, kind="program_files", is_retry_owed=False) from error
+
+    def _values(self) -> dict[str, str]:
+        """Return the values of all placeholders."""
+        base_url, home = f"{self._sandbox.listener_url}/t/{self._key}", self._sandbox.home
+        return {
+            "prompt": self._prompt,
+            "prompt_file": f"{home}/{OUR_FOLDER}/prompt.md",
+            "model": self._upstream.name,
+            "base_url": base_url,
+            "base_url_v1": f"{base_url}/v1",
+            "token": self._token,
+            "mcp_url": f"{base_url}/mcp",
+            "mcp_config": f"{home}/{OUR_FOLDER}/mcp.json",
+            "mcp_bridge": f"{home}/{OUR_FOLDER}/ask_user.py",
+            "workdir": self._sandbox.work_dir,
+            "home": home,
+            "bin": str(bin_folder(self._program)) if self._program.install_digest else "",
+        }
+
+    def _raise_our_failure(self) -> None:
+        """Raise the failure on our side, if any: gateway, recorder, simulated user, a tool's server, a long wait."""
+        served = [each.failure for each in (self._asking, self._tools) if each is not None]
+        failure = next(filter(None, (self._session.failure, *served, self._wait_failure)), None)
+        if failure is not None:
+            raise failure
+
+    def _ended_by(self, end: ProgramEnd) -> EndedBy:
+        """Return how the agent's part ended. Raises an error if our side or the infrastructure failed."""
+        self._raise_our_failure()
+        session, program = self._session, self._program
+        return ending_of(
+            ProgramFacts(
+                name=program.title,
+                end=end,
+                limit_reached=session.limit_reached,
+                is_time_up=self._is_time_up and end.exit_code is None,
+                last_failure=session.last_failure,
+                last_finish_reason=session.last_finish_reason,
+                reply_count=session.reply_count - self._replies_before,
+                wire=program.wire,
+                wires=session.wires,
+            )
+        )
+
+    async def _ending(self, ended_by: EndedBy, end: ProgramEnd) -> Ending:
+        is_stopped = self._session.limit_reached is not None or ended_by == "time_limit"
+        return Ending(ended_by=ended_by, final_answer="" if is_stopped else await self._answer(end))
+
+    async def _answer(self, end: ProgramEnd) -> str:
+        kind, _, path = self._program.answer.partition(":")
+        if self._given_answer is not None:
+            return self._given_answer
+        if kind == "stdout":
+            return end.stdout.strip()
+        if kind == "last_message":
+            return self._session.final_text
+        try:
+            return (await self._sandbox.read_file(path)).decode("utf-8", "replace").strip()
+        except OSError:
+            return ""  # the program wrote no answer
+
+
+async def _pass_on(event: anyio.Event, to: anyio.Event) -> None:
+    await event.wait()
+    to.set()
+
+
+def _bridge() -> str:
+    return Path(bridge.__file__).read_text(encoding="utf-8")

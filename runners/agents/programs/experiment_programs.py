@@ -1,0 +1,96 @@
+"""Checks the programs of an experiment before it runs: are they installed, unchanged, and able to run their arms?"""
+
+from pathlib import Path
+
+import msgspec
+
+from lhaw_record.recorder.events.values import prompt_state_and_channel
+from lhaw_record.runners.agents.programs.entries import found_content, found_version, resolved, shown_folders
+from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
+from lhaw_record.runners.environments.sandboxes.driver_config import folder_in_the_way_of
+from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
+from lhaw_record.runners.runs.planning.plan import Plan
+
+
+def with_programs(experiment: Experiment, base: Path) -> Experiment:
+    """Return the experiment with each program resolved to its entry and installed version."""
+    agents = tuple(_with_program(index, agent, base) for index, agent in enumerate(experiment.agents))
+    return msgspec.structs.replace(experiment, agents=agents)
+
+
+def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
+    """Reject an experiment whose programs cannot run their trials."""
+    for index, agent in enumerate(experiment.agents):
+        if agent.external is None:
+            continue
+        key = f"key 'agents[{index}].program'"
+        if benchmark.why_no_programs:
+            raise ExperimentError(
+                f"{key}: {benchmark.name} takes no programs: {benchmark.why_no_programs}; remove 'program' from "
+                f"{agent.name}, or take another benchmark"
+            )
+        conditions = agent.conditions or experiment.conditions
+        asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]
+        if asking and agent.external.ask_user == "none":
+            raise ExperimentError(
+                f'{key}: {agent.name} cannot ask (its entry says ask_user = "none"), and {asking[0]} needs it; give '
+                "the agent 'conditions' of its own"
+            )
+        if experiment.sandbox.kind != "process":
+            _check_shown(key, agent.external)
+
+
+def check_mcp_tools(plan: Plan, benchmark: Benchmark) -> None:
+    """Reject a plan in which a program that calls no tools over MCP works on a task that offers some."""
+    deaf = [each for each in plan.trials if each.agent.external and each.agent.external.ask_user == "none"]
+    if not deaf:
+        return
+    tasks = sorted({each.task.task_id for each in deaf if benchmark.has_mcp_tools(each.task.task_id)})
+    if tasks:
+        others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
+        raise ExperimentError(
+            f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
+            f'(its entry says ask_user = "none"); take a program that does{others}'
+        )
+
+
+def check_versions(experiment: Experiment) -> None:
+    """Refuse to run programs that have changed since their trials were planned."""
+    for agent in experiment.agents:
+        program = agent.external
+        if program is None:
+            continue
+        now = msgspec.structs.replace(
+            program, found_version=found_version(program), found_content=found_content(program)
+        )
+        if now != program:
+            raise ExperimentError(
+                f"agent {agent.name}: its program was {program.title!r} when the trials were planned and is "
+                f"{now.title!r} now, which makes other trials; run the same command again to plan them"
+            )
+
+
+def _check_shown(key: str, program: ProgramSpec) -> None:
+    for path in shown_folders(program):
+        folder = folder_in_the_way_of(path)
+        if folder is not None:
+            raise ExperimentError(
+                f"{key}: a sandbox has a {folder} of its own and cannot show {path} of this machine; move it away, "
+                f"or leave it out of 'mounts' ({AGENTS_VARIABLE} names the folder of installed programs)"
+            )
+
+
+def _with_program(index: int, agent: AgentSpec, base: Path) -> AgentSpec:
+    if agent.program is None:
+        return agent
+    try:
+        program = resolved(agent.program, base)
+        if program.leased:  # the agent's name is all that is known of what runs elsewhere
+            program = msgspec.structs.replace(program, name=agent.name)
+        return msgspec.structs.replace(agent, program=program)
+    except ExperimentError as error:
+        raise ExperimentError(f"key 'agents[{index}].program': {error}") from error

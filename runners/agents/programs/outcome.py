@@ -1,0 +1,117 @@
+"""Decides whether the end of a program is an ending of the agent or a failure of the infrastructure.
+
+These are pure functions. The first rule that applies decides:
+
+    our side failed, or the simulated user           raised as it is
+    it could not be started                          boundary sandbox, no retry owed: it would fail again
+    a limit of turns, actions or cost was reached    turn_limit, action_limit, cost_limit: the gateway refuses for good
+    its last model call met a limit of the model     context_limit, refused, output_limit: the program saw the error
+    its last model call failed, or got no answer     boundary model, a retry owed as for a native agent; unless its
+    before it hung up                                own time was used up before
+    none of its calls was ever answered              boundary sandbox; a retry owed if it ended by itself, but
+                                                     not with 126 or 127: a shell could not start it
+    it never used the wire that its entry names      boundary sandbox, no retry owed: the entry is wrong
+    its own time was used up                         time_limit
+    its model's last reply was cut or refused        output_limit, refused, context_limit, however the program took it
+    it ended with a nonzero exit code                gave_up: it worked, then crashed or reported failure
+    it ended with exit code 0                        submitted
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from lhaw_record.recorder.events import ModelFailed
+from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
+from lhaw_record.runners.models.limits import ended_by_failure, ended_by_reply
+from lhaw_record.runners.models.retry import FINAL_KINDS
+
+_SHOWN_CHARACTERS = 600
+_NOT_STARTED = (126, 127)
+
+
+class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about a program that has ended.
+
+    Args:
+        name: The program's name, for messages.
+        end: How the program ended.
+        limit_reached: The limit for which the gateway refused a request, or None.
+        is_time_up: Whether the program was stopped because its own time was used up.
+        last_failure: The failure of the program's last model call, or None if that call got a reply.
+        last_finish_reason: The finish reason of the last reply, or None if there was none or if it had tool calls.
+        reply_count: The number of replies that the program got.
+        wire: The wire that the program's entry names, if any.
+        wires: The wires on which the program got replies.
+    """
+
+    name: str
+    end: ProgramEnd
+    limit_reached: EndedBy | None
+    is_time_up: bool
+    last_failure: ModelFailed | None
+    last_finish_reason: str | None = None
+    reply_count: int
+    wire: str | None
+    wires: Collection[str]
+
+
+def ending_of(facts: ProgramFacts) -> EndedBy:
+    """Return how the agent's part of the trial ended."""
+    end = facts.end
+    if end.start_error is not None:
+        raise SandboxBoundaryError(
+            f"program {facts.name} cannot be started in the sandbox: {end.start_error}; is it below /usr, installed by "
+            "'lhaw-record agents install', or among the 'mounts' of its entry?",
+            kind="program_start",
+            is_retry_owed=False,
+        )
+    if facts.limit_reached is not None:
+        return facts.limit_reached
+    failed = facts.last_failure
+    if failed is not None and not facts.is_time_up:
+        if (ended_by := ended_by_failure(failed.error_kind)) is not None:
+            return ended_by
+        is_retry_owed = failed.error_kind not in FINAL_KINDS
+        raise ModelBoundaryError(failed.message, kind=failed.error_kind, is_retry_owed=is_retry_owed)
+    if facts.reply_count == 0 and end.exit_code in _NOT_STARTED:
+        raise SandboxBoundaryError(
+            f"program {facts.name} {_how(end)} and most likely cannot run in this sandbox or image, which lacks its "
+            f"interpreter or libraries (docs/external-agents.md#in-an-image). {_last_words(end)}",
+            kind="program_start",
+            is_retry_owed=False,
+        )
+    if facts.reply_count == 0:
+        raise SandboxBoundaryError(
+            f"program {facts.name} {_how(end)} and never got a reply from its model. A program that has no model, "
+            f"only rules, serves them as one (docs/external-agents.md#a-program-of-rules). {_last_words(end)}",
+            kind="program_no_call",
+            is_retry_owed=end.exit_code is not None,
+        )
+    if facts.wire is not None and facts.wire not in facts.wires:
+        raise SandboxBoundaryError(
+            f"program {facts.name} used {', '.join(sorted(facts.wires))}, but its entry says wire = {facts.wire!r}; "
+            "correct the entry",
+            kind="program_wire",
+            is_retry_owed=False,
+        )
+    if end.exit_code is None and not facts.is_time_up:
+        raise SandboxBoundaryError(
+            f"program {facts.name} had not ended when its sandbox's last resort stopped it, with own time left",
+            kind="program_stopped",
+        )
+    if end.exit_code is None:
+        return "time_limit"
+    own: EndedBy = "submitted" if end.exit_code == 0 else "gave_up"
+    return ended_by_reply(facts.last_finish_reason or "") or own
+
+
+def _how(end: ProgramEnd) -> str:
+    return "had not ended in time" if end.exit_code is None else f"ended with exit code {end.exit_code}"
+
+
+def _last_words(end: ProgramEnd) -> str:
+    text = (end.stderr.strip() or end.stdout.strip())[-_SHOWN_CHARACTERS:]
+    return f"Its last output: {text}" if text else "It printed nothing."

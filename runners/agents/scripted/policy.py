@@ -1,0 +1,182 @@
+"""Decides what a scripted model does next: plan, ask, work, check itself or hand in.
+
+The decision is a pure function of the conversation.
+"""
+
+import msgspec
+
+from lhaw_record.runners.agents.scripted.archetypes import Habits
+from lhaw_record.runners.agents.scripted.beliefs import Beliefs, confirmation_of, read_stated
+from lhaw_record.runners.agents.scripted.progress import (
+    Progress,
+    deliverables_check,
+    failed_check_position,
+    latest_call,
+    measure_progress,
+)
+from lhaw_record.runners.agents.scripted.transcript import Transcript
+from lhaw_record.runners.environments.benchmarks.desk.recipe import Parameter, Recipe
+
+
+class PlannedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call to make. ``reason`` says why, in words that follow "Next I …"."""
+
+    tool: str
+    arguments: dict[str, str]
+    reason: str
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply of the model. Without calls, it is only text."""
+
+    text: str
+    calls: tuple[PlannedCall, ...] = ()
+
+
+class Policy:
+    """Decides the next turn of one model at one point of a conversation.
+
+    Args:
+        recipe: How the task is solved.
+        transcript: The conversation so far.
+        habits: How the model works.
+        seed: Picks its guesses.
+        tools: The names of the tools that are offered now. The model skips steps that need another tool.
+    """
+
+    def __init__(
+        self, recipe: Recipe, transcript: Transcript, habits: Habits, seed: int, tools: frozenset[str]
+    ) -> None:
+        self._recipe = recipe
+        self._transcript = transcript
+        self._habits = habits
+        self._tools = tools
+        self._stated = read_stated(recipe.parameters, transcript)
+        self._beliefs = Beliefs(recipe, self._stated, seed, heeds_rules=not habits.is_hasty)
+        usable = [step for step in recipe.steps if step.tool in tools]
+        self._steps = [step for step in usable if not (step.is_extra and habits.is_hasty)]
+        is_late_reader = habits.checks_itself and habits.is_hasty
+        self._late_reading = [step for step in usable if step.is_extra and not step.needed()] if is_late_reader else []
+
+    def next_turn(self) -> Turn:
+        """Return the next reply."""
+        if self._habits.plans_first and self._transcript.text_turns <= self._stated.change_count:
+            return Turn(text=self._plan())
+        progress = self._progress()
+        if self._transcript.work_calls >= self._habits.patience * len(self._steps):
+            return self._hand_in(progress)
+        question = self._due_question(progress)
+        if question is not None:
+            return self._turn(question)
+        if progress.to_do:
+            return self._turn(*self._next_calls(progress))
+        check = self._self_check(progress) if self._habits.checks_itself else None
+        return self._turn(check) if check else self._hand_in(progress)
+
+    # working
+
+    def _progress(self) -> Progress:
+        past = {step.name: latest_call(step, self._transcript, self._beliefs, {}) for step in self._late_reading}
+        evidence = {name: call.result for name, call in past.items() if call is not None}
+        redo_after = failed_check_position(self._transcript) if self._habits.checks_itself else -1
+        return measure_progress(self._steps, self._transcript, self._beliefs, evidence, redo_after)
+
+    def _next_calls(self, progress: Progress) -> list[PlannedCall]:
+        """Return the next step, together with the one after it if this model reads both in one turn."""
+        steps = [progress.to_do[0]]
+        for follower in progress.to_do[1:2]:
+            is_open = latest_call(follower, self._transcript, self._beliefs, progress.memory) is None
+            if self._habits.reads_in_pairs and follower.joins_previous and is_open:
+                steps.append(follower)
+        return [
+            PlannedCall(tool=step.tool, arguments=self._beliefs.call_of(step, progress.memory), reason=step.name)
+            for step in steps
+        ]
+
+    # asking
+
+    def _due_question(self, progress: Progress) -> PlannedCall | None:
+        """Return the next question that cannot wait, or None.
+
+        The model looks at the work directory before it asks anything.
+        """
+        if not progress.done:
+            return None
+        due = []
+        if self._habits.asks == "at_once":
+            may_tell = self._habits.asks_what_files_may_tell
+            early = [item for item in self._recipe.parameters if may_tell or item.find is None]
+            due += [item.question for item in early if self._is_worth_asking(item, {})]
+            due += self._confirmations()
+        needed = progress.to_do[0].needed() if progress.to_do else self._stated.doubted
+        due += [
+            item.question
+            for item in self._recipe.parameters
+            if item.name in needed and self._is_worth_asking(item, progress.memory)
+        ]
+        return self._ask(due)
+
+    def _is_worth_asking(self, parameter: Parameter, memory: dict[str, str], bonus: float = 0.0) -> bool:
+        is_known = self._beliefs.is_known(parameter, memory)
+        return not is_known and parameter.criticality + bonus >= self._habits.asks_from_criticality
+
+    def _confirmations(self) -> list[str]:
+        stated = [item for item in self._recipe.parameters if item.name in self._stated.values]
+        unasked = [item for item in stated if item.question not in self._transcript.questions]
+        return [confirmation_of(item.question) for item in unasked[: self._habits.confirmations]]
+
+    def _ask(self, questions: list[str]) -> PlannedCall | None:
+        """Return a call that asks the first of the questions that was not asked yet, or None."""
+        question = next((item for item in questions if item not in self._transcript.questions), None)
+        if question is None or self._habits.asks == "never" or "ask_user" not in self._tools:
+            return None
+        return PlannedCall(tool="ask_user", arguments={"question": question}, reason="ask, because I was not told")
+
+    # checking
+
+    def _self_check(self, progress: Progress) -> PlannedCall | None:
+        """Return the next call of the self-check, or None if the check is complete.
+
+        The model settles its assumptions by reading and asking, then checks that the deliverables exist.
+        """
+        for step in self._late_reading:
+            if step.name not in progress.memory:
+                return PlannedCall(tool=step.tool, arguments=step.filled({}), reason=step.name)
+        used = self._used_parameters(progress)
+        question = self._ask([item.question for item in used if self._is_worth_asking(item, progress.memory, 0.5)])
+        if question is not None:
+            return question
+        names = [self._beliefs.value(name, progress.memory) for name in self._recipe.deliverables]
+        if not names or "bash" not in self._tools:
+            return None
+        arguments = deliverables_check(names)
+        checks = self._transcript.all_of("bash", arguments)
+        if checks and checks[-1].position > progress.last_call:
+            return None
+        return PlannedCall(tool="bash", arguments=arguments, reason="check that everything is there")
+
+    # speaking
+
+    def _turn(self, *calls: PlannedCall) -> Turn:
+        text = f"Thought: next I {calls[0].reason}." if self._habits.thinks_aloud else ""
+        return Turn(text=text, calls=calls)
+
+    def _plan(self) -> str:
+        lines = [f"{number}. {step.name}" for number, step in enumerate(self._steps, start=1)]
+        unknown = [item.name for item in self._recipe.parameters if item.name not in self._stated.values]
+        return "\n".join(["Plan:", *lines, f"Still unknown: {', '.join(unknown) or 'nothing'}."])
+
+    def _hand_in(self, progress: Progress) -> Turn:
+        assumed = [
+            f"{item.name} = {self._beliefs.value(item.name, progress.memory)}"
+            for item in self._used_parameters(progress)
+            if not self._beliefs.is_known(item, progress.memory)
+        ]
+        answer = self._recipe.answer + (f" Assumed: {'; '.join(assumed)}." if assumed else "")
+        if "submit" not in self._tools:
+            return Turn(text=answer)
+        return self._turn(PlannedCall(tool="submit", arguments={"answer": answer}, reason="hand in the result"))
+
+    def _used_parameters(self, progress: Progress) -> list[Parameter]:
+        names = {name for step in progress.done for name in step.needed()}
+        return [item for item in self._recipe.parameters if item.name in names]

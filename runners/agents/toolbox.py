@@ -1,0 +1,101 @@
+"""The tools of one trial: those of its environment and, if the condition includes it, ``ask_user`` over MCP."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any
+
+from lhaw_record.recorder.errors import RecorderError
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
+from lhaw_record.runners.base.errors import BoundaryError, GraderError, ToolBoundaryError
+from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.environments.benchmarks.protocol import Environment
+from lhaw_record.runners.users.ask_user.client import AskUserClient
+from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
+
+
+class TrialToolbox:
+    """Routes each tool call to the environment or to the simulated user.
+
+    Args:
+        environment: The environment with its tools. Time in tools that are servers counts as waiting, other time as the
+            agent's own.
+        user: The client of the simulated user. None if the condition has none.
+        trial_clock: Measures the waiting time.
+        recorded_user: The simulated user behind the client.
+        own_tools: The tools of the environment, if not all.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        user: AskUserClient | None,
+        trial_clock: TrialClock | None = None,
+        recorded_user: RecordedUser | None = None,
+        own_tools: Sequence[ToolDefinition] | None = None,
+    ) -> None:
+        self._environment = environment
+        self._user = user
+        self._recorded_user = recorded_user
+        self._trial_clock = trial_clock or TrialClock()
+        self.tools: tuple[ToolDefinition, ...] = (
+            *(environment.tools if own_tools is None else own_tools),
+            *((user.tool,) if user else ()),
+        )
+        self._names = {tool.name for tool in self.tools}
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+        """Execute a tool. For an unknown name, return an error result that lists the tools."""
+        if name not in self._names:
+            return ToolResult(
+                text=f"There is no tool {name!r}. Tools: {', '.join(sorted(self._names))}.", is_error=True
+            )
+        if self._user is not None and name == self._user.tool.name:
+            return await self._user.ask(arguments, call_id)
+        try:
+            with self._on_the_clock(name):
+                return await self._environment.call(name, arguments)
+        except (BoundaryError, RecorderError):
+            raise
+        except Exception as error:
+            raise ToolBoundaryError(f"tool {name} broke: {type(error).__name__}: {error}", kind="crash") from error
+
+    def follow_up(self) -> None:
+        """Let the simulated user know that the second request has been made."""
+        if self._recorded_user is not None:
+            self._recorded_user.follow_up()
+
+    async def next_step(self) -> str | None:
+        """Return the next request of a task of several steps, or None. The time is not the agent's."""
+        with self._trial_clock.waiting("grader", "the grading of a step", is_exempt=True):
+            try:
+                return await self._environment.next_step()
+            except (BoundaryError, RecorderError):
+                raise
+            except Exception as error:
+                message = f"the grader of a step crashed: {type(error).__name__}: {error}"
+                raise GraderError(message, kind="crash") from error
+
+    def _on_the_clock(self, name: str) -> AbstractContextManager[None]:
+        if not self._environment.tools_are_servers:
+            return nullcontext()
+        return self._trial_clock.waiting("tool", f"the server of tool {name}")
+
+
+@asynccontextmanager
+async def open_toolbox(
+    asking: tuple[UserSimulator, UserKnowledge] | None,
+    environment: Environment,
+    recording: Recording,
+    current_action: Callable[[], int],
+    trial_clock: TrialClock | None = None,
+) -> AsyncIterator[TrialToolbox]:
+    """Open the tools of one trial and, while they are open, serve its simulated user over MCP."""
+    if asking is None:
+        yield TrialToolbox(environment, None, trial_clock)
+        return
+    simulator, knowledge = asking
+    handler = RecordedUser(simulator, knowledge, recording, trial_clock)
+    async with AskUserClient(handler, current_action) as user:
+        yield TrialToolbox(environment, user, trial_clock, handler)

@@ -1,0 +1,315 @@
+"""The two clocks of one trial: the agent's own time, and the time spent waiting for infrastructure.
+
+    the agent's own     its commands, the time between two calls, and every request to its model that was answered
+    waited              requests that failed and the time until the next one, the simulated user, tool servers, and
+                        the recorder's disk (patience does not cover the disk, whose failure could not be recorded),
+                        and a request's turn at its endpoint's door (runners/models/endpoints), whoever made it.
+                        Patience does not cover that either: the door decides when waiting makes no more sense
+
+The door reports its waits through :func:`held` to the clock that is current where the request is made, so that they
+count as such while they last, and also when the request is given up at the door.
+
+Only when a request ends is it known which clock it belongs to. The agent's clock therefore stops while a request is
+under way, and the agent is charged afterwards if the request was answered. As a result, no trial ends with
+``time_limit`` while it waits, and a slow answer still counts against the model. Overlapping intervals, such as those of
+a program with several threads, count once.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+import anyio
+
+from lhaw_record.recorder.events import AnyEvent
+from lhaw_record.recorder.events.trial import Boundary
+from lhaw_record.runners.base.errors import (
+    BoundaryError,
+    GraderError,
+    ModelBoundaryError,
+    SandboxBoundaryError,
+    ToolBoundaryError,
+    UserSimulatorError,
+)
+from lhaw_record.runners.base.recording import Recording
+
+Result = TypeVar("Result")
+
+_ERRORS: dict[Boundary, type[BoundaryError]] = {
+    error.boundary: error
+    for error in (ModelBoundaryError, ToolBoundaryError, SandboxBoundaryError, UserSimulatorError, GraderError)
+}
+_FOREVER = float("inf")
+
+
+class Interval:
+    """An interval during which a trial waits.
+
+    Args:
+        began_s: When the interval began, in monotonic seconds.
+        boundary: What the trial waits for. None for a model request that has not ended yet.
+        what: What the trial waits for, in words, for messages.
+        kind: The kind of error to report if the trial's patience ends during this interval.
+        is_exempt: Whether patience does not cover it.
+    """
+
+    def __init__(
+        self, began_s: float, boundary: Boundary | None, what: str, kind: str = "timeout", *, is_exempt: bool = False
+    ) -> None:
+        self.began_s = began_s
+        self.boundary = boundary
+        self.what = what
+        self.kind = kind
+        self.is_exempt = is_exempt or boundary == "recorder"
+        self.held_s = 0.0
+        """Of a request: the seconds that it has waited at the door of its endpoint."""
+
+    @property
+    def uses_patience(self) -> bool:
+        """Whether a trial can fail because this interval lasts too long."""
+        return self.boundary in _ERRORS and not self.is_exempt
+
+
+class _Cover:
+    """The time that some past intervals cover. Overlaps count once."""
+
+    def __init__(self) -> None:
+        self._before_s = 0.0
+        self._intervals: list[tuple[float, float]] = []  # only those that an open interval may still overlap
+
+    def add(self, began_s: float, ended_s: float) -> None:
+        """Add an interval."""
+        self._intervals = _united([*self._intervals, (began_s, ended_s)])
+
+    def settle(self) -> None:
+        """Keep only the sum, because no later interval begins before now."""
+        self._before_s += _length_s(self._intervals)
+        self._intervals = []
+
+    def total_s(self, still_open: list[tuple[float, float]]) -> float:
+        """Return the seconds that the past intervals and some others cover."""
+        return self._before_s + _length_s([*self._intervals, *still_open])
+
+
+class TrialClock:
+    """Measures the agent's own time and the waiting time of one trial.
+
+    Args:
+        max_seconds: The limit on the agent's own time, in seconds.
+        patience_s: The limit on the waiting time, in seconds.
+        now_s: Returns the current time in monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        max_seconds: float = _FOREVER,
+        patience_s: float = _FOREVER,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._max_seconds = max_seconds
+        self._patience_s = patience_s
+        self._read_s = now_s
+        self._began_s: float | None = None
+        self._ended_s: float | None = None
+        self._open: list[Interval] = []
+        self._waited = _Cover()
+        self._exempt = _Cover()
+        self._backing_off: Interval | None = None
+        self._last_straw: Interval | None = None
+        self._scope: anyio.CancelScope | None = None
+
+    @property
+    def charged_s(self) -> float:
+        """The agent's own time so far, in seconds. A request under way counts neither here nor in ``waited_s``."""
+        return self._elapsed_s() - self._covered_s(self._open)
+
+    @property
+    def waited_s(self) -> float:
+        """The waiting time so far, in seconds."""
+        return self._covered_s(interval for interval in self._open if interval.boundary is not None)
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the agent has used up its own time."""
+        return self.charged_s >= self._max_seconds
+
+    @property
+    def patience_left_s(self) -> float:
+        """How many more seconds the trial may wait for anything but the recorder and the doors of endpoints."""
+        exempt_s = self._exempt.total_s(self._until_now(interval for interval in self._open if interval.is_exempt))
+        return self._patience_s - (self.waited_s - exempt_s)
+
+    async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
+        """Run the agent's part of a trial. Return None if the agent's own time ran out first."""
+        self._began_s = self._now_s()
+        try:
+            with self.current(), anyio.CancelScope() as self._scope:
+                self._reset_deadline()
+                return await work()
+            self._check_patience()
+            return None
+        finally:
+            self._scope = None
+            self._ended_s = self._now_s()
+
+    @contextmanager
+    def current(self, request: Interval | None = None) -> Iterator[None]:
+        """Report the waits at doors to this clock during the block."""
+        token = _CURRENT.set((self, request))
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+    @contextmanager
+    def waiting(self, boundary: Boundary, what: str, *, is_exempt: bool = False) -> Iterator[None]:
+        """Count the time spent in the block as waiting time; if it is exempt, patience does not cover it."""
+        interval = self._begun(Interval(self._now_s(), boundary, what, is_exempt=is_exempt))
+        try:
+            with self.current():
+                yield
+        finally:
+            self._close(interval, is_own=False)
+
+    @contextmanager
+    def holding(self, request: Interval | None) -> Iterator[None]:
+        """Count the time spent in the block as a request's turn at a door, which patience does not cover."""
+        interval = self._begun(Interval(self._now_s(), "model", "its turn at a door", is_exempt=True))
+        try:
+            yield
+        finally:
+            if request is not None:
+                request.held_s += self._now_s() - interval.began_s
+            self._close(interval, is_own=False)
+
+    def asked(self) -> Interval:
+        """Register a request to the agent's model. A call of ``answered`` or ``failed`` must follow."""
+        self._end_of_backing_off()
+        return self._begun(Interval(self._now_s(), None, "its model"))
+
+    def answered(self, request: Interval) -> None:
+        """Charge the agent for the duration of an answered request, without the time that it was held at a door."""
+        self._close(request, is_own=True)
+
+    def failed(self, request: Interval, kind: str, message: str, *, holds_up: bool = True) -> None:
+        """Count a failed request as waiting time.
+
+        If ``holds_up`` is set, the time until the next request also counts as waiting time.
+        """
+        self._close(request, is_own=False)
+        if holds_up:
+            self._end_of_backing_off()
+            self._backing_off = self._begun(Interval(self._now_s(), "model", message, kind))
+
+    def _begun(self, interval: Interval) -> Interval:
+        self._open.append(interval)
+        self._reset_deadline()
+        return interval
+
+    def _end_of_backing_off(self) -> None:
+        interval, self._backing_off = self._backing_off, None
+        if interval is not None:
+            self._close(interval, is_own=False)
+
+    def _close(self, interval: Interval, *, is_own: bool) -> None:
+        if interval.uses_patience and self.patience_left_s <= 0 and self._last_straw is None:
+            self._last_straw = interval
+        self._open.remove(interval)
+        if interval.is_exempt:
+            self._exempt.add(interval.began_s, self._now_s())
+        if not is_own:
+            self._waited.add(interval.began_s, self._now_s())
+        if not self._open:
+            self._waited.settle()
+            self._exempt.settle()
+        self._reset_deadline()
+
+    def _now_s(self) -> float:
+        """Return the current time, or the time at which the agent's part ended if it has ended."""
+        return self._read_s() if self._ended_s is None else self._ended_s
+
+    def _elapsed_s(self) -> float:
+        return 0.0 if self._began_s is None else self._now_s() - self._began_s
+
+    def _covered_s(self, intervals: Iterable[Interval]) -> float:
+        """Return the seconds covered by past waiting or by the given open intervals."""
+        return self._waited.total_s(self._until_now(intervals))
+
+    def _until_now(self, intervals: Iterable[Interval]) -> list[tuple[float, float]]:
+        now_s = self._now_s()
+        return [(interval.began_s, now_s) for interval in intervals]
+
+    def _reset_deadline(self) -> None:
+        """Set the scope's deadline to the moment when the running clock will reach its limit."""
+        if self._scope is None:
+            return
+        left_s = _FOREVER
+        if not self._open or self.is_used_up:
+            left_s = self._max_seconds - self.charged_s
+        elif any(interval.uses_patience for interval in self._open) and not any(
+            interval.is_exempt for interval in self._open
+        ):
+            left_s = self.patience_left_s
+        self._scope.deadline = anyio.current_time() + left_s
+
+    def _check_patience(self) -> None:
+        """Raise the boundary's error if the trial ended because it waited too long."""
+        awaited = [interval for interval in self._open if interval.uses_patience]
+        last = self._last_straw or (awaited[-1] if awaited else None)
+        if last is None or last.boundary is None or self.is_used_up:
+            return
+        waited = f"{self.waited_s:.3g} s in all, the limit of retry.patience_s"
+        raise _ERRORS[last.boundary](f"the trial waited {waited}, last for {last.what}", kind=last.kind)
+
+
+_CURRENT: ContextVar[tuple[TrialClock, Interval | None] | None] = ContextVar("current_trial_clock", default=None)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Tell the current trial's clock, if there is one, that the block waits for its turn at an endpoint's door."""
+    current = _CURRENT.get()
+    if current is None:
+        yield
+        return
+    clock, request = current
+    with clock.holding(request):
+        yield
+
+
+class TimedRecording:
+    """A trial's event stream that counts writing as waiting time, so a slow disk takes none of the agent's time.
+
+    Args:
+        recording: The trial's event stream.
+        trial_clock: The trial's clock.
+    """
+
+    def __init__(self, recording: Recording, trial_clock: TrialClock) -> None:
+        self._recording = recording
+        self._trial_clock = trial_clock
+
+    async def append(self, *events: AnyEvent) -> None:
+        """Append events in order and return when they are durable."""
+        with self._trial_clock.waiting("recorder", "the recorder"):
+            await self._recording.append(*events)
+
+
+def _length_s(intervals: list[tuple[float, float]]) -> float:
+    """Return the total length of some intervals in seconds. Overlaps count once."""
+    if len(intervals) > 1:
+        intervals = _united(intervals)
+    return sum(ended_s - began_s for began_s, ended_s in intervals)
+
+
+def _united(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Merge overlapping intervals, and return the result in order of time."""
+    united: list[tuple[float, float]] = []
+    for began_s, ended_s in sorted(intervals):
+        if united and began_s <= united[-1][1]:
+            united[-1] = (united[-1][0], max(united[-1][1], ended_s))
+        else:
+            united.append((began_s, ended_s))
+    return united

@@ -1,0 +1,91 @@
+"""The injected message: its wording, and the action after which it is due."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lhaw_record.recorder.events import ClarificationInjected
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.recorder.resources import data_path
+
+
+def oracle_budget(action_counts: Sequence[int]) -> int:
+    """Return B, the mean action count of a unit's ``full`` trials, rounded half up with integer arithmetic.
+
+    B = (2 * sum + n) div (2 * n). Source: Ask Early, appendix A.11.3.
+    """
+    if not action_counts:
+        raise ValueError("a budget needs the action count of at least one full trial")
+    count = len(action_counts)
+    return (2 * sum(action_counts) + count) // (2 * count)
+
+
+def injection_action(budget_actions: int, percent: int) -> int:
+    """Return a = max(1, B * p div 100), the action after which the message is due.
+
+    Source: Ask Early, appendix A.11.3.
+    """
+    return max(1, budget_actions * percent // 100)
+
+
+class PlannedInjection(msgspec.Struct, frozen=True, kw_only=True):
+    """A message to inject, and the earliest action after which it may be injected."""
+
+    percent: int
+    target_action: int
+    message: str
+    segment_ids: tuple[str, ...]
+
+    def is_due(self, action_count: int) -> bool:
+        """Return whether the message may be injected after so many finished actions, at the next clean boundary."""
+        return action_count >= self.target_action
+
+
+def injected(planned: PlannedInjection, **outcome: Any) -> ClarificationInjected:
+    """Return the event that records whether an injection happened or was skipped."""
+    return ClarificationInjected(
+        inject_percent=planned.percent,
+        target_action=planned.target_action,
+        message=planned.message,
+        segment_ids=planned.segment_ids,
+        **outcome,
+    )
+
+
+class InjectionTemplates:
+    """The wording of injected messages, by dimension and subdimension.
+
+    Args:
+        path: A TOML file in the form of ``data/templates/injection.toml``. None selects that bundled file.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        content = (path or data_path("templates", "injection.toml")).read_text()
+        self.source = content
+        self._templates: dict[str, Any] = tomllib.loads(content)
+
+    def message(self, segments: Sequence[Segment]) -> str:
+        """Return a message that states the value of every removed segment.
+
+        The first segment uses the template for its dimension, the others are added with connectives.
+        """
+        if not segments:
+            raise ValueError("nothing was removed, so there is nothing to inject")
+        first, *others = segments
+        by_dimension = self._templates.get(first.dimension, {})
+        template = by_dimension.get(first.subdimension, self._templates["default"])
+        connectives = self._templates["connectives"]
+        sentences = [_fill(template, first.value)]
+        sentences += [
+            _fill(connectives[index % len(connectives)], segment.value) for index, segment in enumerate(others)
+        ]
+        return " ".join(sentences)
+
+
+def _fill(template: str, value: str) -> str:
+    """Fill in the value. A template's final full stop is dropped if the value already ends a sentence."""
+    filled = template.replace("{value}", value)
+    return filled[:-1] if value.endswith((".", "!", "?")) and template.endswith("{value}.") else filled

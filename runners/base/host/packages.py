@@ -1,0 +1,54 @@
+"""Installs packages of other programs into separate folders, with the ordinary clients: pip or uv, and npm."""
+
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+from lhaw_record.runners.base.errors import ExperimentError
+
+
+def install_python(root: Path, requirements: Sequence[str], *, is_new: bool) -> None:
+    """Install requirements into a virtual environment."""
+    uv = shutil.which("uv")
+    python = root / "bin" / "python"
+    if is_new:
+        shutil.rmtree(root, ignore_errors=True)
+        venv.create(root, with_pip=uv is None and bool(requirements))
+    if requirements and uv is not None:
+        _run([uv, "pip", "install", "--quiet", "--python", str(python), *requirements])
+    elif requirements:
+        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+
+
+def build_wheel(project: Path, folder: Path) -> Path:
+    """Build the wheel of a project's folder, and return its path."""
+    uv, before = shutil.which("uv"), set(folder.iterdir())
+    if uv is not None:
+        _run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder), str(project)])
+    else:
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        _run([*command, "--wheel-dir", str(folder), str(project)])
+    return next(path for path in folder.glob("*.whl") if path not in before)
+
+
+def install_npm(prefix: Path, packages: Sequence[str], *, runs_scripts: bool = False) -> None:
+    """Install packages into a folder's ``node_modules``. npm removes packages there that are not named."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ExperimentError(f"npm is not on PATH; install Node.js 18 or later to install {packages[0]}")
+    prefix.mkdir(parents=True, exist_ok=True)
+    options = ["--no-audit", "--no-fund", "--save-exact", *([] if runs_scripts else ["--ignore-scripts"])]
+    _run([npm, "install", "--prefix", str(prefix), *options, *packages])
+
+
+def _run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    except subprocess.CalledProcessError as error:
+        raise ExperimentError(
+            f"`{' '.join(command[:4])} …` ended with exit code {error.returncode}; its own message is above. "
+            "Run the same command again: packages that are already installed are kept"
+        ) from error

@@ -1,6 +1,0 @@
-"""MCP-Atlas: published rows as tasks, real MCP servers as tools, claims as checkpoints."""
-
-from runners.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark, open_mcp_atlas
-from runners.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
-
-__all__ = ["PREFLIGHT_COLUMNS", "McpAtlasBenchmark", "open_mcp_atlas", "preflight"]

@@ -1,0 +1,1 @@
+"""Where agents work: benchmarks, sandboxes, grading."""

@@ -1,0 +1,82 @@
+"""Defines a desk task: a template whose parameters determine the prompt, the workspace and the grader."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Checkpoint
+from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import Files
+
+_TASKS = Path(__file__).parent / "tasks"
+
+
+@cache
+def desk_tasks() -> tuple["DeskTask", ...]:
+    """Return the published instance of each desk task, sorted by name."""
+    names = sorted(path.parent.name for path in _TASKS.glob("*/grader.py"))
+    return tuple(
+        import_module(f"lhaw_record.runners.environments.benchmarks.desk.tasks.{name}.grader").TASK for name in names
+    )
+
+
+class DeskCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A sub-goal and the function that checks it.
+
+    If the agent reached the sub-goal, ``check(left, parameters)`` returns one sentence about what it saw. If not, it
+    raises :class:`CheckpointNotMet`. Any other exception is a fault of the grader, never of the agent.
+    """
+
+    checkpoint_id: str
+    label: str
+    check: Callable[[OfficeDeliverables, Any], str]
+    total: float = 1.0
+
+
+class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task template together with the parameters of one instance.
+
+    ``parameters`` is a frozen struct whose defaults define the published task. ``build(parameters)`` returns the files
+    of the workspace and depends on nothing else. ``msgspec.structs.replace(task, parameters=...)`` creates another
+    instance.
+    """
+
+    task_id: str
+    domain: str
+    parameters: msgspec.Struct
+    build: Callable[[Any], Files]
+    checkpoints: tuple[DeskCheckpoint, ...]
+
+    @property
+    def folder(self) -> Path:
+        """The folder with everything that belongs to the task."""
+        return _TASKS / self.task_id.replace("-", "_")
+
+    def fill(self, template: str) -> str:
+        """Return a template with every ``{parameter}`` replaced by its value."""
+        return template.format_map(msgspec.structs.asdict(self.parameters))
+
+    def prompt(self) -> str:
+        """Return the well-specified prompt of this instance."""
+        return self.fill((self.folder / "prompt.md").read_text(encoding="utf-8")).strip()
+
+    def environment_digest(self) -> str:
+        """Return the SHA-256 of the workspace's logical content, which no machine or library version changes."""
+        return digest(self.build(self.parameters))
+
+    def recorded_checkpoints(self) -> tuple[Checkpoint, ...]:
+        """Return the checkpoints as they are recorded, in the same order."""
+        return tuple(
+            Checkpoint(checkpoint_id=item.checkpoint_id, label=item.label, total=item.total)
+            for item in self.checkpoints
+        )
+
+
+def modules_of(task: DeskTask) -> tuple[str, ...]:
+    """Return the modules that the checks of a task need, including the one that reads workbooks."""
+    return (*sorted({item.check.__module__ for item in task.checkpoints}), "openpyxl")

@@ -1,0 +1,166 @@
+"""The workspace of expense-audit: two ledgers, the staff list, the travel policy, last quarter's findings."""
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import cache
+from random import Random
+
+import msgspec
+
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import (
+    Files,
+    csv_text,
+    other_name,
+    seeded,
+    sheet_of,
+)
+
+COLUMNS = ("expense_id", "employee", "category", "amount", "reason")
+LIMITS_EUR = {"Meals": 60, "Hotel": 185, "Taxi": 45, "Supplies": 120, "Software": 300}
+DEPARTMENTS = ("Logistics", "Sales", "Engineering", "Support")
+SORT_ORDERS = ("amount, largest first", "amount, smallest first", "expense_id")
+_NAMES = (
+    "Amira Haddad", "Jonas Weber", "Lucia Ferrari", "Tomas Novak", "Ines Costa", "Oskar Lind", "Mei Tanaka",
+    "Pieter de Vries", "Sofia Rossi", "Marek Kowal", "Elena Petrova", "Hugo Martin", "Nadia Benali", "Erik Dahl",
+    "Clara Schmidt", "Rui Almeida",
+)  # fmt: skip
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of the task. Dates are ISO, amounts are in EUR, and ``sort_order`` is one of ``SORT_ORDERS``."""
+
+    ledger_file: str = "ledger_q3_corrected.csv"
+    start_date: str = "2025-07-21"
+    end_date: str = "2025-09-12"
+    department: str = "Logistics"
+    receipt_minimum: str = "38.50"
+    receipt_code: str = "NR-7"
+    limit_code: str = "OL-3"
+    report_file: str = "expense_exceptions.xlsx"
+    sort_order: str = "amount, largest first"
+    summary_file: str = "note_to_finance.md"
+    seed: int = 20250930
+
+
+class Expense(msgspec.Struct, frozen=True):
+    """One row of the ledger."""
+
+    expense_id: str
+    date: dt.date
+    employee_id: str
+    category: str
+    amount: Decimal
+    has_receipt: bool
+
+
+class Employee(msgspec.Struct, frozen=True):
+    """One row of the staff list."""
+
+    employee_id: str
+    name: str
+    department: str
+
+
+def build(parameters: Parameters) -> Files:
+    """Build the workspace. The second ledger is a distractor: an export from before the corrections."""
+    ledger = draw_ledger(parameters)
+    uncorrected = [
+        msgspec.structs.replace(item, amount=item.amount + 25, has_receipt=True) if number % 4 == 0 else item
+        for number, item in enumerate(ledger[:-6])
+    ]
+    distractor = other_name(parameters.ledger_file, "ledger_q3.csv", "ledger_q3_export.csv")
+    return {
+        parameters.ledger_file: _ledger_text(ledger),
+        distractor: _ledger_text(uncorrected),
+        "employees.xlsx": {
+            "Staff": sheet_of(("employee_id", "name", "department"), draw_staff(parameters)),
+            "Left": [["employee_id", "name", "left_on"], ["P198", "Paul Arnaud", "2025-03-31"]],
+        },
+        "travel_policy.md": _policy_text(),
+        "archive/findings_q2.csv": csv_text(
+            [
+                COLUMNS,
+                ("E-0871", "Jonas Weber", "Taxi", "61.20", parameters.limit_code),
+                ("E-0902", "Ines Costa", "Supplies", "57.00", parameters.receipt_code),
+                ("E-0934", "Mei Tanaka", "Hotel", "240.00", parameters.limit_code),
+            ]
+        ),
+        "archive/notes_q2.txt": (
+            "Q2 audit, closed 2025-07-08.\n"
+            "Reason codes as last year: "
+            f"{parameters.receipt_code} = no receipt, {parameters.limit_code} = over limit.\n"
+        ),
+    }
+
+
+@cache
+def draw_staff(parameters: Parameters) -> tuple[Employee, ...]:
+    """Generate the employees, spread evenly over the departments."""
+    chance = seeded(parameters.seed)
+    names = chance.sample(_NAMES, len(_NAMES))
+    return tuple(
+        Employee(f"P{210 + 3 * place}", name, DEPARTMENTS[place % len(DEPARTMENTS)]) for place, name in enumerate(names)
+    )
+
+
+@cache
+def draw_ledger(parameters: Parameters) -> tuple[Expense, ...]:
+    """Generate the corrected ledger."""
+    chance = seeded(parameters.seed + 1)
+    staff = draw_staff(parameters)
+    drawn = [_drawn_expense(chance, chance.choice(staff).employee_id) for _ in range(150)]
+    member = next(person.employee_id for person in staff if person.department == parameters.department)
+    expenses = [*drawn, *_edge_expenses(parameters, member)]
+    chance.shuffle(expenses)
+    return tuple(
+        msgspec.structs.replace(item, expense_id=f"E-{1000 + place * 7}") for place, item in enumerate(expenses)
+    )
+
+
+def _drawn_expense(chance: Random, employee_id: str) -> Expense:
+    category = chance.choice(sorted(LIMITS_EUR))
+    cents = chance.randrange(800, LIMITS_EUR[category] * 140)
+    return Expense(
+        expense_id="",
+        date=dt.date(2025, 7, 1) + dt.timedelta(days=chance.randrange(92)),
+        employee_id=employee_id,
+        category=category,
+        amount=Decimal(-cents if chance.random() < 0.06 else cents).scaleb(-2),
+        has_receipt=chance.random() < 0.7,
+    )
+
+
+def _edge_expenses(parameters: Parameters, member: str) -> list[Expense]:
+    """Return expenses on both sides of every rule, so that misreading a rule changes the findings."""
+    start, end = dt.date.fromisoformat(parameters.start_date), dt.date.fromisoformat(parameters.end_date)
+    day = dt.timedelta(days=1)
+    minimum = Decimal(parameters.receipt_minimum)
+    return [
+        Expense("", start, member, "Meals", Decimal("72.40"), True),
+        Expense("", end, member, "Supplies", minimum, False),
+        Expense("", end, member, "Software", minimum - Decimal("0.01"), False),
+        Expense("", start - day, member, "Hotel", Decimal("221.90"), False),
+        Expense("", end + day, member, "Hotel", Decimal("219.15"), False),
+        Expense("", start + day, member, "Taxi", Decimal(LIMITS_EUR["Taxi"]), True),
+        Expense("", end - day, member, "Hotel", Decimal("204.75"), False),
+        Expense("", end - 2 * day, member, "Hotel", Decimal("-230.00"), False),
+    ]
+
+
+def _ledger_text(expenses: Sequence[Expense]) -> str:
+    header = ("expense_id", "date", "employee_id", "category", "amount_eur", "receipt")
+    rows = [
+        (item.expense_id, item.date, item.employee_id, item.category, item.amount, "yes" if item.has_receipt else "no")
+        for item in expenses
+    ]
+    return csv_text([header, *rows])
+
+
+def _policy_text() -> str:
+    limits = "\n".join(f"| {category} | {limit} |" for category, limit in LIMITS_EUR.items())
+    return (
+        "# Travel and expense policy\n\nValid from 2025-01-01. All amounts in EUR.\n\n"
+        f"| category | limit per expense |\n| --- | --- |\n{limits}\n\n"
+        "An amount equal to the limit is allowed. Receipts are kept for ten years.\n"
+    )

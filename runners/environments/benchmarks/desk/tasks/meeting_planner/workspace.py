@@ -1,0 +1,244 @@
+"""The workspace of meeting-planner: two sets of calendars, people, rooms and bookings, topics, rules, the request."""
+
+import datetime as dt
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import Files, csv_text, other_name, seeded
+
+PEOPLE = (
+    "Anton Reuter", "Bea Lindqvist", "Dana Okafor", "Farid Nasser",
+    "Luis Prieto", "Mira Sandberg", "Tobias Kern", "Yuki Mori",
+)  # fmt: skip
+FIRST_DAY = dt.date(2025, 10, 6)
+_DAYS = 19
+_TEAMS = ("Purchasing", "Production", "Quality")
+_ENTRIES = (
+    "Customer call", "Stand-up", "Budget round", "Interview", "Plant tour", "One-to-one", "Training", "Focus time",
+)  # fmt: skip
+_STAMP = "%Y%m%dT%H%M%SZ"
+CLOSED_DAY = dt.date(2025, 10, 9)
+LUNCH = (dt.time(12), dt.time(13))
+ROOMS = (
+    ("Alder", 3, "whiteboard"), ("Birch", 6, "whiteboard;projector"), ("Cedar", 7, "camera;whiteboard"),
+    ("Elm", 8, "camera;projector"), ("Hazel", 10, "projector;whiteboard"), ("Juniper", 12, "camera;whiteboard"),
+    ("Larch", 20, "camera;projector;whiteboard"), ("Maple", 26, "camera;projector;whiteboard"),
+)  # fmt: skip
+"""Rooms, as (name, seats, equipment)."""
+_QUARTER = dt.timedelta(minutes=15)
+_BOOKING_DAYS = 12
+TOPICS = (
+    ("Delivery delays", 15, "open"), ("Price list", 20, "done"), ("Returns handling", 10, "open"),
+    ("New packaging", 15, "postponed"), ("Contract terms", 20, "open"),
+)  # fmt: skip
+"""Topics, as (topic, minutes, status)."""
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of the task. Dates are ISO, clock times in office time, ``duration`` and ``buffer`` in minutes."""
+
+    title: str = "Supplier review"
+    attendees: str = "Dana Okafor, Luis Prieto, Mira Sandberg, Tobias Kern"
+    calendar_folder: str = "calendars/server"
+    office_clock: str = "UTC+2"
+    duration: str = "75"
+    not_before: str = "2025-10-07"
+    day_start: str = "09:30"
+    day_end: str = "16:30"
+    buffer: str = "10"
+    equipment: str = "camera"
+    invitation_file: str = "outlook_import.ics"
+    agenda_file: str = "running_order.md"
+    seed: int = 414
+
+    @property
+    def invited(self) -> list[str]:
+        """The full names of the people to invite."""
+        return self.attendees.split(", ")
+
+    @property
+    def office_offset(self) -> dt.timedelta:
+        """The offset of office time from UTC."""
+        return dt.timedelta(hours=int(self.office_clock.removeprefix("UTC") or 0))
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One calendar entry, in UTC as naive datetimes. A whole-day entry covers an office day, excluding its end."""
+
+    start: dt.datetime
+    end: dt.datetime
+    summary: str
+    kind: str
+
+    def lines(self, number: int) -> list[str]:
+        """Return the lines of the entry in an iCalendar file."""
+        if self.kind == "whole day":
+            times = [f"DTSTART;VALUE=DATE:{self.start:%Y%m%d}", f"DTEND;VALUE=DATE:{self.end:%Y%m%d}"]
+        else:
+            times = [f"DTSTART:{self.start:{_STAMP}}", f"DTEND:{self.end:{_STAMP}}"]
+        marks = {"cancelled": ["STATUS:CANCELLED"], "transparent": ["STATUS:CONFIRMED", "TRANSP:TRANSPARENT"]}
+        return [
+            "BEGIN:VEVENT",
+            f"UID:{number:04d}@brightline.example",
+            *times,
+            f"SUMMARY:{self.summary}",
+            *marks.get(self.kind, ["STATUS:CONFIRMED", "TRANSP:OPAQUE"]),
+            "END:VEVENT",
+        ]
+
+
+class Booking(msgspec.Struct, frozen=True, order=True):
+    """The booking of a room, in office time."""
+
+    start: dt.datetime
+    end: dt.datetime
+    room: str
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """The time and room of the meeting, in office time as naive datetimes."""
+
+    start: dt.datetime
+    end: dt.datetime
+    room: str
+
+
+def build(parameters: Parameters) -> Files:
+    """Build the workspace. The second set of calendars is a distractor that lacks a third of the entries."""
+    other = other_name(parameters.calendar_folder, "calendars/phones", "calendars/server")
+    files = {}
+    for number, name in enumerate(PEOPLE):
+        file_name, events = f"{name.lower().replace(' ', '_')}.ics", calendar_of(parameters, name)
+        files[f"{parameters.calendar_folder}/{file_name}"] = ics_text(events)
+        files[f"{other}/{file_name}"] = ics_text([item for place, item in enumerate(events) if (place + number) % 3])
+    booked = [
+        (item.room, item.start.date(), f"{item.start:%H:%M}", f"{item.end:%H:%M}") for item in bookings(parameters)
+    ]
+    return {
+        **files,
+        "people.csv": csv_text([("name", "mail", "team"), *((name, mail_of(name), team_of(name)) for name in PEOPLE)]),
+        "rooms.csv": csv_text([("room", "seats", "equipment"), *ROOMS]),
+        "room_bookings.csv": csv_text([("room", "date", "start", "end"), *booked]),
+        "topics.csv": csv_text([("topic", "minutes", "status"), *TOPICS]),
+        "house_rules.md": (
+            "# House rules for meetings\n\n"
+            f"- Lunch is sacred: no meeting between {LUNCH[0]:%H:%M} and {LUNCH[1]:%H:%M} office time.\n"
+            "- Meetings are from Monday to Friday.\n"
+            f"- The office is closed on {CLOSED_DAY} for stocktaking.\n"
+            f"- Office time in October is {parameters.office_clock}.\n"
+            "- Whoever books a room leaves it tidy.\n"
+        ),
+        "inbox/request.txt": (
+            "From: Purchasing\nSubject: Meeting\n\n"
+            f'Could you set up "{parameters.title}", as we said? The rest you know.\n\nBea\n'
+        ),
+    }
+
+
+@cache
+def calendar_of(parameters: Parameters, name: str) -> tuple[Event, ...]:
+    """Generate three weeks of one person's calendar, in time order."""
+    chance = seeded(f"{parameters.seed} {name}")
+    events = []
+    for day in (FIRST_DAY + dt.timedelta(days=number) for number in range(_DAYS)):
+        if day.weekday() >= 5:
+            continue
+        midnight = dt.datetime.combine(day, dt.time())
+        if chance.random() < 0.07:
+            events.append(Event(midnight, midnight + dt.timedelta(days=1), "Day off", "whole day"))
+        for _ in range(chance.randrange(3, 6)):
+            start = midnight + dt.timedelta(hours=6, minutes=5 * chance.randrange(108))
+            end = start + dt.timedelta(minutes=chance.choice((25, 30, 45, 50, 60)))
+            kind = chance.choices(("busy", "cancelled", "transparent"), (8, 1, 1))[0]
+            events.append(Event(start, end, chance.choice(_ENTRIES), kind))
+    return tuple(sorted(events, key=lambda event: event.start))
+
+
+def ics_text(events: Sequence[Event]) -> str:
+    """Return a calendar as iCalendar text."""
+    lines = [line for number, event in enumerate(events, start=1) for line in event.lines(number)]
+    return "".join(f"{line}\r\n" for line in ("BEGIN:VCALENDAR", "VERSION:2.0", *lines, "END:VCALENDAR"))
+
+
+def mail_of(name: str) -> str:
+    """Return the mail address of a person."""
+    first, last = name.lower().split()
+    return f"{first[0]}.{last}@brightline.example"
+
+
+def team_of(name: str) -> str:
+    """Return the team of a person."""
+    return _TEAMS[PEOPLE.index(name) % len(_TEAMS)]
+
+
+@cache
+def planned(parameters: Parameters) -> Slot:
+    """Return the earliest slot that suits everybody, with the smallest suitable room that is free."""
+    start, end = _earliest(parameters)
+    taken = {booking.room for booking in bookings(parameters) if booking.start < end and start < booking.end}
+    return Slot(start, end, next(room for room in _suitable_rooms(parameters) if room not in taken))
+
+
+@cache
+def bookings(parameters: Parameters) -> tuple[Booking, ...]:
+    """Generate the bookings. The smallest suitable room is taken before the meeting ends, the second right after it."""
+    chance = seeded(parameters.seed + 1)
+    start, end = _earliest(parameters)
+    smallest, second = _suitable_rooms(parameters)[:2]
+    made = [Booking(end - _QUARTER, end + 3 * _QUARTER, smallest), Booking(end, end + 2 * _QUARTER, second)]
+    for _ in range(40):
+        day = FIRST_DAY + dt.timedelta(days=chance.randrange(_BOOKING_DAYS))
+        begin = dt.datetime.combine(day, dt.time(8)) + _QUARTER * chance.randrange(32)
+        room = chance.choice([room for room, _, _ in ROOMS[:-2]])
+        if day != start.date():
+            made.append(Booking(begin, begin + _QUARTER * chance.choice((2, 4, 8)), room))
+    return tuple(sorted(made))
+
+
+def _suitable_rooms(parameters: Parameters) -> list[str]:
+    """Return the rooms with enough seats and the equipment, the smallest first."""
+    return [
+        room
+        for room, seats, equipment in sorted(ROOMS, key=lambda room: room[1])
+        if seats >= len(parameters.invited) and parameters.equipment in equipment.split(";")
+    ]
+
+
+@cache
+def _earliest(parameters: Parameters) -> tuple[dt.datetime, dt.datetime]:
+    """Return the earliest start and its end. They always exist, because the calendars end."""
+    duration, busy = dt.timedelta(minutes=int(parameters.duration)), _busy(parameters)
+    day = dt.date.fromisoformat(parameters.not_before)
+    while True:
+        for start in _starts_on(day, duration, parameters):
+            if all(start + duration <= begin or end <= start for begin, end in busy):
+                return start, start + duration
+        day += dt.timedelta(days=1)
+
+
+def _starts_on(day: dt.date, duration: dt.timedelta, parameters: Parameters) -> list[dt.datetime]:
+    """Return every start time on a day that office hours, lunch and closed days allow."""
+    if day.weekday() >= 5 or day == CLOSED_DAY:
+        return []
+    clocks = (dt.time.fromisoformat(parameters.day_start), dt.time.fromisoformat(parameters.day_end), *LUNCH)
+    opens, closes, noon, one = (dt.datetime.combine(day, clock) for clock in clocks)
+    quarters = (dt.datetime.combine(day, dt.time()) + number * _QUARTER for number in range(96))
+    return [
+        start
+        for start in quarters
+        if opens <= start and start + duration <= closes and (start + duration <= noon or one <= start)
+    ]
+
+
+def _busy(parameters: Parameters) -> list[tuple[dt.datetime, dt.datetime]]:
+    """Return the periods in which any invited person is busy, including the buffer, in office time."""
+    offset, buffer = parameters.office_offset, dt.timedelta(minutes=int(parameters.buffer))
+    spans = []
+    for event in (event for name in parameters.invited for event in calendar_of(parameters, name)):
+        if event.kind == "whole day":
+            spans.append((event.start - buffer, event.end + buffer))
+        elif event.kind == "busy":
+            spans.append((event.start + offset - buffer, event.end + offset + buffer))
+    return spans

@@ -1,0 +1,304 @@
+"""One container of a Harbor task: the phases from its start to its rewards, in Harbor's order.
+
+Harbor starts every command with ``bash -c`` in the work directory, as the phase's user, with ``environment.env``. A
+task's image needs bash and the usual tools of a Linux system, but no Python.
+"""
+
+import shlex
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
+from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN
+from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
+from lhaw_record.runners.environments.benchmarks.harbor.services import Beside
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
+    EnvironmentTable,
+    HarborTask,
+    Healthcheck,
+    resolved,
+)
+from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
+from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, folder_archive
+from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine, MachineUsage, open_machine
+from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
+from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, last_line, new_path
+from lhaw_record.runners.environments.sandboxes.harbor_machine import Definition, HarborMachine, HarborSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+
+NO_NETWORK = "none"
+"""The engine's name of no network."""
+_LOGS = "/logs"
+_VERIFIER = f"{_LOGS}/verifier"
+_TESTS = "/tests"
+_STDOUT = f"{_VERIFIER}/test-stdout.txt"
+_PREPARE_S = 60.0
+_SOLUTION_S = 3600.0  # of a task that sets no limit; all its trials wait for its solution
+_ARTIFACTS = FileLimits(total_bytes=256 << 20)
+_STDOUT_BYTES = 200_000
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tests of a task wrote and printed.
+
+    Attributes:
+        rewards: The rewards by checkpoint.
+        stdout: What the tests printed.
+        step_rewards: The rewards of each graded step by the names that its tests gave them; empty without steps.
+    """
+
+    rewards: dict[str, float]
+    stdout: bytes
+    step_rewards: tuple[dict[str, float], ...] = ()
+
+
+class TaskContainer(MachineShell):
+    """A running container of a task's image.
+
+    Args:
+        machine: The container.
+        table: The environment that it has: of the task, or of its verifier.
+        beside: The services beside it, or None.
+    """
+
+    machine: DockerMachine | HarborMachine
+
+    def __init__(
+        self, machine: DockerMachine | HarborMachine, table: EnvironmentTable, beside: Beside | None = None
+    ) -> None:
+        super().__init__(machine, table.workdir, resolved(table.env))
+        self._table = table
+        self._beside = beside
+        self._usage_at_start = MachineUsage(memory=0.0, processes=0.0)
+
+    async def prepare(self) -> None:
+        """Make the folders of logs, and wait until the container is healthy."""
+        folders = " ".join(f"{_LOGS}/{name}" for name in ("agent", "verifier", "artifacts"))
+        made = await self.bash(f"mkdir -p {folders} && chmod 777 {folders}", self.root(_PREPARE_S))
+        if made.exit_code != 0:
+            words = (made.stderr + made.stdout).decode("utf-8", "replace").strip()
+            raise SandboxBoundaryError(
+                f"the image cannot make {_LOGS} with bash (exit code {made.exit_code}): {words}",
+                kind="image_unfit",
+                is_retry_owed=False,
+            )
+        if self._table.healthcheck is not None:
+            ill = await self._illness(self._table.healthcheck, "")
+            if ill is not None:
+                raise SandboxBoundaryError(f"the container is {ill}", kind="unhealthy")
+        self._usage_at_start = await self.machine.usage()
+
+    async def begin(self, step: HarborTask, *, is_first: bool) -> None:
+        """Prepare one of several steps: clear what graded the one before, place the files, run ``setup.sh``, wait."""
+        if not is_first:
+            await self._empty(_TESTS, _VERIFIER, f"{_LOGS}/agent")
+        phase = msgspec.structs.replace(agent_phase(step), timeout_s=_SOLUTION_S)
+        files, table, problem = step.own_folder / "workdir", step.step, None
+        assert table is not None
+        if files.is_dir():
+            place = (await self.bash("pwd", phase)).stdout.decode().strip() or "/"
+            given = new_path()
+            await self.upload(files, given)  # in two steps, so that the folder itself keeps owner and mode
+            copy = 'shopt -s dotglob nullglob; cp -a -- "$0"/* "$1"; rm -rf "$0"'
+            await self.bash(copy, self.root(_PREPARE_S), given, place)
+            if (files / "setup.sh").is_file():
+                ran = await self.bash(f"bash {shlex.quote(f'{place}/setup.sh')}", phase)
+                problem = None if ran.exit_code == 0 else f"setup.sh fails: {last_line(ran)}"
+        if problem is None and table.healthcheck is not None:
+            problem = await self._illness(table.healthcheck, phase.user)
+        if problem is not None:
+            raise SandboxBoundaryError(
+                f"{step.task_id}: before the step {table.name} its container is not ready: {problem}",
+                kind="step_not_prepared",
+                is_retry_owed=is_first,
+            )
+
+    async def upload(self, folder: Path, target: str) -> None:
+        """Copy the content of a host folder into a folder of the container, with modes, owned by root."""
+        async with folder_archive(folder, target.strip("/")) as archive:
+            await self.machine.put_back("/", archive)
+
+    async def check_services(self) -> None:
+        """Check that the services beside the container were as they should be since the trial began."""
+        if self._beside is not None:
+            await self._beside.check()
+
+    async def solve(self, task: HarborTask) -> ExecResult:
+        """Run the reference solution as Harbor's oracle agent does. Its exit code does not matter."""
+        await self.upload(task.solution, "/solution")
+        await self.bash("chmod +x /solution/solve.sh", self.root(_PREPARE_S))
+        variables = {**resolved(task.config.solution.env), "DEBIAN_FRONTEND": "noninteractive"}
+        phase = msgspec.structs.replace(agent_phase(task), environment=variables)
+        return await self.bash(f"(/solution/solve.sh) > {_LOGS}/agent/oracle.txt 2>&1", phase)
+
+    async def collect(self, task: HarborTask) -> None:
+        """Run the hooks between the agent and the tests. As in Harbor, a hook that fails changes nothing."""
+        for hook in task.config.verifier.collect:
+            await self.bash(hook.command, Phase(user="", environment={}, timeout_s=hook.timeout_sec))
+
+    async def artifacts(self, task: HarborTask) -> dict[str, bytes]:
+        """Return what a separate verifier gets: an archive for each path of ``artifacts`` that exists, by its path."""
+        found = {}
+        for path in dict.fromkeys((f"{_LOGS}/artifacts", *task.config.artifact_paths)):
+            try:
+                found[path] = await self.machine.take(path, _ARTIFACTS)
+            except FileNotFoundError:
+                continue
+        return found
+
+    async def put_artifacts(self, archives: Mapping[str, bytes]) -> None:
+        """Put the artifacts of another container at the same paths."""
+        for path, archive in archives.items():
+            parent = Path(path).parent.as_posix()
+            await self.bash(f"mkdir -p {shlex.quote(parent)}", self.root(_PREPARE_S))
+            await self.machine.put_back(parent, archive)
+
+    async def verify(self, task: HarborTask, *, has_tests: bool = False) -> Verdict:
+        """Run the tests and return their rewards. The exit code of the tests does not matter."""
+        verifier = task.config.verifier
+        if task.step is not None and not verifier.is_separate:
+            await self._empty(_TESTS, _VERIFIER)
+        for folder in () if has_tests else task.tests:
+            await self.upload(folder, _TESTS)
+        prepare = f"rm -rf {_VERIFIER}/{REWARD_TEXT} {_VERIFIER}/{REWARD_JSON} && chmod +x /tests/test.sh"
+        prepared = await self.bash(prepare, self.root(_PREPARE_S))
+        if prepared.exit_code != 0:
+            words = prepared.stderr + prepared.stdout
+            raise grader_error(task, "the tests could not be prepared", "tests_not_prepared", words)
+        left = await self.machine.usage()
+        phase = Phase(
+            user=str(verifier.user) if verifier.user is not None else "",
+            environment=resolved(verifier.env),
+            timeout_s=verifier.timeout_sec,
+        )
+        ran = await self.bash(f"(/tests/test.sh) > {_STDOUT} 2>&1", phase)
+        stdout = await self._stdout()
+        if ran.is_timeout:
+            raise grader_error(task, f"the tests were stopped after {phase.timeout_s:g} s", "verifier_timeout", stdout)
+        self._check_limits(task, ran, left, stdout)
+        files: dict[str, bytes] = {}
+        for name in (REWARD_TEXT, REWARD_JSON):
+            try:
+                files |= await self.machine.get(f"{_VERIFIER}/{name}", FileLimits(total_bytes=1 << 20, entries=2))
+            except FileNotFoundError:
+                continue
+        try:
+            return Verdict(rewards=read_rewards(files), stdout=stdout)
+        except NoReward as error:
+            raise grader_error(task, str(error), error.kind, stdout) from error
+
+    def _check_limits(self, task: HarborTask, ran: ExecResult, left: MachineUsage, stdout: bytes) -> None:
+        """Check that no limit of the experiment stopped a test, unless the agent left less than half of it.
+
+        The memory that a task itself sets is part of the task, as in Harbor. In a container of the harbor package, the
+        limit is not the experiment's, and what the agent left is not known.
+        """
+        taken = left.mostly_taken_since(self._usage_at_start)
+        is_out_of_memory = ran.is_out_of_memory and self._table.total_memory_mb is None
+        met = {"memory": is_out_of_memory, "processes": ran.is_out_of_processes}
+        name = next((name for name, is_met in met.items() if is_met and name not in taken), None)
+        if name is None:
+            return
+        what = f"the tests needed more than limits.{'memory_mb' if name == 'memory' else name}"
+        if isinstance(self.machine, HarborMachine):
+            more = "; set environment.memory_mb of the task" if name == "memory" else ""
+            what = (
+                f"the container ran out of {name} during the tests, through them or through what the agent left "
+                f"running, which its environment does not tell{more}"
+            )
+        raise grader_error(task, what, f"out_of_{name}", stdout)
+
+    async def _stdout(self) -> bytes:
+        printed = await self.bash(f"tail -c {_STDOUT_BYTES} {_STDOUT}", self.root(_PREPARE_S))
+        return printed.stdout
+
+    async def _empty(self, *folders: str) -> None:
+        """Make folders empty that may be mounts."""
+        each = " ".join(f"{folder}/*" for folder in folders)
+        await self.bash(f"shopt -s dotglob nullglob; rm -rf {each}", self.root(_PREPARE_S))
+
+    async def _illness(self, check: Healthcheck, user: str) -> str | None:
+        """Run a health check until it succeeds and return None, or what it said.
+
+        Failures in the start period do not count, as for Docker's own.
+        """
+        phase = Phase(user=user, environment={}, timeout_s=check.timeout_sec)
+        failures, started = 0, anyio.current_time()
+        while True:
+            done = await self.bash(check.command, phase)
+            if done.exit_code == 0:
+                return None
+            is_starting = anyio.current_time() - started < check.start_period_sec
+            failures += not is_starting
+            if failures >= check.retries:
+                return f"not healthy after {failures} checks of {check.command!r}: {last_line(done)}"
+            await anyio.sleep(check.start_interval_sec if is_starting else check.interval_sec)
+
+
+@asynccontextmanager
+async def open_container(
+    provider: DockerSandboxProvider | HarborSandboxProvider,
+    image: str,
+    table: EnvironmentTable,
+    limits: SandboxLimits,
+    network: str,
+    mounts: Sequence[str] = (),
+    beside: Beside | None = None,
+) -> AsyncIterator[TaskContainer]:
+    """Open a healthy container of a task's image, with its entry point. Closing it leaves nothing behind."""
+    opened: AbstractAsyncContextManager[DockerMachine | HarborMachine]
+    if isinstance(provider, HarborSandboxProvider):
+        opened = provider.open_machine(_definition(Path(image), table, is_online=network != NO_NETWORK))
+    else:
+        inner = beside.network if beside else network
+        chosen = provider.with_image(name=image, network=inner, cpus=table.cpus or provider.image.cpus)
+        own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
+        opened = open_machine(
+            chosen.image,
+            own,
+            provider.room,
+            keeps_entrypoint=True,
+            environment={**(beside.main.environment if beside else {}), **resolved(table.env)},
+            mounts=mounts,
+            aliases=(MAIN,) if beside else (),
+            volumes=beside.mounts if beside else (),
+            outside=network if beside and network != NO_NETWORK else "",
+        )
+    async with opened as machine:
+        container = TaskContainer(machine, table, beside)
+        await container.prepare()
+        yield container
+
+
+def _definition(folder: Path, table: EnvironmentTable, *, is_online: bool) -> Definition:
+    return Definition(
+        name=folder.parent.name,
+        folder=folder,
+        docker_image=table.docker_image,
+        build_timeout_s=table.build_timeout_sec,
+        cpus=table.cpus,
+        memory_mb=table.total_memory_mb,
+        variables=table.env,
+        is_online=is_online,
+    )
+
+
+def agent_phase(task: HarborTask) -> Phase:
+    """Return who the agent is, with the task's own time limit, or an hour."""
+    agent = task.config.agent
+    timeout_s = agent.timeout_sec if agent.timeout_sec is not None else _SOLUTION_S
+    user = "" if agent.user is None else str(agent.user)
+    return Phase(user=user, environment={}, timeout_s=timeout_s)
+
+
+def grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:
+    """Return the error of tests that gave no verdict, with the last line that they printed."""
+    said = stdout.decode("utf-8", "replace").strip().splitlines()
+    words = said[-1][:300] if said else "nothing"
+    # Another attempt would be a new draw for those that fail their tests, and for no others.
+    message = f"{task.task_id}: {what}; the tests said at last: {words}"
+    return GraderError(message, kind=kind, is_retry_owed=False)

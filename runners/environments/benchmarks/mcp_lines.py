@@ -1,0 +1,117 @@
+"""Talk to an MCP server in the lines of its standard streams."""
+
+import json
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp import Client
+    from mcp.shared.message import SessionMessage
+    from mcp_types import CallToolResult, Tool
+
+    from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
+
+MAX_TOOL_PAGES = 100
+
+
+def parse_line(line: bytes, output_schemas: dict[str, Any]) -> "SessionMessage | None":
+    """Return the JSON-RPC message in one line of standard output, or None if the line is not a message.
+
+    Output schemas are taken out of tool lists: agents read the text of a result, and a client that knows a schema
+    rejects servers whose schemas or structured results do not match it.
+    """
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        raw = json.loads(line)
+        if not isinstance(raw, dict):
+            return None
+        result = raw.get("result")
+        tools = result.get("tools") if isinstance(result, dict) else None
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict) and (schema := tool.pop("outputSchema", None)):
+                output_schemas[str(tool.get("name"))] = schema
+        return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
+    except (ValueError, RecursionError):
+        return None
+
+
+def result_text(result: "CallToolResult") -> str:
+    """Return the text of a tool result as an agent reads it.
+
+    Text parts are joined by newlines. Other parts are replaced by a note that names their type.
+    """
+    parts = []
+    for part in result.content:
+        if part.type == "text":
+            parts.append(part.text)
+        elif part.type == "resource" and hasattr(part.resource, "text"):
+            parts.append(part.resource.text)
+        else:
+            parts.append(f"[{part.type} content, not shown]")
+    return "\n".join(parts)
+
+
+async def all_tools(client: "Client") -> "tuple[Tool, ...]":
+    """Return the tools that a server lists, from all pages."""
+    tools: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(MAX_TOOL_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(tools)
+
+
+class LineTransport:
+    """The two streams of a client session over a sidecar's lines. Lines that are not messages are skipped."""
+
+    def __init__(self, channel: "LineChannel") -> None:
+        self._channel = channel
+        self._group: TaskGroup | None = None
+        self._streams: tuple[Any, ...] = ()
+
+    async def __aenter__(
+        self,
+    ) -> "tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]":
+        from mcp.shared.message import SessionMessage
+
+        inbox, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        writer, outbox = anyio.create_memory_object_stream[SessionMessage](0)
+        self._streams = (inbox, reader, writer, outbox)
+        self._group = await anyio.create_task_group().__aenter__()
+        self._group.start_soon(self._read, inbox)
+        self._group.start_soon(self._write, outbox)
+        return reader, writer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        assert self._group is not None
+        self._group.cancel_scope.cancel()
+        for stream in self._streams:
+            stream.close()
+        return await self._group.__aexit__(kind, error, trace)
+
+    async def _read(self, inbox: "MemoryObjectSendStream[Any]") -> None:
+        async with inbox:  # its end answers whatever is still asked
+            async for line in self._channel.lines:
+                message = parse_line(line, {})
+                if message is None:
+                    continue
+                try:
+                    await inbox.send(message)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return
+
+    async def _write(self, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
+        async with outbox:
+            async for item in outbox:
+                self._channel.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())

@@ -1,0 +1,39 @@
+"""Write a new benchmark from the template: a small working package with passing tests."""
+
+import keyword
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.errors import ExperimentError
+
+_TEMPLATE = "my_benchmark"
+_CLASS = "MyBenchmark"
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+def write_benchmark(name: str, folder: Path) -> None:
+    """Write the package of a new benchmark."""
+    from lhaw_record.runners.environments.benchmarks import known_benchmarks
+
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name == "tests":
+        raise ExperimentError(
+            f"{name!r} cannot name a benchmark; take lower-case letters, digits and single underscores (web_shop)"
+        )
+    if name in sys.stdlib_module_names or (find_spec(name) is not None and name not in known_benchmarks()):
+        raise ExperimentError(f"{name!r} is the name of a Python module here, which it would hide; take another name")
+    if name in known_benchmarks():
+        raise ExperimentError(f"there is a benchmark {name!r} already; take another name")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ExperimentError(f"{folder} is there already; name another folder with --to")
+    template = data_path("new_benchmark")
+    class_name = "".join(part.title() for part in name.split("_"))
+    class_name = class_name if class_name.endswith("Benchmark") else f"{class_name}Benchmark"
+    for source in sorted(template.rglob("*")):
+        if source.is_file() and "__pycache__" not in source.parts:
+            target = folder / str(source.relative_to(template)).replace(_TEMPLATE, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = source.read_text(encoding="utf-8").replace(_TEMPLATE, name).replace(_CLASS, class_name)
+            target.write_text(text, encoding="utf-8")

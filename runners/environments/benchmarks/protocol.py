@@ -1,0 +1,257 @@
+"""The interfaces of benchmarks and their environments, with defaults for the optional members.
+
+A benchmark inherits from :class:`Benchmark` and its environments from :class:`Environment`. A class that does not
+inherit must define the members without a default, and gets the others from :func:`with_defaults`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
+from lhaw_record.runners.environments.benchmarks.defaults import WithDefaults, with_defaults
+from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointResult, Grade
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, SandboxProvider, Way
+from lhaw_record.runners.models.replay import Reference
+from lhaw_record.runners.models.reply_forms import ReplyForm
+
+__all__ = [
+    "Artifact",
+    "AskJudge",
+    "Benchmark",
+    "CheckpointResult",
+    "Environment",
+    "EnvironmentSettings",
+    "Grade",
+    "Reference",
+    "ToolDefinition",
+    "ToolResult",
+    "WithDefaults",
+    "with_defaults",
+]
+"""Everything that the author of a benchmark imports. Some of it is defined elsewhere and re-exported here."""
+
+
+class AskJudge(Protocol):
+    """The judge model. Its calls are recorded."""
+
+    async def __call__(self, system: str, user: str, form: ReplyForm | None = None) -> str:
+        """Send a system prompt, unless it is empty, and a user prompt, and return the model's text.
+
+        The text has the given form only if the model takes JSON schemas.
+
+        Raises:
+            GraderError: The model cannot be reached, or its reply was cut twice.
+        """
+        ...
+
+
+Keep = Callable[[Artifact], Awaitable[None]]
+"""Stores an artifact of a trial."""
+
+
+async def _forget(artifact: Artifact) -> None:
+    """Store nothing: for environments that nobody records."""
+
+
+class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How an experiment opens its environments."""
+
+    sandbox: SandboxProvider
+    limits: SandboxLimits
+    way: Way | None = None
+    """How an agent program reaches its model. None for the native agent."""
+    keep: Keep = _forget
+    """Stores what an environment shows while the agent works, such as a screenshot, also if the trial fails later."""
+
+
+class Environment(ABC):
+    """The open environment of one trial. ``ask_user`` and ``submit`` belong to the agent loop, not to ``tools``."""
+
+    tools: tuple[ToolDefinition, ...]
+
+    sandbox: ProgramSandbox | None = None
+    """The sandbox in which a program works instead of the native agent, opened with ``settings.way``.
+
+    If None, a program works in an empty sandbox of the experiment, and gets all ``tools`` over MCP.
+    """
+
+    program_tools: tuple[ToolDefinition, ...] = ()
+    """Of ``tools``, those that a program gets over MCP besides its own, where there is a ``sandbox``."""
+
+    facts: tuple[Artifact, ...] = ()
+    """Artifacts that describe the environment. They are recorded before the agent begins."""
+
+    bounds_its_grading: bool = False
+    """Whether every step of grading has its own time limit, so that the common limit does not apply.
+
+    A test suite may take an hour, and may first have to wait for its container's memory.
+    """
+
+    tools_are_servers: bool = False
+    """Whether the tools are separate servers, whose time is not charged to the agent."""
+
+    @abstractmethod
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Execute one of ``tools``. Wrong arguments give an error result.
+
+        Raises:
+            BoundaryError: The infrastructure behind the tool, or the sandbox, broke.
+        """
+
+    async def next_step(self) -> str | None:
+        """Return what the user asks for next, once the agent has handed in. None if that was all.
+
+        For tasks of several steps, which are graded one by one. By default a task has one.
+
+        Raises:
+            BoundaryError: The step could not be graded, or the next one cannot begin.
+        """
+        return None
+
+    def program_did(self, name: str, arguments: dict[str, Any], result: str) -> None:
+        """Learn of a tool call that a program made, its own tools included, in the order of the results.
+
+        For graders that read what an agent did. By default nothing is kept.
+        """
+        del name, arguments, result
+
+    @abstractmethod
+    async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
+        """Grade what the agent left behind, and its final answer.
+
+        Args:
+            final_answer: The agent's final answer. It may be empty.
+            ask_judge: Asks the judge model, or None if there is none.
+
+        Raises:
+            GraderError: The grader crashed or a judge could not be reached.
+        """
+
+
+class Benchmark(ABC):
+    """A source of tasks and graders."""
+
+    name: str
+    """The name in ``[benchmark] name`` and in the ``benchmark`` column of every table."""
+
+    version: str
+    """Part of every trial's identity. It changes when tasks or files change."""
+
+    grader: str
+    """Part of every trial's identity. It changes when the grading of tasks changes."""
+
+    ends_on_text: bool
+    """Whether a reply without tool calls is the final answer. Otherwise the agent must call ``submit``."""
+
+    why_no_programs: str = ""
+    """Why a program cannot be the agent, in one sentence. Empty if it can."""
+
+    tools_over_mcp: Literal["none", "some", "all"] = "none"
+    """Which of its tools programs get over MCP: some beside a sandbox of the task's own, or all, beside an empty one.
+
+    With ``some``, a task may have none: see :meth:`has_mcp_tools`.
+    """
+
+    needs_sandbox: str | None = None
+    """The only ``sandbox.kind`` in which the tasks can run, or None if any kind will do."""
+
+    runs_in_harbor: bool = False
+    """Whether the tasks can also run with ``sandbox.kind = "harbor"``: in containers that the harbor package opens."""
+
+    has_own_images: bool = False
+    """Whether every task has its own Docker image, so that an experiment need not name ``sandbox.image``."""
+
+    files: tuple[Path, ...] = ()
+    """The files and folders that its keys name and that it reads. Workers on other machines get copies."""
+
+    @abstractmethod
+    def tasks(self) -> Sequence[Task]:
+        """Return every task that can run here, in a fixed order."""
+
+    def has_mcp_tools(self, task_id: str) -> bool:
+        """Return whether programs get tools over MCP for a task. A program that calls none is refused for it."""
+        del task_id
+        return self.tools_over_mcp != "none"
+
+    @abstractmethod
+    def variants(self) -> Sequence[Variant]:
+        """Return every variant that comes with the benchmark, in a fixed order."""
+
+    @abstractmethod
+    def system_prompt(self) -> str:
+        """Return what the agent is told about the environment.
+
+        It is the same under every condition, and may be empty.
+        """
+
+    def program_prompt(self) -> str:
+        """Return what a program is told before its task, in place of the system prompt.
+
+        It is the same under every condition, and may be empty.
+        """
+        return data_path("prompts", "program.md").read_text(encoding="utf-8").strip()
+
+    @abstractmethod
+    def open(
+        self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
+    ) -> AbstractAsyncContextManager[Environment]:
+        """Open the environment of a task. Closing it leaves no process or file behind.
+
+        Args:
+            task: The task.
+            settings: How environments are opened.
+            variant: The variant to run, or None to run the full prompt. Its ``environment_change`` is applied.
+
+        Raises:
+            BoundaryError: The environment cannot be opened.
+        """
+
+    def reference(self, task_id: str) -> Reference | None:
+        """Return a reference solution of a task, which scripted models replay, or None if none is known."""
+        del task_id
+        return None
+
+    def has_steps(self, task_id: str) -> bool:
+        """Return whether the environment of a task has a ``next_step``."""
+        del task_id
+        return False
+
+    def left_out(self) -> Sequence[str]:
+        """Return the ids of the tasks that cannot run here, in a fixed order."""
+        return ()
+
+    def why_not(self, task_id: str) -> str | None:
+        """Return why a task cannot run here, also for an unknown task.
+
+        Returns None if the task can run, or if the reason is unknown.
+        """
+        del task_id
+        return None
+
+    def remarks(self) -> Sequence[str]:
+        """Return what a reader of a plan should know about this set-up, such as a tool that agents lack here."""
+        return ()
+
+    def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
+        """Return the memory that a trial of a task needs in all, in MiB, with a sandbox of ``sandbox_mb``."""
+        del task_id
+        return sandbox_mb
+
+    async def check_before_run(self, settings: EnvironmentSettings) -> None:
+        """Find what would stop every trial on this machine, before the first one. By default nothing is looked for.
+
+        Raises:
+            BoundaryError: Something would. The message has the next step.
+        """
+        del settings
+
+    def secrets(self) -> frozenset[str]:
+        """Return the secret values that the benchmark was given. They must never be recorded."""
+        return frozenset()

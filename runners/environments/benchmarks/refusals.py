@@ -1,0 +1,44 @@
+"""Checks that several benchmarks share: unknown options, a sandbox other than docker, and changed environments."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from lhaw_record.recorder.events.values import Variant
+from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
+from lhaw_record.runners.experiment.decoding_errors import key_problem
+
+Options = TypeVar("Options", bound=msgspec.Struct)
+
+
+def decoded(options: dict[str, Any], kind: type[Options], page: str) -> Options:
+    """Convert a benchmark's own keys of the ``[benchmark]`` table to its options struct."""
+    try:
+        return msgspec.convert(options, kind)
+    except msgspec.ValidationError as error:
+        raise ExperimentError(key_problem(error, kind, options, page, under="benchmark")) from error
+
+
+def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxProvider:
+    """Return the Docker provider, for benchmarks whose tasks have their own images."""
+    if not isinstance(settings.sandbox, DockerSandboxProvider):
+        raise SandboxBoundaryError(
+            f"tasks of {benchmark} have images of their own, which the sandbox {settings.sandbox.kind} cannot run; set "
+            'sandbox.kind = "docker"',
+            kind="needs_docker",
+            is_retry_owed=False,
+        )
+    return settings.sandbox
+
+
+def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:
+    """Reject a variant that changes the environment, for benchmarks whose environments cannot be changed."""
+    if variant is not None and variant.environment_change is not None:
+        raise SandboxBoundaryError(
+            f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
+            f"{benchmark} cannot; leave it out with the key 'variants'",
+            kind="unknown_change",
+            is_retry_owed=False,
+        )

@@ -1,0 +1,304 @@
+"""The open environment of one trial: the task's container, what the agent does there, and the evaluator's verdict.
+
+The published images encrypt the evaluator with a publicly known key, and keep its reference files next to it in clear
+text. The agent is root. Everything that only a grader may see is therefore moved out of the container while the agent
+works in it.
+"""
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.values import Task
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
+from lhaw_record.runners.environments.benchmarks.protocol import Artifact, AskJudge, Environment, Grade, ToolResult
+from lhaw_record.runners.environments.benchmarks.tac.browser import Browser
+from lhaw_record.runners.environments.benchmarks.tac.company import Company
+from lhaw_record.runners.environments.benchmarks.tac.model_route import open_route
+from lhaw_record.runners.environments.benchmarks.tac.options import TacOptions
+from lhaw_record.runners.environments.benchmarks.tac.scoring import grade_of
+from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
+from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
+from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits
+from lhaw_record.runners.environments.sandboxes.docker.host_limits import free_space_command, is_full
+from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine, MachineUsage
+from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
+from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandbox
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox
+
+_JSON = "application/json"
+_RESULT = FileLimits(total_bytes=4 << 20, entries=1)
+_STEP_S = 30.0
+_STILL_HEALTHY_S = 15.0
+_SAID_CHARACTERS = 800
+_STARVED = ("out_of_memory", "out_of_processes", "exec_failed", "sandbox_out_of_memory")
+_NO_NETWORK = "There is no input and no network."
+TOOLS = tuple(
+    msgspec.structs.replace(
+        tool,
+        description=tool.description.replace(
+            _NO_NETWORK, "There is no input. The network is for the company's services."
+        ),
+    )
+    for tool in WORKSPACE_TOOLS
+)
+
+
+class TacEnvironment(Environment):
+    """The open environment of one trial.
+
+    Args:
+        task: The task.
+        options: How the image is used.
+        sandbox: The task's container.
+        program_sandbox: The container as the place of a program, or None for the native agent.
+        company: The services that the task uses.
+        browser: The agent's browser, or None if it has none.
+        room: The memory budget of the trial's containers.
+        variables: The environment variables that tell about the evaluator's model.
+        hidden: The folders that were taken out of the container, as archives by path.
+        usage_at_start: What the container used before the agent came.
+        prompt: The prompt that the agent got.
+        facts: Artifacts that describe images and services.
+    """
+
+    bounds_its_grading = True
+
+    def __init__(
+        self,
+        task: Task,
+        options: TacOptions,
+        sandbox: DockerSandbox,
+        program_sandbox: ProgramSandbox | None,
+        company: Company,
+        browser: Browser | None,
+        room: MemoryBudget,
+        variables: Mapping[str, str],
+        hidden: Mapping[str, bytes],
+        usage_at_start: MachineUsage,
+        prompt: str,
+        facts: tuple[Artifact, ...],
+    ) -> None:
+        self.program_tools = tuple(browser.tools) if browser else ()
+        self.tools = (*TOOLS, *self.program_tools)
+        self.sandbox = program_sandbox
+        self.facts = facts
+        self._task = task
+        self._options = options
+        self._sandbox = sandbox
+        self._company = company
+        self._browser = browser
+        self._room = room
+        self._variables = variables
+        self._hidden = hidden
+        self._usage_at_start = usage_at_start
+        self._prompt = prompt
+        self._calls: list[dict[str, Any]] = []
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Execute a tool in the container or the browser, and add the call to the trajectory that the evaluator
+        reads.
+        """
+        if self._browser and any(tool.name == name for tool in self._browser.tools):
+            result = await self._browser.call(name, arguments)
+        else:
+            result = await call_workspace_tool(self._sandbox, name, arguments)
+        if self.sandbox is None:  # of a program's calls all are told
+            self.program_did(name, arguments, result.text)
+        return result
+
+    def program_did(self, name: str, arguments: dict[str, Any], result: str) -> None:
+        """Add a call to the trajectory that the evaluator reads."""
+        self._calls.append({"source": "agent", "action": name, "args": arguments, "observation": result})
+
+    async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
+        """Put the evaluator back, run it on the trajectory, and read the file that it writes.
+
+        What the agent left running stays, as in the original: it may be what the task asks for. If most of a limit is
+        taken by it, an evaluator that meets the limit and ends well is believed, and one that does not is the agent's
+        doing.
+        """
+        await self._check_company()
+        left = await self._left_running()
+        trajectory = trajectory_of(self._prompt, self._calls, final_answer)
+        try:
+            await put_back(self._sandbox.machine, self._hidden)
+            content, said = await self._evaluated(trajectory, ask_judge, has_room=not left)
+        except (GraderError, SandboxBoundaryError) as error:
+            if not left or error.kind not in _STARVED:
+                raise
+            raise SandboxBoundaryError(f"{left}; {error}", kind="sandbox_exhausted", is_abuse=True) from error
+        await self._check_company()
+        grade = grade_of(content, self._task.checkpoints)
+        return msgspec.structs.replace(
+            grade,
+            artifacts=(
+                Artifact(name="trajectory.json", role="trajectory", media_type=_JSON, content=trajectory),
+                Artifact(name=self._file("eval"), role="grader_result", media_type=_JSON, content=content),
+                Artifact(name="evaluator.txt", role="grader_output", media_type="text/plain", content=said),
+            ),
+        )
+
+    async def _check_company(self) -> None:
+        """Check that the services are healthy, and have been since the trial began."""
+        if self._company.control is not None:
+            limit_s = min(_STILL_HEALTHY_S, self._options.health_seconds)
+            await self._company.check(self._company.control, limit_s)
+            await self._company.check_undisturbed()
+
+    async def _left_running(self) -> str:
+        """Return what the agent left of most of a limit, or an empty text."""
+        taken = (await self._sandbox.machine.usage()).mostly_taken_since(self._usage_at_start)
+        found = [f"{share:.0%} of its {name}" for name, share in taken.items()]
+        return f"what the agent left running in its container took {' and '.join(found)}" if found else ""
+
+    async def _evaluated(self, trajectory: bytes, ask_judge: AskJudge | None, *, has_room: bool) -> tuple[bytes, bytes]:
+        """Run the evaluator beside its model, and return its result file and its printed output."""
+        clock = TrialClock(self._options.grading_seconds)
+        if ask_judge is None or self._options.asks_directly:
+            return await self._run_evaluator(trajectory, self._variables, clock, has_room=has_room)
+        image = self._options.image_of(self._task.task_id)
+        room, model = self._room, self._variables["LITELLM_MODEL"]
+        async with open_route(model, image, room, self._sandbox.machine, ask_judge, clock) as route:
+            try:
+                result = await self._run_evaluator(trajectory, route.variables, clock, has_room=has_room)
+            except GraderError:
+                await route.check()
+                raise
+            await route.check()
+            return result
+
+    async def _run_evaluator(
+        self, trajectory: bytes, variables: Mapping[str, str], clock: TrialClock, *, has_room: bool
+    ) -> tuple[bytes, bytes]:
+        """Run the evaluator. Existing outputs are removed first."""
+        machine, outputs = self._sandbox.machine, self._options.outputs
+        await machine.run(["rm", "-rf", "--", outputs], timeout_s=_STEP_S, user="0", work_dir="/")
+        await machine.run(["mkdir", "-p", "--", outputs], timeout_s=_STEP_S, user="0", work_dir="/")
+        await machine.put(outputs, {self._file("traj"): trajectory})
+        read, written = (posixpath.join(outputs, self._file(kind)) for kind in ("traj", "eval"))
+        result = await machine.run(
+            [*self._options.evaluator, "--trajectory_path", read, "--result_path", written],
+            timeout_s=self._options.grading_seconds,
+            clock=clock,
+            user="0",
+            work_dir=self._options.work_dir,
+            environment={**variables, "DECRYPTION_KEY": self._options.decryption_key},
+        )
+        _check_ended(result, self._options.grading_seconds, has_room=has_room)
+        looked = await machine.run(
+            ["/bin/sh", "-c", free_space_command("/", self._options.work_dir)], timeout_s=_STEP_S, user="0"
+        )
+        said = (result.stdout + result.stderr).decode(errors="replace")
+        if is_full(said, looked.stdout.decode(), quoted=trajectory.decode()):
+            raise GraderError(f"the disk was full while the evaluator ran; {last_words(result)}", kind="disk_full")
+        self._check_words(result)
+        try:
+            found = await machine.get(written, _RESULT)
+        except FileNotFoundError:
+            found = {}
+        if len(found) != 1:
+            raise GraderError(f"the evaluator left no result at {written}; {last_words(result)}", kind="no_result")
+        return found[self._file("eval")], _without_key(result.stdout + result.stderr, variables)
+
+    def _check_words(self, result: ExecResult) -> None:
+        """Reject an evaluator that continued without its model: published ones turn such an error into a false."""
+        pattern = self._options.failure_words
+        found = (
+            re.search(pattern, (result.stdout + b"\n" + result.stderr).decode(errors="replace")) if pattern else None
+        )
+        if found:
+            raise GraderError(
+                f"the evaluator could not ask its model ({found[0]}) and went on; {self._about_model()}; "
+                f"{last_words(result)}",
+                kind="swallowed_error",
+            )
+
+    def _about_model(self) -> str:
+        if not self._variables:
+            return 'name it: [grader] kind = "judge" with grader.judge.model and grader.judge.api_key_env'
+        return "see that the container reaches it" if self._options.asks_directly else "it asked past its route"
+
+    def _file(self, kind: str) -> str:
+        """Return a file name in the original benchmark's form."""
+        return f"{kind}_{self._task.task_id}.json"
+
+
+def _without_key(said: bytes, variables: Mapping[str, str]) -> bytes:
+    """Return the evaluator's printed output without the API key that it was given.
+
+    Its result file is not changed.
+    """
+    key = variables.get("LITELLM_API_KEY", "").encode()
+    return said.replace(key, b"[redacted]") if key else said
+
+
+def _check_ended(result: ExecResult, limit_s: float, *, has_room: bool) -> None:
+    """Check that an evaluator ended normally, and met no limit of this machine.
+
+    Published evaluators turn any error into a false and go on, so one that ended well is no better, unless the agent
+    left it no room.
+    """
+    if result.is_timeout:
+        raise GraderError(f"the evaluator took over {limit_s:g} s; {last_words(result)}", kind="timeout")
+    if result.exit_code == 0 and not has_room:
+        return
+    if result.is_out_of_memory:
+        raise GraderError(f"the evaluator ran out of memory; {last_words(result)}", kind="out_of_memory")
+    if result.is_out_of_processes:
+        raise GraderError(
+            f"the evaluator needed more processes than limits.processes; {last_words(result)}", kind="out_of_processes"
+        )
+    if result.exit_code != 0:
+        raise GraderError(f"the evaluator ended with {result.exit_code}; {last_words(result)}", kind="crash")
+
+
+def last_words(result: ExecResult) -> str:
+    """Return the end of a program's output as one line."""
+    words = " ".join((result.stdout + b" " + result.stderr).decode(errors="replace").split())
+    return f"its last words: {words[-_SAID_CHARACTERS:]}" if words else "it said nothing"
+
+
+_LIMITS = FileLimits(total_bytes=512 << 20)
+_REMOVE_S = 60.0
+
+
+async def take_out(machine: DockerMachine, paths: Sequence[str]) -> dict[str, bytes]:
+    """Remove folders from a container and return them as archives by path. Missing folders are skipped."""
+    taken = {}
+    for path in paths:
+        try:
+            taken[path] = await machine.take(path, _LIMITS)
+        except FileNotFoundError:
+            continue
+        await _remove(machine, path)
+    return taken
+
+
+async def put_back(machine: DockerMachine, taken: Mapping[str, bytes]) -> None:
+    """Put back the folders that :func:`take_out` removed, replacing anything in their place."""
+    for path, archive in taken.items():
+        await _remove(machine, path)
+        await machine.put_back(posixpath.dirname(path), archive)
+
+
+async def _remove(machine: DockerMachine, path: str) -> None:
+    result = await machine.run(["rm", "-rf", "--", path], timeout_s=_REMOVE_S, user="0", work_dir="/")
+    if result.exit_code != 0:
+        said = result.stderr.decode(errors="replace").strip()
+        raise SandboxBoundaryError(f"{path} of a container cannot be removed: {said}", kind="hiding_failed")
+
+
+def trajectory_of(prompt: str, calls: Sequence[Mapping[str, Any]], final_answer: str) -> bytes:
+    """Return the trajectory that an evaluator searches for words: prompt, calls with their results, final answer.
+
+    In the original an agent reads its task from a file, so that the words of the prompt are in the trajectory of every
+    agent that did anything, and not in that of one that did nothing.
+    """
+    read = [{"source": "user", "action": "message", "content": prompt}] if calls else []
+    return canonical_json([*read, *calls, {"source": "agent", "action": "finish", "content": final_answer}])

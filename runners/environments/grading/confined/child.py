@@ -1,0 +1,105 @@
+"""The child's side: give up every permission, run the function, and write its result as plain data.
+
+The function and its arguments come from the host and are trusted, so they are pickled. The result is not trusted,
+because a parser that the agent's file has taken over may have written it. The host therefore decodes it only as one
+known type.
+"""
+
+import importlib
+import os
+import pickle
+import signal
+import struct
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from lhaw_record.runners.environments.grading.confined.limits import EXCEPTION, OUT_OF_MEMORY, READING, VALUE, Request
+from lhaw_record.runners.environments.grading.confined.lockdown import lock_down
+
+REPLY_DESCRIPTOR = 3
+_SHOWN_CHARACTERS = 2000
+_is_confined = False
+
+
+def reading(name: str) -> None:
+    """Announce that the grader is about to read something of the agent's. Limits reached from now on are blamed on it.
+
+    Does nothing outside a confined call.
+    """
+    if _is_confined:
+        _send(READING, name.encode("utf-8", "replace")[:_SHOWN_CHARACTERS])
+
+
+def run(request: Request) -> None:
+    """Make one call and end the process. All descriptors except the one for the reply are already closed.
+
+    The call arrives as a length and a pickled ``(module, name, arguments)``.
+    """
+    global _is_confined  # noqa: PLW0603  the process lives for this call
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        call = _take(*struct.unpack("!I", _take(4)))
+        lock_down(request.limits, request.readable)
+        _is_confined = True
+        _send(VALUE, msgspec.msgpack.encode(_returned(call)))
+    except BaseException as error:  # noqa: BLE001  the host gets every error and judges it
+        _send_error(error)
+    finally:
+        os._exit(0)
+
+
+def _returned(call: bytes) -> Any:
+    module, name, arguments = pickle.loads(call)  # noqa: S301  the host wrote it
+    function: Any = importlib.import_module(module)
+    for part in name.split("."):
+        function = getattr(function, part)
+    return function(*arguments)
+
+
+def _send_error(error: BaseException) -> None:
+    try:
+        if any(isinstance(each, MemoryError) for each in _chain(error)):
+            _send(OUT_OF_MEMORY, b"")
+        else:
+            _send(EXCEPTION, msgspec.json.encode(_told(error)))
+    except MemoryError:
+        _send(OUT_OF_MEMORY, b"")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(20):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _told(error: BaseException) -> list[str]:
+    """Return the error's type, its message and the innermost frames of its traceback."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  the error's own __str__ fails
+        message = ""
+    texts = (type(error).__name__, message, "".join(traceback.format_tb(error.__traceback__, limit=-3)))
+    return [text[:_SHOWN_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
+
+
+def _take(size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        more = os.read(REPLY_DESCRIPTOR, size - len(data))
+        if not more:
+            os._exit(0)  # the host is gone
+        data += more
+    return bytes(data)
+
+
+def _send(kind: bytes, body: bytes) -> None:
+    for part in (kind + struct.pack("!I", len(body)), body):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(REPLY_DESCRIPTOR, view) :]

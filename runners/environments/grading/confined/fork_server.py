@@ -1,0 +1,163 @@
+"""The fork server: load trusted code once, fork a child for every call, and report how each child ended.
+
+    python -m lhaw_record.runners.environments.grading.confined.fork_server   (its standard input is the control socket)
+
+The server is a fresh process with an empty environment and no descriptors of the host. Only its children read an
+agent's files, so damage to a child never outlives that child.
+"""
+
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+
+import msgspec
+
+from lhaw_record.runners.environments.grading.confined import child
+from lhaw_record.runners.environments.grading.confined.limits import ChildEnd, Request
+from lhaw_record.runners.environments.grading.confined.lockdown import prepare
+
+_REQUEST_BYTES = 1 << 20
+_MESSAGE_CHARACTERS = 2000
+
+
+class _Running(msgspec.Struct):
+    """A running child: the descriptor on which its end is reported, and the time at which it is killed."""
+
+    status: int
+    deadline: float
+    is_over_time: bool = False
+
+
+class ForkServer:
+    """Serves one host until it closes the control socket."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._running: dict[int, _Running] = {}
+        self._wake, wake_write = os.pipe()
+        for descriptor in (self._wake, wake_write):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        prepare()
+
+    def serve(self) -> None:
+        """Fork children on request and reap them until the host is gone. Then kill every child."""
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        poller.register(self._wake, select.POLLIN)
+        while True:
+            ready = {descriptor for descriptor, _ in poller.poll(self._wait_ms())}
+            self._end_overdue()
+            if self._wake in ready:
+                with suppress(BlockingIOError):
+                    os.read(self._wake, 4096)
+                self._reap()
+            if self._control.fileno() in ready:
+                message, descriptors, _, _ = socket.recv_fds(self._control, _REQUEST_BYTES, 2)
+                if not message:
+                    break
+                self._accept(msgspec.json.decode(message, type=Request), *descriptors)
+        for process_id in self._running:
+            os.kill(process_id, signal.SIGKILL)
+
+    def _wait_ms(self) -> float | None:
+        if not self._running:
+            return None
+        return max(0.0, min(each.deadline for each in self._running.values()) - time.monotonic()) * 1000 + 1
+
+    def _end_overdue(self) -> None:
+        for process_id, each in self._running.items():
+            if time.monotonic() >= each.deadline:
+                each.is_over_time = True
+                each.deadline = time.monotonic() + 60
+                os.kill(process_id, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        while self._running:
+            process_id, status, used = os.wait4(-1, os.WNOHANG)
+            if process_id == 0:
+                return
+            ended = self._running.pop(process_id)
+            code = os.waitstatus_to_exitcode(status)
+            _tell(
+                ended.status,
+                ChildEnd(
+                    exit_code=max(code, 0),
+                    signal=max(-code, 0),
+                    cpu_seconds=used.ru_utime + used.ru_stime,
+                    is_over_time=ended.is_over_time,
+                ),
+            )
+
+    def _accept(self, request: Request, reply: int, status: int) -> None:
+        try:
+            problem = _load(request)
+            if problem:
+                _tell(status, ChildEnd(start_problem=problem, is_import_problem=True))
+                return
+            try:
+                process_id = os.fork()
+            except OSError as error:
+                _tell(status, ChildEnd(start_problem=f"no process can be made: {error}"))
+                return
+            if process_id == 0:
+                self._become_child(request, reply)
+            self._running[process_id] = _Running(status, time.monotonic() + request.limits.wall_seconds)
+        finally:
+            os.close(reply)
+
+    def _become_child(self, request: Request, reply: int) -> None:
+        signal.set_wakeup_fd(-1)
+        keep = child.REPLY_DESCRIPTOR
+        os.dup2(reply, keep)
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        os.closerange(keep + 1, 1 << 20)
+        child.run(request)
+
+
+def _load(request: Request) -> str:
+    """Import the code of a call before the fork, so that only the first call pays for it.
+
+    Returns an error message, or an empty string.
+    """
+    known = set(sys.path)
+    sys.path += [path for path in request.import_paths if path not in known]
+    loaded = len(sys.modules)
+    try:
+        for name in request.modules:
+            importlib.import_module(name)
+    except BaseException as error:  # noqa: BLE001  loading a benchmark may raise anything
+        return f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS]
+    if len(sys.modules) != loaded:
+        gc.collect()
+        gc.freeze()  # a child whose garbage collector touches it would copy all of it
+    return ""
+
+
+def _tell(descriptor: int, end: ChildEnd) -> None:
+    with suppress(OSError):  # the host no longer waits for it
+        os.write(descriptor, msgspec.json.encode(end))
+    os.close(descriptor)
+
+
+def main() -> None:
+    """Serve the host on standard input."""
+    control = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    ForkServer(control).serve()
+
+
+if __name__ == "__main__":
+    main()

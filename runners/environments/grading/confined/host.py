@@ -1,0 +1,307 @@
+"""The host's side: make a call in a child of the fork server, and say whose fault it is if there is no reply.
+
+    a limit of ours was reached                      LimitReached   the file being read caused it
+      RLIMIT_AS (a MemoryError anywhere in the chain), RLIMIT_CPU (SIGXCPU, or SIGKILL with that time used up),
+      a reply larger than allowed, or the reading code crashed (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS)
+    the function raised                              Raised         the function's fault
+    the function returned another type              Raised         the same
+    anything else                                    NoReply        the host's fault: it could not fork, the child was
+                                                                    killed, or it got no processor for minutes
+
+A crash by one of those signals counts as a limit because nothing outside the process sends them: C code that gets no
+memory, or a parser misled by a file, ends this way. Wall time is the host's responsibility: a child that only waits
+uses no resource that a file could exhaust, and a busy machine delays honest work too.
+"""
+
+import atexit
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.sealing import own_session
+from lhaw_record.runners.environments.grading.confined.limits import (
+    EXCEPTION,
+    FRAME_HEADER_BYTES,
+    OUT_OF_MEMORY,
+    READING,
+    VALUE,
+    ChildEnd,
+    ConfinedLimits,
+    Request,
+)
+
+T = TypeVar("T")
+
+_GRACE_S = 30.0
+_PACKAGE = "lhaw_record"
+_SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/etc/localtime", "/etc/mime.types", "/dev/null", "/dev/urandom")
+_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS}
+_BOOT = (
+    "import sys; sys.path[:] = {0!r}; "
+    "from lhaw_record.runners.environments.grading.confined.fork_server import main; main()"
+)
+
+
+class LimitReached(Exception):
+    """The call reached one of its limits, or crashed.
+
+    Args:
+        message: The limit, as the end of a sentence whose subject is the item that was read.
+        reading: The last item that the function announced it would read, or None if it had not read anything.
+    """
+
+    def __init__(self, message: str, reading: str | None) -> None:
+        super().__init__(message)
+        self.reading = reading
+
+
+class ChildException(Exception):
+    """The function raised an exception, or returned a wrong type. ``type_name`` is the type of the exception."""
+
+    def __init__(self, type_name: str, message: str, place: str) -> None:
+        super().__init__(f"{type_name}: {message}")
+        self.type_name = type_name
+        self.message = message
+        self.place = place
+
+
+class NoReply(Exception):
+    """The host could not make the call, or lost it. ``is_final`` means that another attempt would fail too."""
+
+    def __init__(self, message: str, *, is_final: bool = False) -> None:
+        super().__init__(message)
+        self.is_final = is_final
+
+
+class _Reply(msgspec.Struct):
+    """What has arrived from the child so far."""
+
+    reading: str | None = None
+    value: bytes | None = None
+    raised: bytes | None = None
+    is_out_of_memory: bool = False
+    is_too_large: bool = False
+
+
+def call(
+    function: Callable[..., T],
+    *arguments: Any,
+    returns: type[T],
+    readable: Sequence[Path] = (),
+    modules: Sequence[str] = (),
+    limits: ConfinedLimits | None = None,
+) -> T:
+    """Call a function in a child process with limits, and return its result. Blocks, so call it from a thread."""
+    limits = limits or ConfinedLimits()
+    payload = pickle.dumps((function.__module__, function.__qualname__, arguments))
+    modules = (function.__module__, *modules)
+    request = Request(
+        modules=modules,
+        import_paths=tuple(path for path in sys.path if path),
+        readable=(*_code_folders(modules), *(str(path) for path in readable)),
+        limits=limits,
+    )
+    ours, theirs = socket.socketpair()
+    status_read, status_write = os.pipe()
+    try:
+        try:
+            _server().submit(request, theirs.fileno(), status_write)
+        finally:
+            theirs.close()
+            os.close(status_write)
+        deadline = time.monotonic() + limits.wall_seconds + _GRACE_S
+        reply = _exchange(ours, payload, limits.reply_mb << 20, deadline)
+        ours.close()
+        end = _end_of(status_read, deadline)
+    finally:
+        ours.close()
+        os.close(status_read)
+    return _judged(reply, end, limits, returns)
+
+
+def _judged(reply: _Reply, end: ChildEnd, limits: ConfinedLimits, returns: type[T]) -> T:
+    """Return the value, or raise the error that says whether the file, the function or the host is at fault."""
+    if end.start_problem:
+        raise NoReply(end.start_problem, is_final=end.is_import_problem)
+    reached = _limit_reached(reply, end, limits)
+    if reached is not None:
+        raise LimitReached(reached, reply.reading)
+    if end.is_over_time:
+        raise NoReply(f"it did not end in {limits.wall_seconds:.0f} s, of which it ran {end.cpu_seconds:.1f} s")
+    if end.signal:
+        raise NoReply(f"it was killed from outside (signal {end.signal}) after {end.cpu_seconds:.1f} s of work")
+    if reply.raised is not None:
+        raise _decoded_error(reply.raised)
+    if reply.value is None:
+        raise ChildException("SystemExit", f"it ended with exit code {end.exit_code} and returned nothing", "")
+    try:
+        return msgspec.msgpack.decode(reply.value, type=returns)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ChildException(type(error).__name__, f"it returned no {returns.__name__}: {error}", "") from error
+
+
+def _limit_reached(reply: _Reply, end: ChildEnd, limits: ConfinedLimits) -> str | None:
+    if reply.is_too_large:
+        return f"gives more than {limits.reply_mb} MB of results"
+    if reply.is_out_of_memory:
+        return f"could not be read within {limits.memory_mb} MB of memory"
+    if end.signal == signal.SIGXCPU or (end.signal == signal.SIGKILL and end.cpu_seconds >= limits.cpu_seconds):
+        return f"could not be read within {limits.cpu_seconds} s of processor time"
+    if end.signal in _CRASHES:
+        return f"ended the process that read it ({signal.Signals(end.signal).name})"
+    return None
+
+
+def _decoded_error(raised: bytes) -> ChildException:
+    try:
+        return ChildException(*msgspec.json.decode(raised, type=tuple[str, str, str]))
+    except msgspec.DecodeError:
+        return ChildException("Exception", "it raised something that it could not describe", "")
+
+
+def _exchange(ours: socket.socket, payload: bytes, limit_bytes: int, deadline: float) -> _Reply:
+    """Send the call, and read the frames of the reply until the child closes its end."""
+    reply = _Reply()
+    ours.settimeout(max(1.0, deadline - time.monotonic()))
+    with suppress(ConnectionError):  # the child could not be forked, or ended before it had read everything
+        ours.sendall(struct.pack("!I", len(payload)) + payload)
+    buffer = bytearray()
+    while True:
+        ours.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            data = ours.recv(1 << 20)
+        except ConnectionError:
+            return reply
+        except TimeoutError:
+            raise NoReply("the process that should end it does not answer") from None
+        if not data:
+            return reply
+        buffer += data
+        while len(buffer) >= FRAME_HEADER_BYTES:
+            size = int.from_bytes(buffer[1:FRAME_HEADER_BYTES], "big")
+            if size > limit_bytes:
+                reply.is_too_large = True
+                return reply
+            if len(buffer) < FRAME_HEADER_BYTES + size:
+                break
+            body = bytes(buffer[FRAME_HEADER_BYTES : FRAME_HEADER_BYTES + size])
+            _take(reply, bytes(buffer[:1]), body)
+            del buffer[: FRAME_HEADER_BYTES + size]
+
+
+def _take(reply: _Reply, kind: bytes, body: bytes) -> None:
+    if kind == READING:
+        reply.reading = body.decode("utf-8", "replace")
+    elif kind == VALUE:
+        reply.value = body
+    elif kind == EXCEPTION:
+        reply.raised = body
+    elif kind == OUT_OF_MEMORY:
+        reply.is_out_of_memory = True
+
+
+def _end_of(status: int, deadline: float) -> ChildEnd:
+    """Return how the child ended. The fork server reports it once, in fewer bytes than a pipe transfers at once."""
+    import select
+
+    poller = select.poll()
+    poller.register(status, select.POLLIN)
+    if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise NoReply("the process that started it does not say how it ended")
+    told = os.read(status, 65536)
+    if not told:
+        raise NoReply("the process that started it has died")
+    return msgspec.json.decode(told, type=ChildEnd)
+
+
+class _Server:
+    """The running fork server of this process."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        paths = [path for path in sys.path if path]
+        try:
+            self._process = own_session.start(
+                [sys.executable, "-I", "-c", _BOOT.format(paths)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "TZ": "UTC"},
+                cwd="/",
+            )
+        except OSError as error:
+            self._control.close()
+            raise NoReply(f"no process can be made: {error}") from error
+        finally:
+            theirs.close()
+        atexit.register(self.close)
+
+    def submit(self, request: Request, reply: int, status: int) -> None:
+        """Request a child."""
+        socket.send_fds(self._control, [msgspec.json.encode(request)], [reply, status])
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the fork server has ended."""
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """End the fork server and all of its children."""
+        atexit.unregister(self.close)
+        self._control.close()
+        if self.owner == os.getpid():
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=5)
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait()
+
+
+_lock = threading.Lock()
+_servers: list[_Server] = []
+
+
+def _server() -> "_Server":
+    """Return the fork server of this process. It is started at the first call, and again if it has ended."""
+    with _lock:
+        if _servers and (_servers[0].owner != os.getpid() or _servers[0].is_gone):
+            _servers.pop().close()
+        if not _servers:
+            _servers.append(_Server())
+        return _servers[0]
+
+
+@cache
+def _code_folders(modules: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths that the code must read: Python, its packages, our code, the modules and bundled data.
+
+    Packages outside site-packages are listed one by one, because their parent folder may contain a store.
+    """
+    prefixes = {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    ours = (_PACKAGE, f"{_PACKAGE}.runners", f"{_PACKAGE}.recorder")  # in a checkout the two are links
+    packages = {*ours, *(name.partition(".")[0] for name in modules)}
+    own = {folder for name in packages for folder in _places_of(name)}
+    return tuple(sorted({*_SYSTEM_FOLDERS, *prefixes, *own, str(data_path())}))
+
+
+def _places_of(package: str) -> list[str]:
+    loaded = sys.modules.get(package)
+    paths = list(getattr(loaded, "__path__", ()))
+    file = getattr(loaded, "__file__", None)
+    return paths or ([file] if file else [])

@@ -1,0 +1,207 @@
+"""Turn what an agent left behind into a checked grade: a confined child reads the files, and its result is validated.
+
+The grader's code is trusted, but the files are not: they may be made to exploit or exhaust a parser. The child
+therefore has limits of memory and time, can read only the files and its own code, and returns plain data.
+
+If there is no grade, the fault is assigned as follows. A limit that is reached after the grader began to read something
+of the agent's is attributed to that item, because no honest deliverable comes near the limits (the largest correct
+answer of desk takes 2 % of the memory and 0.2 % of the time). The item counts as unreadable, and the trial ends by
+``resource_abuse``. Anything else is the fault of the grader or the host, and the trial is missing data: an exception in
+the code, a limit reached before anything was read, or a child that was killed from outside or got no processor time.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+from anyio.lowlevel import RunVar
+
+from lhaw_record.recorder.events import CheckpointScored
+from lhaw_record.recorder.events.values import Checkpoint
+from lhaw_record.runners.base.errors import GraderError
+from lhaw_record.runners.environments.grading.confined import (
+    ChildException,
+    ConfinedLimits,
+    LimitReached,
+    NoReply,
+    call,
+)
+from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet, Deliverables
+from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
+
+T = TypeVar("T")
+
+GRADING_LIMITS = ConfinedLimits()
+_SHOWN_CHARACTERS = 2000
+_MOST_ROUNDS = 8
+_limiter: RunVar[anyio.CapacityLimiter] = RunVar("graders at a time")
+
+
+class UnreadableWithinLimits(CheckpointNotMet):
+    """One or more items that the agent left behind cannot be read within the limits, so the reader stops."""
+
+
+async def grade_apart(
+    grade: Callable[..., Grade],
+    left: Deliverables,
+    *arguments: Any,
+    checkpoints: Sequence[Checkpoint],
+    modules: Sequence[str] = (),
+    limits: ConfinedLimits = GRADING_LIMITS,
+) -> Grade:
+    """Grade what an agent left behind in a child process with limits."""
+
+    def work() -> Grade:
+        try:
+            found, abuse = read_apart(grade, left, *arguments, returns=Grade, modules=modules, limits=limits)
+        except UnreadableWithinLimits as beyond:
+            return failed_grade(checkpoints, str(beyond), abuse=str(beyond))
+        except CheckpointNotMet as unmet:
+            return failed_grade(checkpoints, str(unmet))
+        return msgspec.structs.replace(found, resource_abuse=abuse)
+
+    # A trial that is stopped need not wait: the child ends by its own limits.
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=_children())
+
+
+def read_apart(
+    read: Callable[..., T],
+    left: Deliverables,
+    *arguments: Any,
+    returns: type[T],
+    modules: Sequence[str] = (),
+    limits: ConfinedLimits = GRADING_LIMITS,
+) -> tuple[T, str | None]:
+    """Read what an agent left behind in a child process. Return the result and what exceeded the limits, or None.
+
+    An item that exceeds the limits is treated as unreadable and everything is read again, so the rest still counts.
+    Blocks.
+    """
+    for _ in range(_MOST_ROUNDS):
+        try:
+            value = call(
+                _read,
+                read,
+                left,
+                arguments,
+                returns=returns,
+                readable=() if left.folder is None else (left.folder,),
+                modules=(read.__module__, type(left).__module__, *modules),
+                limits=limits,
+            )
+        except LimitReached as reached:
+            if reached.reading is None:
+                raise GraderError(
+                    f"the grader {reached} before it read anything", kind="grader_limit", is_retry_owed=False
+                ) from reached
+            if reached.reading in left.unreadable:
+                raise UnreadableWithinLimits(f"{reached.reading} {reached}") from reached
+            left = left.without(reached.reading, str(reached))
+        except ChildException as raised:
+            if raised.type_name == CheckpointNotMet.__name__:
+                raise (UnreadableWithinLimits if left.unreadable else CheckpointNotMet)(raised.message) from raised
+            raise GraderError(f"the grader crashed: {raised}", kind="check_crashed", is_retry_owed=False) from raised
+        except NoReply as problem:
+            raise GraderError(
+                f"the grader has not graded: {problem}", kind="grader_lost", is_retry_owed=not problem.is_final
+            ) from problem
+        else:
+            return value, _sentence(left)
+    raise UnreadableWithinLimits(_sentence(left) or "")
+
+
+def failed_grade(checkpoints: Iterable[Checkpoint], reason: str, abuse: str | None = None) -> Grade:
+    """Return a grade in which every checkpoint fails for one reason.
+
+    ``abuse`` names the things that cannot be read within the limits, or is None.
+    """
+    results = tuple(
+        CheckpointResult(checkpoint_id=each.checkpoint_id, score=0.0, details=reason) for each in checkpoints
+    )
+    return Grade(results=results, is_success=False, resource_abuse=abuse)
+
+
+def checked(grade: Grade, checkpoints: Iterable[Checkpoint]) -> Grade:
+    """Check that a grade can be recorded, and return it with details of bounded length.
+
+    Every checkpoint must occur once, with a score between 0 and its total.
+    """
+    totals = {checkpoint.checkpoint_id: checkpoint.total for checkpoint in checkpoints}
+    found = {result.checkpoint_id for result in grade.results}
+    if found != totals.keys() or len(grade.results) != len(totals):
+        missing = ", ".join(sorted(totals.keys() ^ found))
+        raise GraderError(f"the grader did not score every checkpoint once: {missing}", kind="incomplete")
+    for result in grade.results:
+        if not 0 <= result.score <= totals[result.checkpoint_id]:  # NaN fails the comparison too
+            raise GraderError(
+                f"the grader gave checkpoint {result.checkpoint_id} {result.score} of "
+                f"{totals[result.checkpoint_id]} points",
+                kind="impossible_score",
+                is_retry_owed=False,
+            )
+    for score in (grade.final_score, grade.final_total):
+        if score is not None and not math.isfinite(score):
+            raise GraderError(f"the grader gave a final score of {score}", kind="impossible_score", is_retry_owed=False)
+    return _with_plain_details(grade)
+
+
+def scored(
+    results: Iterable[CheckpointResult],
+    checkpoints: Iterable[Checkpoint],
+    grader: str,
+    *,
+    grading_id: str = "primary",
+    graded_stream_id: str | None = None,
+) -> tuple[CheckpointScored, ...]:
+    """Return the events that record some results, in the same order."""
+    by_id = {checkpoint.checkpoint_id: checkpoint for checkpoint in checkpoints}
+    return tuple(
+        CheckpointScored(
+            checkpoint_id=result.checkpoint_id,
+            label=by_id[result.checkpoint_id].label,
+            score=result.score,
+            total=by_id[result.checkpoint_id].total,
+            details=result.details,
+            grader=grader,
+            grading_id=grading_id,
+            is_primary=graded_stream_id is None,
+            graded_stream_id=graded_stream_id,
+        )
+        for result in results
+    )
+
+
+def _read(read: Callable[..., Any], left: Deliverables, arguments: tuple[Any, ...]) -> Any:
+    """Run the reader in the child, and make its result safe to encode."""
+    value = read(left, *arguments)
+    return _with_plain_details(value) if isinstance(value, Grade) else value
+
+
+def _with_plain_details(grade: Grade) -> Grade:
+    results = tuple(msgspec.structs.replace(each, details=plain(each.details)) for each in grade.results)
+    return msgspec.structs.replace(grade, results=results)
+
+
+def plain(details: str) -> str:
+    """Return a text that may quote an agent, with bounded length and valid UTF-8."""
+    if len(details) > _SHOWN_CHARACTERS:
+        details = f"{details[:_SHOWN_CHARACTERS]} … ({len(details)} characters)"
+    return details.encode("utf-8", "replace").decode()
+
+
+def _sentence(left: Deliverables) -> str | None:
+    return "; ".join(f"{name} {reason}" for name, reason in left.unreadable.items()) or None
+
+
+def _children() -> anyio.CapacityLimiter:
+    """Limit the number of concurrent children to the number of processors, which also bounds their total memory."""
+    try:
+        return _limiter.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(len(os.sched_getaffinity(0)))
+        _limiter.set(limiter)
+        return limiter

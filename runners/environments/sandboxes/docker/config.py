@@ -1,0 +1,167 @@
+"""The configuration of a container, for the Docker Engine and for the driver inside."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from lhaw_record.runners.environments.sandboxes.docker import boot
+from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
+from lhaw_record.runners.environments.sandboxes.driver_config import driver_config
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
+
+WORK_DIR = "/workspace"
+AGENT_HOME = "/home/agent"
+_PYTHON_DIR = "/opt/agent/python"
+_TEMPORARY_DIR = "/tmp"  # noqa: S108  inside the container, private to it
+_WAY_SOCKET = "/run/lhaw-record/listener.sock"
+_USER_ID = 61000  # as in bubblewrap: outside of every range that systems assign
+_DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # it drops them before the agent runs anything
+_MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
+CAPABILITY_NUMBERS = {"NET_RAW": 13}
+_MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")  # version 2, version 1
+
+
+ATTACHED: dict[str, Any] = {
+    "OpenStdin": True,
+    "StdinOnce": True,
+    "AttachStdin": True,
+    "AttachStdout": True,
+    "AttachStderr": True,
+    "StopSignal": "SIGKILL",
+    "Healthcheck": {"Test": ["NONE"]},
+}
+"""The settings of a container whose first process we talk to, and which ends when its standard input is closed."""
+
+
+class DockerImage(msgspec.Struct, frozen=True, kw_only=True):
+    """An image, and what agents may do in its containers.
+
+    Args:
+        name: The image name with a tag or a digest. Empty in a run whose tasks have their own images.
+        cpus: The number of processors that a container may use, or None for all.
+        work_dir: The folder where the agent works.
+        is_own_machine: If true, the agent is root in the unchanged image and may write everywhere, and ``work_dir`` is
+            a folder of the image. This is for benchmarks with an image for every task. If false, the agent is an
+            ordinary user who may write only to the work directory and to temporary folders, all in memory. Its Python
+            is the image's with our packages, as in every other kind of sandbox.
+        network: The name of a Docker network, or ``none``.
+        setup_capabilities: Capabilities, of those that containers of ours lack, for programs that are run from outside,
+            such as an image's init script. The agent gives them up before its first command. Own machines only.
+        shared_folders: Folders of the image that containers beside this one share (see
+            :func:`lhaw_record.runners.environments.sandboxes.docker.sidecar.open_sidecar`). Own machines only.
+    """
+
+    name: str
+    cpus: float | None = None
+    work_dir: str = WORK_DIR
+    is_own_machine: bool = False
+    network: str = "none"
+    setup_capabilities: tuple[Literal["NET_RAW"], ...] = ()
+    shared_folders: tuple[str, ...] = ()
+
+    @property
+    def weak_limits(self) -> tuple[str, ...]:
+        """The limits that are not fully enforced."""
+        if self.is_own_machine:
+            return ("files: their total size is not limited (the container may write to the engine's disk)",)
+        return ()
+
+
+def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None) -> dict[str, Any]:
+    """Return the engine's configuration of a container whose first process is the driver, fed by standard input.
+
+    The engine closes that input as soon as this process no longer holds the connection, even if it was killed.
+    """
+    memory_bytes = limits.memory_mb << 20
+    shown = {path: path for path in way.mounts} if way else {}
+    if way and not image.is_own_machine:
+        shown = {_WAY_SOCKET: way.socket, **shown}
+    host = {
+        **limited(image, limits),
+        "ReadonlyRootfs": not image.is_own_machine,
+        "ShmSize": memory_bytes // 16,
+        "Mounts": read_only_mounts(shown),
+    }
+    if not image.is_own_machine:
+        host |= {"CapDrop": ["ALL"], "CapAdd": list(_DRIVER_CAPABILITIES), "Tmpfs": _memory_folders(image, limits, way)}
+    return {
+        "Image": image.name,
+        "Entrypoint": list(boot.COMMAND),
+        "Cmd": [],
+        "User": "0",
+        "WorkingDir": "/",
+        "Hostname": "sandbox",
+        "Volumes": {folder: {} for folder in image.shared_folders},
+        **ATTACHED,
+        "Labels": {MEMORY: str(limits.memory_mb)},
+        "HostConfig": host,
+    }
+
+
+def limited(image: DockerImage, limits: SandboxLimits) -> dict[str, Any]:
+    """Return the limits that all our containers have, in the engine's format."""
+    memory_bytes = limits.memory_mb << 20
+    return {
+        "Memory": memory_bytes,
+        "MemorySwap": memory_bytes,  # equal to Memory: no swap
+        "NanoCpus": round(image.cpus * 1e9) if image.cpus else 0,
+        "PidsLimit": limits.processes + 2,  # besides the agent's: the first process and its helper
+        "NetworkMode": image.network,
+        "IpcMode": "private",
+        "CapDrop": [name for name in _MACHINE_DROPS if name not in image.setup_capabilities],
+        "SecurityOpt": ["no-new-privileges"],
+        "LogConfig": {"Type": "none", "Config": {}},  # logs would fill the engine's disk
+        "RestartPolicy": {"Name": "no"},
+        "Init": False,
+    }
+
+
+def agent_config(
+    image: DockerImage, limits: SandboxLimits, way: Way | None, container_environment: dict[str, str]
+) -> dict[str, Any]:
+    """Return the driver's configuration."""
+    config = driver_config(
+        limits,
+        work_dir=image.work_dir,
+        python_dir=_PYTHON_DIR,
+        temporary_dir=_TEMPORARY_DIR,
+        members_path="",
+        user_id=None if image.is_own_machine else _USER_ID,
+        memory_events=_MEMORY_EVENTS,
+        keeps_capabilities=image.is_own_machine,
+        dropped_capabilities=[CAPABILITY_NUMBERS[name] for name in image.setup_capabilities],
+        way_socket=_WAY_SOCKET if way else "",
+    )
+    if not image.is_own_machine:
+        return {**config, "python_dir": _PYTHON_DIR}
+    own = {**config["environment"], "HOME": "/root", "LOGNAME": "root", "USER": "root"}
+    own["PATH"] = own["PATH"].removeprefix(f"{_PYTHON_DIR}/bin:")
+    return {**config, "python_dir": "", "environment": {**own, **container_environment}}
+
+
+def _memory_folders(image: DockerImage, limits: SandboxLimits, way: Way | None) -> dict[str, str]:
+    """Return the folders in memory, sized as in bubblewrap."""
+    memory_bytes = limits.memory_mb << 20
+    options = "rw,exec,nosuid,nodev"
+    return {
+        image.work_dir: f"{options},mode=0755,size={memory_bytes // 2}",
+        _TEMPORARY_DIR: f"{options},mode=1777,size={memory_bytes // 4}",
+        _PYTHON_DIR: f"{options},mode=0755,size={16 << 20}",
+        "/var/tmp": f"{options},mode=0755,size=4096",  # noqa: S108  open to everyone in most images
+        **({AGENT_HOME: f"{options},mode=0777,size={memory_bytes // 4}"} if way else {}),
+    }
+
+
+def read_only_mounts(shown: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the mounts that show paths of this machine in a container, by their path there.
+
+    Folders with our own files, graders and answers among them, are covered with empty ones.
+    """
+    covered = current_python_home().masks(shown)
+    seen = {target: source for target, source in shown.items() if target not in covered}  # one mount for each path
+    return [
+        *({"Type": "bind", "Source": source, "Target": target, "ReadOnly": True} for target, source in seen.items()),
+        *({"Type": "tmpfs", "Target": folder, "TmpfsOptions": {"SizeBytes": 4096}} for folder in covered),
+    ]

@@ -1,0 +1,223 @@
+"""Containers, networks and volumes that leave nothing behind: removed at the end, or by the next start after a kill."""
+
+import json
+import os
+import resource
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.docker.engine import asked
+from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY, OWNED, is_orphan, is_own, own_labels
+
+if TYPE_CHECKING:
+    from aiodocker import Docker
+    from aiodocker.containers import DockerContainer
+
+_REMOVE_S = 30.0
+_PODMANS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
+_PODMANS_LIMIT, _PODMANS_OWN = 1 << 20, 1 << 15  # what it gives, and the processes that its service leaves itself
+_ULIMITS: dict[str | None, list[dict[str, Any]]] = {}  # by the address of the engine
+
+
+@asynccontextmanager
+async def created(docker: "Docker", config: dict[str, Any]) -> AsyncIterator["DockerContainer"]:
+    """Create a container without starting it. Kill and remove it at the end.
+
+    A cancelled caller waits until the engine confirms that the container exists. Otherwise nobody would remove a
+    container that is created after the request was abandoned. A container is left behind for :func:`reap` only if the
+    engine is away or this process is killed.
+    """
+    name = _new_name()
+    labelled = {**config, "Labels": {**config.get("Labels", {}), **own_labels()}}
+    if ulimits := await _podmans_ulimits(docker):
+        labelled["HostConfig"] = {**labelled["HostConfig"], "Ulimits": ulimits}
+    try:
+        with anyio.CancelScope(shield=True):
+            async with asked(f"a container of the image {config['Image']} cannot be made"):
+                container = await docker.containers.create(labelled, name=name)
+        yield container
+    finally:
+        with anyio.CancelScope(shield=True), suppress(SandboxBoundaryError):
+            await remove(docker, name)
+
+
+async def _podmans_ulimits(docker: "Docker") -> list[dict[str, Any]]:
+    """Return the limits to name where the engine is Podman, else none.
+
+    Podman gives containers of root 1,048,576 open files and processes, and where its process may not raise its own
+    limits (no CAP_SYS_RESOURCE) none starts. Its ``default_ulimits`` are not used for requests over the API.
+    """
+    if docker.docker_host not in _ULIMITS:
+        async with asked("the engine cannot be asked for its version"):
+            about = await docker.version()
+        is_podman = any(part["Name"] == "Podman Engine" for part in about.get("Components") or ())
+        hard = {name: resource.getrlimit(number)[1] for name, number in _PODMANS.items()} if is_podman else {}
+        lower = {name: min(limit, _PODMANS_OWN) for name, limit in hard.items() if 0 <= limit < _PODMANS_LIMIT}
+        _ULIMITS[docker.docker_host] = [{"Name": name, "Soft": each, "Hard": each} for name, each in lower.items()]
+    return _ULIMITS[docker.docker_host]
+
+
+def _new_name() -> str:
+    """Return an unused name for a container, a network or a volume."""
+    return f"lhaw-record-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+async def connect_network(docker: "Docker", container: "DockerContainer", network: str) -> None:
+    """Connect a container to one more network, such as one that leads outside."""
+    async with asked(f"a container cannot be connected to the network {network}"):
+        await (await docker.networks.get(network)).connect({"Container": container.id})
+
+
+async def remove(docker: "Docker", name: str) -> None:
+    """Kill a container and remove it with its anonymous volumes. Do nothing if it is already gone."""
+    from aiodocker import DockerError
+
+    async with asked(f"the container {name} cannot be removed", timeout_s=_REMOVE_S):
+        try:
+            await docker.containers.container(name).delete(force=True, v=True)
+        except DockerError as error:
+            if error.status != 404 and "already in progress" not in error.message:
+                raise
+
+
+async def reap(docker: "Docker") -> int:
+    """Remove the containers, networks and volumes that killed processes left behind, and return their number.
+
+    Those of processes that are alive or run elsewhere are kept.
+    """
+    count = 0
+    for container in await owned_containers(docker):
+        if is_orphan(container["Labels"]):
+            await remove(docker, container["Id"])
+            count += 1
+    async with asked("the networks of earlier runs cannot be listed"):
+        networks = await docker.networks.list(filters={"label": [OWNED]})
+    for network in networks:
+        if is_orphan(network["Labels"]):
+            await _remove_network(docker, network["Id"])
+            count += 1
+    async with asked("the volumes of earlier runs cannot be listed"):
+        volumes = await docker.volumes.list(filters={"label": [OWNED]})  # type: ignore[no-untyped-call]
+    for volume in volumes["Volumes"] or ():
+        if is_orphan(volume["Labels"]):
+            await _remove_volume(docker, volume["Name"])
+            count += 1
+    return count
+
+
+async def check_network(docker: "Docker", name: str, key: str) -> None:
+    """Check that the engine has a network, before a trial is paid that needs it at its end."""
+    from aiodocker import DockerError
+
+    async with asked(f"the network {name} cannot be looked at"):
+        try:
+            await (await docker.networks.get(name)).show()
+        except DockerError as error:
+            if error.status != 404:
+                raise
+            raise SandboxBoundaryError(
+                f"the engine has no network {name!r}; name one of `docker network ls` in {key}",
+                kind="no_network",
+                is_retry_owed=False,
+            ) from error
+
+
+async def _remove_network(docker: "Docker", name: str) -> None:
+    """Remove a network. Do nothing if it is already gone."""
+    from aiodocker import DockerError
+
+    async with asked(f"the network {name} cannot be removed", timeout_s=_REMOVE_S):
+        try:
+            await (await docker.networks.get(name)).delete()
+        except DockerError as error:
+            if error.status != 404:
+                raise
+
+
+async def owned_containers(docker: "Docker") -> list[dict[str, Any]]:
+    """Return the engine's list entries for all our containers, running or not, whichever process created them."""
+    async with asked("the containers of earlier runs cannot be listed"):
+        found = await docker.containers.list(all=True, filters=json.dumps({"label": [OWNED]}))
+    # The library offers no public access to the listed data.
+    return [container._container for container in found]
+
+
+async def memory_of_others_mb(docker: "Docker") -> int:
+    """Return how much memory the running containers of other processes may use, in MiB."""
+    return sum(
+        int(container["Labels"].get(MEMORY, 0))
+        for container in await owned_containers(docker)
+        if container["State"] == "running" and not is_own(container["Labels"])
+    )
+
+
+class InternalNetwork(msgspec.Struct, frozen=True, kw_only=True):
+    """A network for containers of :class:`lhaw_record.runners.environments.sandboxes.docker.config.DockerImage`.
+
+    ``host_address`` is this machine's address on the network, if the engine runs here. A server for the containers must
+    listen only at that address: a server that listens at all addresses is also reachable from every container of the
+    network.
+    """
+
+    name: str
+    host_address: str
+
+
+@asynccontextmanager
+async def internal_network(docker: "Docker", *, has_neighbours: bool = False) -> AsyncIterator[InternalNetwork]:
+    """Create a network without access to the outside, and remove it at the end.
+
+    An engine has addresses for about thirty networks. A run therefore has one network, not one per trial, unless its
+    containers must reach each other.
+    """
+    name = _new_name()
+    config = {
+        "Name": name,
+        "CheckDuplicate": True,
+        "Driver": "bridge",
+        "Internal": True,
+        "Options": {"com.docker.network.bridge.enable_icc": "true" if has_neighbours else "false"},
+        "Labels": own_labels(),
+    }
+    try:
+        with anyio.CancelScope(shield=True):
+            async with asked("a network cannot be made"):
+                network = await docker.networks.create(config)
+                about = await network.show()
+        yield InternalNetwork(name=name, host_address=about["IPAM"]["Config"][0]["Gateway"])
+    finally:
+        with anyio.CancelScope(shield=True), suppress(SandboxBoundaryError):
+            await _remove_network(docker, name)
+
+
+@asynccontextmanager
+async def created_volume(docker: "Docker") -> AsyncIterator[str]:
+    """Create a volume that containers share, and remove it at the end. Yields its name."""
+    name = _new_name()
+    try:
+        with anyio.CancelScope(shield=True):
+            async with asked("a volume cannot be made"):
+                await docker.volumes.create({"Name": name, "Labels": own_labels()})  # type: ignore[no-untyped-call]
+        yield name
+    finally:
+        with anyio.CancelScope(shield=True), suppress(SandboxBoundaryError):
+            await _remove_volume(docker, name)
+
+
+async def _remove_volume(docker: "Docker", name: str) -> None:
+    """Remove a volume. Do nothing if it is already gone, or if a container that is just being removed still has it."""
+    from aiodocker import DockerError
+    from aiodocker.volumes import DockerVolume
+
+    async with asked(f"the volume {name} cannot be removed", timeout_s=_REMOVE_S):
+        try:
+            await DockerVolume(docker, name).delete()  # type: ignore[no-untyped-call]
+        except DockerError as error:
+            if error.status not in (404, 409):
+                raise

@@ -1,0 +1,353 @@
+"""A container as a machine on which graders and services run programs, without an agent's long-lived shell."""
+
+import json
+import math
+import posixpath
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import anyio.to_thread
+import msgspec
+
+from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage, limited, read_only_mounts
+from lhaw_record.runners.environments.sandboxes.docker.containers import connect_network, created
+from lhaw_record.runners.environments.sandboxes.docker.engine import asked, connected
+from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult, Program, check_end, execute
+from lhaw_record.runners.environments.sandboxes.docker.files import (
+    FileLimits,
+    packed,
+    put_archive,
+    read_archive,
+    take_archive,
+    unpacked,
+)
+from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
+from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
+from lhaw_record.runners.environments.sandboxes.docker.warden import watch
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+
+if TYPE_CHECKING:
+    from aiodocker.containers import DockerContainer
+
+# Process 1 lives as long as its standard input, which the engine closes when our process is gone, even after SIGKILL.
+# No signal from inside reaches it, it reaps orphans while it waits, and it restarts its watcher if that was killed.
+_MOST = 0.5  # of a limit: from here on who has it has more of it than is left to others
+_KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
+# How often limits of the control groups (version 2 or 1) stopped something: lines "oom_kill N" and "processes max N".
+LIMIT_EVENTS = (
+    "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null; "
+    "cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | "
+    "while read -r words; do echo processes $words; done; exit 0"
+)
+_LOOK_S = 15.0
+_SAVE_S = 600.0
+_NO_LOOK = ("image_unfit", "sandbox_died", "exec_failed")  # no shell in a container, or it has just ended
+_ENDED = (*_NO_LOOK, "sandbox_out_of_memory", "container_killed")
+_KILLED = 137
+_NEWS_S = 3.0
+
+
+class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """How a container runs the command of its image: with Docker's own capabilities, as its publisher expects.
+
+    Args:
+        environment: Variables that are added to the image's.
+        overrides: What else replaces the image's configuration, in the engine's format: command, user, health check.
+        files: Content by absolute path, put there before the start.
+        shared_memory_mb: The size of ``/dev/shm`` in MiB.
+        restarts: How often it may fail and start again, as services do that start before their database.
+    """
+
+    environment: Mapping[str, str] = {}
+    overrides: Mapping[str, Any] = {}
+    files: Mapping[str, bytes] = {}
+    shared_memory_mb: int = 64
+    restarts: int = 0
+
+
+class MachineState(msgspec.Struct, frozen=True, kw_only=True):
+    """How a container is: when it last started, and how often the system killed a process for lack of memory.
+
+    ``health`` is ``status`` of :class:`MachineHealth`.
+    """
+
+    is_running: bool
+    exit_code: int
+    started_at: str
+    memory_kills: int
+    health: str
+
+
+class MachineHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine's own health check says.
+
+    Attributes:
+        status: ``starting``, ``healthy``, ``unhealthy``, ``restarting`` between two starts; ``none`` without a check.
+        said: What the last check printed.
+        failures: How many checks have failed since one succeeded.
+        is_running: Whether the container runs, or is about to run again.
+        exit_code: Its exit code, if it has ended.
+    """
+
+    status: str
+    said: str
+    failures: int
+    is_running: bool
+    exit_code: int
+
+
+class MachineUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of its limits a container uses, from 0 to 1: of memory without cached files, and of processes."""
+
+    memory: float
+    processes: float
+
+    def mostly_taken_since(self, start: "MachineUsage") -> dict[str, float]:
+        """Return which limits, ``memory`` or ``processes``, are mostly taken by what began since, with the share."""
+        taken = {"memory": self.memory - start.memory, "processes": self.processes - start.processes}
+        return {name: share for name, share in taken.items() if share > _MOST}
+
+
+class DockerMachine:
+    """A running container in which programs run one after another or at the same time.
+
+    Args:
+        container: The container.
+    """
+
+    def __init__(self, container: "DockerContainer") -> None:
+        self._container = container
+        self._stopped: dict[str, int] = {}
+
+    @property
+    def container_id(self) -> str:
+        """The engine's id of the container."""
+        return self._container.id
+
+    async def run(self, argv: Sequence[str], *, timeout_s: float, **options: Any) -> ExecResult:
+        """Run a program to its end.
+
+        After a timeout or a cancellation, every process of the container except the first is killed. A service that
+        must keep running therefore needs its own container.
+        """
+        result = await execute(self._container, Program(argv=argv, timeout_s=timeout_s, **options))
+        before = self._stopped
+        try:
+            await self._look()
+        except SandboxBoundaryError as error:
+            if result.exit_code != 0 or error.kind not in _NO_LOOK:
+                raise
+        return msgspec.structs.replace(
+            result,
+            is_out_of_memory=self._stopped.get("oom_kill", 0) > before.get("oom_kill", 0),
+            is_out_of_processes=self._stopped.get("processes", 0) > before.get("processes", 0),
+        )
+
+    async def put(self, folder: str, files: Mapping[str, bytes], *, executable: frozenset[str] = frozenset()) -> None:
+        """Write files below an existing folder of the container. The files belong to root."""
+        await put_archive(self._container, folder, await anyio.to_thread.run_sync(packed, files, executable))
+
+    async def get(self, path: str, limits: FileLimits) -> dict[str, bytes]:
+        """Return the regular files at or below a path of the container, keyed by their path below it.
+
+        Links are left out.
+        """
+        return await read_archive(self._container, path, limits)
+
+    async def take(self, path: str, limits: FileLimits) -> bytes:
+        """Return a path as one archive with modes, owners and links, for :meth:`put_back`."""
+        return await take_archive(self._container, path, limits)
+
+    async def put_back(self, folder: str, archive: bytes | IO[bytes]) -> None:
+        """Unpack an archive from :meth:`take`, or a file that holds one, into a folder."""
+        await put_archive(self._container, folder, archive)
+
+    async def export(self, path: str, destination: Path, limits: FileLimits) -> None:
+        """Copy the regular files below a folder of the container to a host folder, without following links."""
+        unpacked(await self.get(path, limits), destination)
+
+    async def save_as(self, image: str) -> None:
+        """Make an image of the container's files as they are now, on the engine only."""
+        repository, _, tag = image.rpartition(":")
+        async with asked(f"the image {image} cannot be made", timeout_s=_SAVE_S):
+            await self._container.commit(repository=repository, tag=tag)
+
+    async def state(self) -> MachineState:
+        """Return how the container is now, also if it has ended."""
+        state = await self._shown()
+        kills = 0
+        if state["Running"] and not state["Restarting"]:
+            try:
+                await self._look()
+                kills = self._stopped.get("oom_kill", 0)
+            except SandboxBoundaryError as error:
+                if error.kind not in _ENDED:
+                    raise
+                state = await self._shown()  # it may have ended meanwhile
+        is_running = state["Running"] and not state["Restarting"]
+        if not is_running and state["ExitCode"] == _KILLED:
+            kills = max(kills, int(state["OOMKilled"] or await self._has_oom_event()))
+        return MachineState(
+            is_running=is_running,
+            exit_code=state["ExitCode"],
+            started_at=state["StartedAt"],
+            memory_kills=kills,
+            health=_health_status(state),
+        )
+
+    async def health(self) -> MachineHealth:
+        """Return what the engine's health check of the container says. Nothing runs in it for that."""
+        state = await self._shown()
+        health = state.get("Health") or {}
+        last = (health.get("Log") or [{}])[-1]
+        return MachineHealth(
+            status=_health_status(state),
+            said=" ".join(str(last.get("Output", "")).split()),
+            failures=health.get("FailingStreak") or 0,
+            is_running=state["Running"] or state["Restarting"],
+            exit_code=state["ExitCode"],
+        )
+
+    async def _shown(self) -> dict[str, Any]:
+        async with asked("a container cannot be looked at"):
+            state: dict[str, Any] = (await self._container.show())["State"]
+        return state
+
+    async def _has_oom_event(self) -> bool:
+        """Return whether the engine reports within a few seconds that the container ran out of memory.
+
+        The engine learns of a container's end and of the reason from two sources, and the end may come first.
+        """
+        path, filters = "events", json.dumps({"container": [self._container.id], "event": ["oom"]})
+        async with asked("the events of a container cannot be read"):
+            now = time.time()
+            params = {"since": "0", "until": f"{now + _NEWS_S:.3f}", "filters": filters}
+            async with self._container.docker._query(path, params=params) as response, response:
+                return bool(await response.content.readline())
+
+    async def usage(self) -> MachineUsage:
+        """Return which part of its limits the container uses, as the engine counts. Nothing runs in it for that."""
+        async with asked("the use of a container cannot be looked at"):
+            # The library's own stats waits for a second sample.
+            path, once = f"containers/{self._container.id}/stats", {"stream": "false", "one-shot": "true"}
+            found = await self._container.docker._query_json(path, params=once)
+        memory, processes = found["memory_stats"], found["pids_stats"]
+        parts = memory.get("stats") or {}  # of control groups in version 2, or in version 1
+        names = ("anon", "shmem") if "anon" in parts else ("total_rss", "total_shmem")
+        held_bytes = sum(parts.get(name, 0) for name in names)
+        return MachineUsage(
+            memory=held_bytes / (memory.get("limit") or math.inf),
+            processes=processes.get("current", 0) / (processes.get("limit") or math.inf),
+        )
+
+    async def last_words(self, lines: int = 5) -> str:
+        """Return the end of what a service printed, as one line. Empty for machines without a service."""
+        async with asked("the log of a container cannot be read"):
+            printed = await self._container.log(stdout=True, stderr=True, tail=lines)
+        return " ".join(" ".join(printed).split())
+
+    async def _look(self) -> None:
+        """Read how often a limit of memory or of processes has stopped something in the container so far."""
+        argv = ("/bin/sh", "-c", LIMIT_EVENTS)
+        looked = await execute(self._container, Program(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
+        if looked.exit_code != 0:
+            await check_end(self._container)
+            raise SandboxBoundaryError(
+                "a container does not even run a shell; it may have as many processes as it may have",
+                kind="exec_failed",
+            )
+        self._stopped = limit_counts(looked.stdout.decode())
+
+
+def _health_status(state: Mapping[str, Any]) -> str:
+    return "restarting" if state["Restarting"] else (state.get("Health") or {}).get("Status") or "none"
+
+
+def limit_counts(printed: str) -> dict[str, int]:
+    """Return how often which limit stopped something, from what ``LIMIT_EVENTS`` printed."""
+    lines = [line.split() for line in printed.splitlines()]
+    return {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
+
+
+@asynccontextmanager
+async def open_machine(
+    image: DockerImage,
+    limits: SandboxLimits,
+    room: MemoryBudget,
+    *,
+    service: "ServiceConfig | None" = None,
+    aliases: Sequence[str] = (),
+    keeps_entrypoint: bool = False,
+    environment: Mapping[str, str] | None = None,
+    mounts: Sequence[str] = (),
+    volumes: Sequence[Mapping[str, Any]] = (),
+    outside: str = "",
+) -> AsyncIterator[DockerMachine]:
+    """Open a container of an unchanged image, writable and with root. Closing it leaves nothing behind."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(room.hold(limits.memory_mb))
+        docker = await stack.enter_async_context(connected())
+        config = _machine_config(image, limits, service, aliases, keeps_entrypoint=keeps_entrypoint)
+        config["HostConfig"]["Mounts"] = [*read_only_mounts({path: path for path in mounts}), *volumes]
+        if environment:
+            config["Env"] = [f"{name}={value}" for name, value in environment.items()]
+        container = await stack.enter_async_context(created(docker, config))
+        if outside:
+            await connect_network(docker, container, outside)
+        what = f"a container of the image {image.name} cannot be started"
+        if service is None:
+            stream = container.attach(stdin=True)
+            async with asked(what):
+                await stream.__aenter__()
+            stack.push_async_callback(stream.close)
+        for path, content in (service.files if service else {}).items():
+            folder, name = posixpath.split(path)
+            await put_archive(container, folder, await anyio.to_thread.run_sync(packed, {name: content}))
+        if service is not None:
+            await anyio.to_thread.run_sync(watch)
+        async with asked(what):
+            await container.start()
+        yield DockerMachine(container)
+
+
+def _machine_config(
+    image: DockerImage,
+    limits: SandboxLimits,
+    service: "ServiceConfig | None",
+    aliases: Sequence[str],
+    *,
+    keeps_entrypoint: bool,
+) -> dict[str, Any]:
+    host = limited(image, limits)
+    if service is not None or keeps_entrypoint:
+        host |= {"CapDrop": [], "SecurityOpt": []}
+    if service is not None:
+        host |= {
+            "ShmSize": service.shared_memory_mb << 20,
+            # A count of 0 would be no limit.
+            "RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": service.restarts} if service.restarts else {},
+            "LogConfig": {"Type": "local", "Config": {"max-size": "1m", "max-file": "1", "compress": "false"}},
+        }
+    keeper = {
+        **({"Cmd": list(_KEEPER)} if keeps_entrypoint else {"Entrypoint": list(_KEEPER), "Cmd": [], "User": "0"}),
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "Healthcheck": {"Test": ["NONE"]},
+    }
+    return {
+        "Image": image.name,
+        **(_service_config(service) if service else keeper),
+        "StopSignal": "SIGKILL",
+        "Labels": {MEMORY: str(limits.memory_mb)},
+        "HostConfig": host,
+        "NetworkingConfig": {"EndpointsConfig": {image.network: {"Aliases": list(aliases)}}} if aliases else {},
+    }
+
+
+def _service_config(service: ServiceConfig) -> dict[str, Any]:
+    return {"Env": [f"{name}={value}" for name, value in service.environment.items()], **service.overrides}

@@ -1,0 +1,81 @@
+"""Decide how many sandboxes may be open at once, by the memory of the engine's machine and its use by others."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from lhaw_record.runners.base.errors import SandboxBoundaryError
+
+_LOOK_AGAIN_S = 1.0
+
+
+class MemoryBudget:
+    """Lets sandboxes open in the order of their requests, while the sum of their limits does not exceed the capacity.
+
+    Args:
+        capacity_mb: The memory that all sandboxes on the engine may use together, in MiB.
+        used_by_others_mb: Returns how much of it other processes use. They do not wait for us, so two processes that
+            ask at the same time may both go ahead.
+    """
+
+    def __init__(self, capacity_mb: int, used_by_others_mb: Callable[[], Awaitable[int]]) -> None:
+        self.capacity_mb = capacity_mb
+        self.used_mb = 0
+        self._used_by_others_mb = used_by_others_mb
+        self._queue: deque[object] = deque()
+        self._change = anyio.Event()
+
+    @classmethod
+    def of_trial(cls, memory_mb: int) -> "MemoryBudget":
+        """Return the budget of one trial, from which its containers draw what it already holds as a whole."""
+
+        async def nobody() -> int:
+            return 0
+
+        return cls(memory_mb, nobody)
+
+    def fits(self, memory_mb: int) -> int:
+        """Return how many sandboxes of that size fit if no other process uses memory."""
+        return self.capacity_mb // memory_mb
+
+    @asynccontextmanager
+    async def hold(self, memory_mb: int) -> AsyncIterator[None]:
+        """Wait until there is memory for one more sandbox, and hold it."""
+        if memory_mb > self.capacity_mb:
+            raise SandboxBoundaryError(
+                f"a sandbox of {memory_mb} MB does not fit into the {self.capacity_mb} MB that the Docker Engine's "
+                "machine has for sandboxes; lower limits.memory_mb",
+                kind="no_room",
+                is_retry_owed=False,
+            )
+        await self._wait_for(memory_mb)
+        try:
+            yield
+        finally:
+            self.used_mb -= memory_mb
+            self._announce()
+
+    async def _wait_for(self, memory_mb: int) -> None:
+        turn = object()
+        self._queue.append(turn)
+        try:
+            while not (self._queue[0] is turn and await self._has_room(memory_mb)):
+                change = self._change
+                with anyio.move_on_after(_LOOK_AGAIN_S):  # other processes do not notify us
+                    await change.wait()
+            self.used_mb += memory_mb
+        finally:
+            self._queue.remove(turn)
+            self._announce()
+
+    async def _has_room(self, memory_mb: int) -> bool:
+        if self.used_mb + memory_mb > self.capacity_mb:
+            return False
+        # If we have no sandbox yet, one goes ahead even if others hold everything: experiments never starve each other.
+        return not self.used_mb or self.used_mb + memory_mb + await self._used_by_others_mb() <= self.capacity_mb
+
+    def _announce(self) -> None:
+        self._change.set()
+        self._change = anyio.Event()

@@ -1,0 +1,151 @@
+"""A container of a task's own image as the place where a program is the agent; the image needs nothing but bash."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import anyio
+
+from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
+from lhaw_record.runners.environments.sandboxes.docker import relay
+from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
+from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
+from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, new_path
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
+from lhaw_record.runners.environments.sandboxes.inside import start_without
+from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
+from lhaw_record.runners.environments.sandboxes.protocol import (
+    CommandResult,
+    ProgramCommand,
+    ProgramEnd,
+    SandboxLimits,
+    Way,
+)
+
+_LOOK_S = 60.0
+# A user of an image may have no HOME, or one that only root may write to.
+_ABOUT = (
+    '[ -d "$HOME" ] && [ -w "$HOME" ] || HOME=/tmp/.lhaw-record-home; mkdir -p "$HOME" && '
+    'printf "%s\\n" "$PWD" "$HOME" "$PATH"'
+)
+_START = 'out="$1" err="$2"; shift 2; exec "$@" < "$0" > "$out" 2> "$err"'
+
+
+class ImageProgramSandbox:
+    """Runs programs as a user of the image, with its HOME; implements ``ProgramSandbox``.
+
+    Args:
+        shell: The agent's container.
+        user: The agent's user, as in :class:`lhaw_record.runners.environments.sandboxes.docker.shell.Phase`.
+        limits: The limits of output and of files.
+        way: The way to the listener.
+        dropped_capabilities: The numbers of capabilities of the container that the program gives up. Dropping them
+            needs python3 in the image.
+    """
+
+    def __init__(
+        self,
+        shell: MachineShell,
+        user: str,
+        limits: SandboxLimits,
+        way: LineChannel,
+        dropped_capabilities: Sequence[int],
+    ) -> None:
+        self.work_dir = self.home = ""
+        self.listener_url = f"http://127.0.0.1:{PORT}"
+        self._path = ""
+        self._shell = shell
+        self._user = user
+        self._limits = limits
+        self._way = way
+        dropped = [str(number) for number in dropped_capabilities]
+        self._launcher = ("python3", "-I", "-S", "-c", _start_without(), ",".join(dropped)) if dropped else ()
+
+    async def prepare(self, path: Sequence[str]) -> None:
+        """Find out where the agent's user is at home."""
+        about = await self._shell.bash(_ABOUT, self._phase(_LOOK_S))
+        lines = about.stdout.decode("utf-8", "replace").splitlines()
+        if about.exit_code != 0 or len(lines) != 3:
+            words = (about.stderr + about.stdout).decode("utf-8", "replace").strip()
+            raise SandboxBoundaryError(
+                f"the agent's user {self._user!r} runs no command: {words}", kind="image_unfit", is_retry_owed=False
+            )
+        self.work_dir, self.home, own_path = lines
+        self._path = ":".join((own_path, *path))
+
+    async def run_bash(self, command: str) -> CommandResult:
+        """Run a command in a shell of its own, in the work directory; see the protocol."""
+        ran = await self._shell.bash(command, self._phase(self._limits.command_seconds))
+        output = (ran.stdout + ran.stderr).decode("utf-8", "replace")
+        return CommandResult(output=output, exit_code=ran.exit_code, is_timeout=ran.is_timeout)
+
+    async def read_file(self, path: str) -> bytes:
+        """Return a file's bytes; see the protocol."""
+        return await self._shell.read(path, self._phase(_LOOK_S), self._limits.file_mb << 20)
+
+    async def write_file(self, path: str, content: bytes) -> None:
+        """Write a file; see the protocol."""
+        await self._shell.write(path, content, self._phase(_LOOK_S))
+
+    async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
+        """Run a program to its end; see the protocol. Services that it leaves stay, for the graders."""
+        stdin, stdout, stderr = new_path(), new_path(), new_path()
+        await self._shell.write(stdin, launch.stdin, self._phase(_LOOK_S))
+        phase = self._phase(launch.max_seconds, {"HOME": self.home, "PATH": self._path, **launch.environment})
+        argv = (*self._launcher, *launch.argv)
+        broken: list[SandboxBoundaryError] = []
+
+        async def watch() -> None:
+            broken.append(await relay.relay_end(self._way))
+            stop.set()
+
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(watch)
+                ran = await self._shell.bash(_START, phase, stdin, stdout, stderr, *argv, stop=stop)
+                tasks.cancel_scope.cancel()
+        if broken:
+            raise broken[0]
+        phase, limit_bytes = self._phase(_LOOK_S), self._limits.output_bytes
+        printed = [await self._shell.printed(path, phase, limit_bytes) for path in (stdout, stderr)]
+        return ProgramEnd(exit_code=ran.exit_code, stdout=printed[0], stderr=printed[1])
+
+    def _phase(self, timeout_s: float, environment: Mapping[str, str] | None = None) -> Phase:
+        return Phase(user=self._user, environment=environment or {}, timeout_s=timeout_s)
+
+
+@asynccontextmanager
+async def room_of_trial(
+    provider: DockerSandboxProvider, memory_mb: int, way: Way | None
+) -> AsyncIterator[DockerSandboxProvider]:
+    """Hold the memory of a trial's containers, a program's relay included, and yield a provider that draws on it.
+
+    All of it is held at once: trials that each hold a part would deadlock.
+    """
+    total_mb = memory_mb + (relay.LIMITS.memory_mb if way else 0)
+    async with provider.room.hold(total_mb):
+        yield provider.within(total_mb)
+
+
+@asynccontextmanager
+async def open_program_sandbox(
+    provider: DockerSandboxProvider,
+    shell: MachineShell,
+    limits: SandboxLimits,
+    way: Way,
+    *,
+    user: str = "",
+    dropped_capabilities: Sequence[int] = (),
+) -> AsyncIterator[ImageProgramSandbox]:
+    """Open the way out of a container that shows ``way.mounts``, and yield the container as a place for programs."""
+    assert isinstance(shell.machine, DockerMachine)
+    async with relay.open_relay(way.socket, provider.image.name, provider.room, shell.machine) as channel:
+        sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)
+        await sandbox.prepare(way.path)
+        yield sandbox
+
+
+@lru_cache(maxsize=1)
+def _start_without() -> str:
+    return Path(start_without.__file__).read_text(encoding="utf-8")

@@ -1,0 +1,96 @@
+"""Containers beside an agent's: they must become healthy, and neither end nor meet a limit while the agent works.
+
+What an agent finds at a service that was killed is not its task, so such a trial is missing data.
+"""
+
+from collections.abc import Mapping
+
+import anyio
+
+from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine, MachineState
+
+_LOOK_AGAIN_S = 0.2
+_DECIDED_S = 300
+_HEALTHY = "healthy"
+
+
+async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
+    """Wait until the engine's health check of a service succeeds. A service without a check must only run.
+
+    The check's own interval, limit and retries bound the time.
+    """
+    while True:
+        found = await machine.health()
+        if not found.is_running:
+            raise SandboxBoundaryError(
+                f"the service {name} ended with exit code {found.exit_code} at its start; {await last_words(machine)}",
+                kind="service_died",
+            )
+        if found.status in (_HEALTHY, "none"):
+            return
+        if found.status == "unhealthy":
+            raise SandboxBoundaryError(
+                f"the service {name} did not become healthy: its check said {found.said[-300:] or 'nothing'!r}; "
+                f"{await last_words(machine)}",
+                kind="service_unhealthy",
+            )
+        await anyio.sleep(_LOOK_AGAIN_S)
+
+
+async def wait_until_done(name: str, machine: DockerMachine, timeout_s: float) -> None:
+    """Wait until a service that is a job, such as one that fills a database, has ended."""
+    found = await machine.health()
+    with anyio.move_on_after(timeout_s):
+        while found.is_running:
+            await anyio.sleep(_LOOK_AGAIN_S)
+            found = await machine.health()
+    if found.is_running:
+        raise SandboxBoundaryError(
+            f"the service {name} has not ended within {timeout_s:g} s, and others wait for its end; raise "
+            f"environment.build_timeout_sec of the task; {await last_words(machine)}",
+            kind="service_unprepared",
+        )
+    if found.exit_code != 0:
+        raise SandboxBoundaryError(
+            f"the service {name} ended with exit code {found.exit_code}; {await last_words(machine)}",
+            kind="service_unprepared",
+        )
+
+
+async def check_undisturbed(
+    containers: Mapping[str, DockerMachine], at_start: Mapping[str, MachineState], owner: str
+) -> None:
+    """Check that no container has met a limit of this machine, ended or become unhealthy since the trial began."""
+    for name, container in containers.items():
+        before, now = at_start[name], await container.state()
+        if now.memory_kills > before.memory_kills:
+            reason, kind = "ran out of memory; raise its memory_mb", "service_out_of_memory"
+        elif not now.is_running or now.started_at != before.started_at:
+            reason, kind = f"ended; {await last_words(container)}", "service_died"
+        elif before.health == _HEALTHY and (said := await _complaint(container)) is not None:
+            reason = f"is no longer healthy: its check said {said[-300:] or 'nothing'!r}; {await last_words(container)}"
+            kind = "service_unhealthy"
+        else:
+            continue
+        owed = kind != "service_unhealthy"
+        raise SandboxBoundaryError(f"{name}, a container of {owner}, {reason}", kind=kind, is_retry_owed=owed)
+
+
+async def _complaint(container: DockerMachine) -> str | None:
+    """Return what the health check of a container said that is unhealthy, None if it is healthy.
+
+    If the last check failed, the next ones decide, in the time and number that the check itself sets, for five minutes.
+    """
+    found = await container.health()
+    with anyio.move_on_after(_DECIDED_S):
+        while found.status == _HEALTHY and found.failures:
+            await anyio.sleep(_LOOK_AGAIN_S)
+            found = await container.health()
+    return None if found.status == _HEALTHY and not found.failures else found.said
+
+
+async def last_words(container: DockerMachine) -> str:
+    """Return the end of what a service printed, as part of a sentence."""
+    words = await container.last_words()
+    return f"its last words: {words[-300:]}" if words else "it said nothing"

@@ -1,0 +1,87 @@
+"""The environment of agents and the configuration of the driver, for every kind of sandbox."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lhaw_record.runners.environments.sandboxes.inside_programs import CELL_BOOT
+from lhaw_record.runners.environments.sandboxes.protocol import READ_BYTES, SandboxLimits
+from lhaw_record.runners.environments.sandboxes.seccomp import SystemCallFilter
+
+_SHOWN_IN = ("/tmp", "/dev/shm", "/home/agent")  # noqa: S108  inside, where what is shown lies beside the sandbox's own
+_CLOSED = ("/workspace", "/opt/agent", "/proc", "/dev")
+_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+NO_MEMORY_LIMITS: Mapping[str, int | None] = {"address_space_bytes": None, "data_bytes": None}
+
+
+def agent_environment(work_dir: str, python_dir: str, temporary_dir: str) -> dict[str, str]:
+    """Return the whole environment of the agent's processes; nothing comes from the host."""
+    return {
+        "HOME": work_dir,
+        "LANG": "C.UTF-8",
+        "LOGNAME": "agent",
+        "PATH": f"{python_dir}/bin:{_PATH}",
+        "PWD": work_dir,
+        "PYTHONDONTWRITEBYTECODE": "1",  # no __pycache__ in a work directory that is graded
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+        "SHELL": "/bin/bash",
+        "TERM": "dumb",
+        "TMPDIR": temporary_dir,
+        "TZ": "UTC",
+        "USER": "agent",
+    }
+
+
+def folder_in_the_way_of(mount: str) -> str | None:
+    """Return the sandbox's own folder that conflicts with showing a path of this machine, or None.
+
+    Mounting a path above such a folder would cover it; files mounted in the work directory would be taken for the
+    agent's work.
+    """
+    path = Path(mount)
+    if any(path != Path(folder) and path.is_relative_to(folder) for folder in _SHOWN_IN):
+        return None
+    own = (*_CLOSED, *_SHOWN_IN)
+    return next((each for each in own if Path(each).is_relative_to(path) or path.is_relative_to(each)), None)
+
+
+def driver_config(
+    limits: SandboxLimits,
+    *,
+    work_dir: str,
+    python_dir: str,
+    temporary_dir: str,
+    members_path: str,
+    user_id: int | None,
+    memory_limits: Mapping[str, int | None] = NO_MEMORY_LIMITS,
+    own_processes: int | None = None,
+    memory_events: tuple[str, ...] = (),
+    keeps_capabilities: bool = False,
+    dropped_capabilities: Sequence[int] = (),
+    way_socket: str = "",
+    system_calls: SystemCallFilter | None = None,
+) -> dict[str, Any]:
+    """Return the driver's configuration."""
+    return {
+        "environment": agent_environment(work_dir, python_dir, temporary_dir),
+        "bash": "/bin/bash",
+        "python": f"{python_dir}/bin/python3",
+        "cell_boot": CELL_BOOT,
+        "work_dir": work_dir,
+        "members_path": members_path,
+        "file_bytes": limits.file_mb << 20,
+        "read_bytes": min(limits.file_mb << 20, READ_BYTES),
+        "output_bytes": limits.output_bytes,
+        "command_seconds": limits.command_seconds,
+        "processes": limits.processes,
+        **memory_limits,
+        "own_processes": own_processes,
+        "user_id": user_id,
+        "memory_events": list(memory_events),
+        "keeps_capabilities": keeps_capabilities,
+        "dropped_capabilities": list(dropped_capabilities),
+        "way_socket": way_socket,
+        "filter": system_calls.program if system_calls else b"",
+        "keyctl": system_calls.keyctl if system_calls else None,
+    }

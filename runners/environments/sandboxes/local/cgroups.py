@@ -1,0 +1,188 @@
+"""Limit and end a whole tree of processes with control groups, version 1 or 2, where this process may create them."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+
+_numbers = count(1)
+_PREFIX = "lhaw-record"
+_KILL_COUNTS = ("memory.oom_control", "memory.events")  # of version 1 and of version 2
+
+
+class Hierarchies(msgspec.Struct, frozen=True):
+    """Folders below which groups can be created; None where that is not allowed. Version 2 has one folder for both."""
+
+    memory: Path | None = None
+    processes: Path | None = None
+    is_version_2: bool = False
+
+
+class Cgroup:
+    """One group of processes with limits; ``has_memory`` and ``has_processes`` say which limits hold."""
+
+    def __init__(self, hierarchies: Hierarchies, limits: SandboxLimits) -> None:
+        name = f"{_PREFIX}-{os.getpid()}-{next(_numbers)}"
+        self._limits = limits
+        self.has_memory = hierarchies.memory is not None
+        self.has_processes = hierarchies.processes is not None
+        parents = {parent for parent in (hierarchies.memory, hierarchies.processes) if parent is not None}
+        self._folders = [parent / name for parent in sorted(parents)]
+        for folder in self._folders:
+            folder.mkdir()
+        self._kill_counts = [hierarchies.memory / name / file for file in _KILL_COUNTS] if hierarchies.memory else []
+        self._refusal_counts = [hierarchies.processes / name / "pids.events"] if hierarchies.processes else []
+        if hierarchies.memory is not None:
+            names = ("memory.max", "memory.swap.max") if hierarchies.is_version_2 else ("memory.limit_in_bytes", "")
+            (hierarchies.memory / name / names[0]).write_text(str(limits.memory_mb << 20))
+            if names[1] and (hierarchies.memory / name / names[1]).exists():
+                (hierarchies.memory / name / names[1]).write_text("0")
+        if hierarchies.processes is not None:
+            (hierarchies.processes / name / "pids.max").write_text(str(limits.processes + 1))  # one is the driver
+
+    @property
+    def members_path(self) -> str:
+        """The file that lists the processes of the group, empty if there is no group."""
+        return str(self._folders[0] / "cgroup.procs") if self._folders else ""
+
+    def memory_limits(self, *, is_for_programs: bool) -> dict[str, int | None]:
+        """Return the memory limits of each single process, for use where the group's limit cannot be set."""
+        each_bytes = None if self.has_memory else self._limits.memory_mb << 20
+        names = ("address_space_bytes", "data_bytes")
+        return dict(zip(names, (None, each_bytes) if is_for_programs else (each_bytes, None), strict=True))
+
+    def has_run_out_of_memory(self) -> bool:
+        """Return whether the kernel has killed a process because the group had used up its memory."""
+        return self.times_met().get("memory_mb", 0) > 0
+
+    def times_met(self) -> dict[SandboxLimit, int]:
+        """Return how often the kernel killed for lack of memory and refused a process, where its counts can be read."""
+        found: dict[SandboxLimit, int] = {}
+        sources: dict[SandboxLimit, tuple[str, list[Path]]] = {
+            "memory_mb": ("oom_kill", self._kill_counts),
+            "processes": ("max", self._refusal_counts),
+        }
+        for limit, (name, paths) in sources.items():
+            lines = [line.split() for path in paths if path.exists() for line in path.read_text().splitlines()]
+            for times in (int(times) for key, times in lines if key == name):
+                found[limit] = times
+        return found
+
+    def add(self, process_id: int) -> None:
+        """Move a process, and thus all its future children, into the group."""
+        for folder in self._folders:
+            (folder / "cgroup.procs").write_text(str(process_id))
+
+    async def remove(self) -> None:
+        """Kill what is left in the group and remove it; give up after two seconds, and leave it to the next start."""
+        for folder in self._folders:
+            with anyio.move_on_after(2):
+                while not _is_removed(folder):  # noqa: ASYNC110  the kernel tells nobody when the last process is gone
+                    await anyio.sleep(0.002)
+
+
+@asynccontextmanager
+async def open_cgroup(limits: SandboxLimits) -> AsyncIterator[Cgroup]:
+    """Create a group with whichever limits can be set here, possibly none; remove it at the end."""
+    try:
+        cgroup = Cgroup(available_hierarchies(), limits)
+    except OSError:
+        cgroup = Cgroup(Hierarchies(), limits)
+    try:
+        yield cgroup
+    finally:
+        with anyio.CancelScope(shield=True):
+            await cgroup.remove()
+
+
+@lru_cache(maxsize=1)
+def available_hierarchies() -> Hierarchies:
+    """Return where this process may create groups, after removing groups that killed processes left behind."""
+    try:
+        mounts = Path("/proc/mounts").read_text()
+        own_groups = Path("/proc/self/cgroup").read_text()
+    except OSError:
+        return Hierarchies()
+    found = find_hierarchies(mounts, own_groups)
+    for parent in {found.memory, found.processes} - {None}:
+        assert parent is not None
+        _sweep(parent)
+    return found
+
+
+def find_hierarchies(mounts: str, own_groups: str) -> Hierarchies:
+    """Return the writable hierarchies, from the texts of ``/proc/mounts`` and ``/proc/self/cgroup``."""
+    groups = dict(line.split(":", 2)[1:] for line in own_groups.splitlines())
+    memory = processes = None
+    for line in mounts.splitlines():
+        _, point, kind, options, *_ = line.split()
+        controllers = options.split(",")
+        if kind == "cgroup2":
+            for parent in _own_and_above(Path(point), groups.get("", "/")):
+                if _is_writable(parent) and {"memory", "pids"} <= _delegated(parent):
+                    return Hierarchies(parent, parent, is_version_2=True)
+        elif kind == "cgroup":
+            for controller in {"memory", "pids"} & set(controllers):
+                own = next((path for names, path in groups.items() if controller in names.split(",")), "/")
+                parent = next(_own_and_above(Path(point), own))
+                if _is_writable(parent):
+                    memory = parent if controller == "memory" else memory
+                    processes = parent if controller == "pids" else processes
+    return Hierarchies(memory, processes)
+
+
+def _own_and_above(point: Path, own: str) -> Iterator[Path]:
+    folder = point / own.lstrip("/")
+    if folder.is_dir():
+        while folder != point:
+            yield folder
+            folder = folder.parent
+    yield point
+
+
+def _is_writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK) and os.access(folder / "cgroup.procs", os.W_OK)
+
+
+def _delegated(folder: Path) -> set[str]:
+    try:
+        return set((folder / "cgroup.subtree_control").read_text().split())
+    except OSError:
+        return set()
+
+
+def _is_removed(folder: Path) -> bool:
+    try:
+        for line in (folder / "cgroup.procs").read_text().split():
+            _kill(int(line))
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _kill(process_id: int) -> None:
+    try:
+        os.kill(process_id, 9)
+    except ProcessLookupError:
+        return
+
+
+def _sweep(parent: Path) -> None:
+    for folder in parent.glob(f"{_PREFIX}-*-*"):
+        owner = folder.name.split("-")[-2]
+        if not Path("/proc", owner).exists():
+            try:
+                folder.rmdir()
+            except OSError:
+                continue

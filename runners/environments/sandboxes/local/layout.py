@@ -1,0 +1,152 @@
+"""The file system of an isolated sandbox, as a list of steps that bubblewrap and namespaces perform alike.
+
+A step is a tuple of plain values that starts with its name; later steps lie on top of earlier ones:
+
+    folder PATH MODE               a folder; its parents exist already
+    memory PATH MODE BYTES         a file system in memory, of that size
+    read PATH SOURCE IS_NEEDED     something of the host, read-only; if it is missing, the step fails only if needed
+    socket PATH SOURCE             a socket of the host
+    link PATH TEXT                 a symbolic link
+    file PATH TEXT                 a file with that content
+    mask PATH                      an empty folder that nobody can write to
+    hide PATH                      /dev/null in place of a file
+    proc PATH, dev PATH            the processes of the sandbox, and the harmless devices
+    seal PATH                      read-only from now on, except for file systems mounted below it
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from lhaw_record.runners.environments.sandboxes.protocol import Way
+from lhaw_record.runners.environments.sandboxes.python_home import PythonHome
+
+WORK_DIR = "/workspace"
+PYTHON_DIR = "/opt/agent/python"
+HOME = "/home/agent"
+WAY_SOCKET = "/opt/agent/listener.sock"
+HOST_NAME = "sandbox"
+USER_ID = 61000
+"""The agent's user and group: outside of every range that systems assign, so it owns nothing on any host."""
+
+_SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_USR_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share")
+_ETC_ENTRIES = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic", "mime.types")
+HIDDEN_KERNEL_FILES = ("/proc/keys", "/proc/key-users")
+"""They would also list the keys of the user outside."""
+_ETC_FILES = {
+    "/etc/passwd": f"root:x:0:0:root:/root:/bin/bash\nagent:x:{USER_ID}:{USER_ID}:agent:{WORK_DIR}:/bin/bash\n",
+    "/etc/group": f"root:x:0:\nagent:x:{USER_ID}:\n",
+    "/etc/hosts": f"127.0.0.1 localhost {HOST_NAME}\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+
+Step = tuple[str | int | bool, ...]
+
+
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    """What one task needs in the file system beside the work directory.
+
+    Attributes:
+        links: Symbolic links by path, such as another name of the work directory.
+        shown: Folders of this host by the path at which they are shown, read-only.
+        writable: Folders in memory.
+    """
+
+    links: Mapping[str, str] = {}
+    shown: Mapping[str, str] = {}
+    writable: tuple[str, ...] = ()
+
+
+NOTHING = Extra()
+
+
+def sandbox_layout(
+    home: PythonHome, memory_bytes: int, way: Way | None, extra: Extra = NOTHING, *, is_root: bool
+) -> list[Step]:
+    """Return the steps that build the file system of a sandbox."""
+    files = {**_ETC_FILES, f"{PYTHON_DIR}/pyvenv.cfg": home.config_text}
+    steps = _own_folders(memory_bytes, way, is_root=is_root)
+    packages = [f"{PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
+    targets = [*extra.links, *extra.shown, *extra.writable]
+    steps += _parents([*files, home.executable, *packages, *(way.mounts if way else ()), *targets])
+    steps += _system()
+    steps += _python(home)
+    if way is not None:
+        steps.append(("socket", WAY_SOCKET, way.socket))
+        # Our own files stay hidden, graders and answers among them, also where an entry shows a folder above them.
+        steps += [("read", mount, mount, True) for mount in sorted(way.mounts)]  # an outer one before what lies in it
+        steps += _masks(home, way.mounts)
+    steps += [("file", path, text) for path, text in files.items()]
+    steps += [("link", path, text) for path, text in extra.links.items()]
+    steps += [("read", path, source, True) for path, source in extra.shown.items()]
+    steps += [("memory", path, 0o777 if is_root else 0o755, memory_bytes // 4) for path in extra.writable]
+    return [*steps, ("seal", "/dev"), ("seal", "/")]
+
+
+def _own_folders(memory_bytes: int, way: Way | None, *, is_root: bool) -> list[Step]:
+    """Return the sandbox's own folders, which come first because a later step would hide what lies in them."""
+    steps: list[Step] = [
+        ("memory", "/tmp", 0o1777, memory_bytes // 4),  # noqa: S108  inside the sandbox
+        ("memory", WORK_DIR, 0o755, memory_bytes // 2),
+    ]
+    if way is not None:
+        steps.append(("memory", HOME, 0o777 if is_root else 0o755, memory_bytes // 4))
+    steps += [("proc", "/proc"), ("dev", "/dev")]
+    steps += [("hide", path) for path in HIDDEN_KERNEL_FILES if Path(path).exists()]
+    return [*steps, ("memory", "/dev/shm", 0o1777, memory_bytes // 16)]  # noqa: S108
+
+
+def _parents(targets: list[str]) -> list[Step]:
+    """Return the folders above the targets, readable for all: bubblewrap would create them for root only.
+
+    Existing folders keep their mode, and folders of the system are shown whole.
+    """
+    system = (*_SYSTEM_FOLDERS, *(f"/usr/{name}" for name in _USR_FOLDERS))
+    parents = {parent for target in targets for parent in Path(target).parents if parent != Path("/")}
+    parents |= {Path("/usr"), Path(PYTHON_DIR, "bin")}
+    return [("folder", str(each), 0o755) for each in sorted(parents) if not any(map(each.is_relative_to, system))]
+
+
+def _system() -> list[Step]:
+    steps: list[Step] = [("read", f"/usr/{name}", f"/usr/{name}", False) for name in _USR_FOLDERS]
+    for folder in map(Path, _SYSTEM_FOLDERS):
+        if folder.is_symlink():
+            steps.append(("link", str(folder), str(folder.readlink())))
+        else:
+            steps.append(("read", str(folder), str(folder), False))
+    return steps + [("read", f"/etc/{entry}", f"/etc/{entry}", False) for entry in _ETC_ENTRIES]
+
+
+def _python(home: PythonHome) -> list[Step]:
+    """Return the interpreter at its own path, and its packages at a fixed one."""
+    steps = interpreter(home, [f"/usr/{name}" for name in _USR_FOLDERS])
+    steps += [("link", f"{PYTHON_DIR}/bin/python3", home.executable), ("link", f"{PYTHON_DIR}/bin/python", "python3")]
+    return steps + [("read", f"{PYTHON_DIR}/{home.site_packages}/{name}", path, True) for name, path in home.packages]
+
+
+def interpreter(home: PythonHome, shown: list[str]) -> list[Step]:
+    """Return an interpreter with its library at its own path, and empty masks over our own files."""
+    bound = [*shown]
+    steps: list[Step] = []
+    for path in (home.executable, f"{home.base_prefix}/lib", f"{home.base_prefix}/lib64"):
+        if not Path(path).exists() or any(map(Path(path).is_relative_to, bound)):
+            continue
+        if _is_below(path, bound):  # shown under its real name, so a link is enough, and masks keep covering it
+            steps.append(("link", path, os.path.realpath(path)))
+        else:
+            steps.append(("read", path, path, True))
+            bound.append(path)
+    return steps + _masks(home, bound)
+
+
+def _masks(home: PythonHome, bound: Iterable[str]) -> list[Step]:
+    """Return empty folders to cover those with our own files, where folders bound at their own paths show them."""
+    return [("mask", path) for path in home.masks({path: path for path in bound})]
+
+
+def _is_below(path: str, folders: list[str]) -> bool:
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)

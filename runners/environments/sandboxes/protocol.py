@@ -1,0 +1,162 @@
+"""The interface of a sandbox: one long-lived, isolated work directory with a shell and a Python interpreter."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import msgspec
+
+from lhaw_record.recorder.events.action import SandboxLimit
+
+
+class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one sandbox. Each sandbox lists in ``weak_limits`` which of them it cannot fully enforce."""
+
+    memory_mb: int = 1024
+    processes: int = 128
+    file_mb: int = 4096
+    output_bytes: int = 65536
+    command_seconds: float = 60.0
+
+
+READ_BYTES = 256 << 20
+"""The largest file that ``read_file`` returns: it stands in the memory of this host."""
+
+
+class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command printed and how it ended.
+
+    ``output`` is stdout and stderr in order, truncated in the middle to ``output_bytes``. ``exit_code`` is None after a
+    timeout. ``is_out_of_memory`` says that the system killed a process of the sandbox since the previous command
+    because all of them together had used up ``memory_mb``, where a control group tells. ``limit_met`` is what
+    stopped the command or a part of it, and ``limits_watched`` what would have been noticed; None if nothing ran.
+    """
+
+    output: str
+    exit_code: int | None
+    is_timeout: bool = False
+    is_truncated: bool = False
+    is_out_of_memory: bool = False
+    limit_met: SandboxLimit | None = None
+    limits_watched: tuple[SandboxLimit, ...] | None = None
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sandbox needs so that a program can be the agent: access to the run's listener, and files to read.
+
+    Args:
+        socket: The listener's unix socket on this host.
+        port: Its port on this host's loopback interface, for sandboxes that share it; None if it has no port.
+        mounts: Files and folders of this host to show in the sandbox, read-only, at the same paths.
+        path: Folders to append to the PATH of programs.
+    """
+
+    socket: str
+    port: int | None = None
+    mounts: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+
+class ProgramCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """How to start a program: ``environment`` overrides the sandbox's variables, ``max_seconds`` is its time limit."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    stdin: bytes
+    max_seconds: float
+
+
+class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program ended and what it printed; each stream is truncated in the middle to ``output_bytes``.
+
+    ``exit_code`` is 128 plus the signal if a signal ended the program, and None if we ended it (told to stop, or out of
+    time). ``start_error`` is the system's reason why it could not start; then nothing else is known.
+    """
+
+    exit_code: int | None
+    stdout: str = ""
+    stderr: str = ""
+    start_error: str | None = None
+
+
+class ProgramSandbox(Protocol):
+    """Where a program can be the agent of a trial. Paths are relative to the work directory, or absolute inside.
+
+    Every method may raise SandboxBoundaryError if the sandbox itself is broken.
+    """
+
+    work_dir: str
+    home: str
+    """The HOME of programs; empty in a sandbox opened without a way."""
+    listener_url: str
+    """``http://HOST:PORT`` where programs inside reach the listener; empty in a sandbox opened without a way."""
+
+    async def run_bash(self, command: str) -> CommandResult:
+        """Run a command in a shell."""
+        ...
+
+    async def read_file(self, path: str) -> bytes:
+        """Return a file's bytes, at most ``file_mb`` and ``READ_BYTES``.
+
+        Raises:
+            OSError: As the system says it (missing, a directory, too large), for the agent to read.
+        """
+        ...
+
+    async def write_file(self, path: str, content: bytes) -> None:
+        """Write a file, making its folders.
+
+        Raises:
+            OSError: As the system says it, for the agent to read.
+        """
+        ...
+
+    async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
+        """Run a program in the work directory until it ends, then end everything that runs in the sandbox.
+
+        In an image of the task's own (harbor), what the program left running as a service stays, for the tests.
+        The sandbox must have been opened with a :class:`Way`. No other method may be called while the program runs.
+
+        Args:
+            launch: How to start it; a name without a slash is looked up in the PATH of its environment.
+            stop: Set to end it early.
+        """
+        ...
+
+
+class Sandbox(ProgramSandbox, Protocol):
+    """An open sandbox of one trial, with our own tools. A mistake of a command is a result, never an exception."""
+
+    kind: str
+    weak_limits: tuple[str, ...]
+
+    async def run_bash(self, command: str) -> CommandResult:
+        """Run a command in the long-lived shell; its directory, variables and functions persist."""
+        ...
+
+    async def run_python(self, code: str) -> CommandResult:
+        """Run code in the long-lived Python interpreter; its names persist, and a last expression is printed."""
+        ...
+
+    async def export(self, destination: Path) -> None:
+        """Copy the regular files and empty folders of the work directory to a host folder, following no links."""
+        ...
+
+
+class SandboxProvider(Protocol):
+    """Opens sandboxes of one kind."""
+
+    kind: str
+
+    def open(
+        self, files: Path | None, limits: SandboxLimits, way: Way | None = None
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        """Open a sandbox whose work directory starts as a copy of a host folder; closing leaves nothing behind.
+
+        Args:
+            files: The host folder; None for an empty work directory.
+            limits: The limits of the sandbox.
+            way: What a program as the agent needs; None if only our own tools act in the sandbox.
+        """
+        ...

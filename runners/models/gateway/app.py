@@ -1,0 +1,270 @@
+"""The gateway over HTTP. Each trial has its own address, where its agent speaks one of four protocols.
+
+The key in the path is a secret: a client that knows the key is taken to be the trial's agent. A trial may also require
+a token, as a bearer token or in the place that Anthropic's, Azure's and Google's clients use. Trials are looked up by a
+digest of their key, and tokens are compared in constant time, so that neither can be guessed piece by piece.
+"""
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from lhaw_record.runners.models.gateway import embeddings
+from lhaw_record.runners.models.gateway.delivery import Patience, deliver, send_json, send_refusal
+from lhaw_record.runners.models.gateway.embeddings import EMBEDDINGS
+from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.session import TrialSession
+from lhaw_record.runners.models.gateway.wires import CHAT, GEMINI, MESSAGES, RESPONSES, WIRES
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+
+_METHODS = ["GET", "HEAD", "POST"]  # Starlette answers the others with 405
+_FEATURE_HEADERS = frozenset({"anthropic-beta", "anthropic-version", "openai-beta"})
+_TOKEN_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")  # of Anthropic, Azure and Google
+_VERSIONS = re.compile(r"(v1|v1beta|v1alpha|openai)(/|$)")
+_DEPLOYMENT = re.compile(r"deployments/[^/]+/")
+_GEMINI = re.compile(r"models/(?P<model>[^:]+):(?P<method>\w+)")
+_UPGRADE = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"Upgrade")]
+
+
+class _Trial(msgspec.Struct, frozen=True):
+    session: TrialSession
+    token: str | None
+
+
+class Gateway:
+    """The open trials of one process.
+
+    Args:
+        max_body_bytes: Requests with a larger body are refused.
+        patience: Time limits for models and readers.
+    """
+
+    def __init__(self, *, max_body_bytes: int = 64 << 20, patience: Patience | None = None) -> None:
+        self._max_body_bytes = max_body_bytes
+        self._patience = patience or Patience()
+        self._trials: dict[bytes, _Trial] = {}
+
+    def open(self, key: str, session: TrialSession, token: str | None = None) -> None:
+        """Accept requests for a trial at ``/t/KEY``. The key must be long, random and valid in a URL path."""
+        if _digest(key) in self._trials:
+            raise ValueError("a trial with this key is open; use a new random key")
+        self._trials[_digest(key)] = _Trial(session, token)
+
+    def close(self, key: str) -> None:
+        """Accept no more requests for a trial. The caller must close the trial's session separately."""
+        self._trials.pop(_digest(key), None)
+
+    @property
+    def routes(self) -> list[Route | WebSocketRoute]:
+        """The routes that the gateway adds to an application."""
+        path = "/t/{trial}/{rest:path}"
+        return [Route(path, _Endpoint(self._answer), methods=_METHODS), WebSocketRoute(path, _refuse_websocket)]
+
+    def app(self) -> Starlette:
+        """Return an application that serves only the gateway."""
+        return Starlette(routes=self.routes)
+
+    async def _answer(self, request: Request, send: Send) -> None:
+        path = _path_of(request.path_params["rest"])
+        wire = _wire_of(path, request.headers)
+        try:
+            trial = self._trial(request)
+            if request.method == "POST":
+                await self._answer_post(request, trial, path, wire, send)
+            else:
+                await self._answer_get(request, trial, path, send)
+        except Refusal as refusal:
+            await send_refusal(send, wire, refusal)
+        except ClientDisconnect:
+            pass  # the client left before its request was complete
+
+    def _trial(self, request: Request) -> _Trial:
+        """Return the trial that a request belongs to. An unknown key and a wrong token get the same refusal."""
+        trial = self._trials.get(_digest(request.path_params["trial"]))
+        if trial is not None and trial.token is not None:
+            expected = trial.token.encode()
+            given = [request.headers.get(name, "") for name in _TOKEN_HEADERS]
+            given += [_bearer(request.headers.get("authorization", "")), request.query_params.get("key", "")]
+            is_right = [secrets.compare_digest(each.encode(), expected) for each in given]
+            if not any(is_right):
+                trial = None
+        if trial is None:
+            raise Refusal("there is no such trial at this gateway", status=404, kind="not_found")
+        return trial
+
+    async def _answer_get(self, request: Request, trial: _Trial, path: str, send: Send) -> None:
+        if path == RESPONSES.path and "upgrade" in request.headers:
+            body = RESPONSES.replies.error(426, "upgrade", "WebSockets are not supported; send requests over HTTP")
+            await send_json(send, 426, body, _UPGRADE)
+            return
+        if path == "models":
+            names = trial.session.route.names
+            listing = {"object": "list", "data": [_model(name) for name in names], "has_more": False}
+            listing["models"] = [_gemini_model(name) for name in names]
+            body = {**listing, "first_id": names[0], "last_id": names[-1]}
+        elif path.startswith("models/"):
+            name = path.removeprefix("models/")
+            body = {**_gemini_model(name), **_model(trial.session.route(name).name), "id": name}
+        else:
+            raise Refusal(f"there is nothing at {path!r}", status=404, kind="not_found")
+        await send_json(send, 200, body, is_head=request.method == "HEAD")
+
+    async def _answer_post(self, request: Request, trial: _Trial, path: str, wire: Wire, send: Send) -> None:
+        session = trial.session
+        if path == EMBEDDINGS:
+            await self._embed(request, session, wire, embeddings.read, send)
+            return
+        gemini = _GEMINI.fullmatch(path)
+        method = gemini["method"] if gemini else ""
+        if gemini and method in embeddings.GEMINI_METHODS:
+            reader = partial(embeddings.read_gemini, method, gemini["model"])
+            await self._embed(request, session, wire, reader, send)
+            return
+        is_counted = path in (f"{MESSAGES.path}/count_tokens", f"{RESPONSES.path}/input_tokens")
+        is_counted |= method == "countTokens"
+        is_asked = path == wire.path or method in ("generateContent", "streamGenerateContent")
+        if not is_asked and not is_counted:
+            raise Refusal(f"there is nothing at {path!r}", status=404, kind="not_found")
+        features = {name: value for name, value in request.headers.items() if name in _FEATURE_HEADERS}
+        wire_request = read(wire.requests.read, await self._body(request))
+        wire_request = msgspec.structs.replace(wire_request, headers=features)
+        if gemini:
+            is_streamed = method == "streamGenerateContent"
+            if is_streamed and request.query_params.get("alt") != "sse":
+                raise Refusal("streams are only served as server-sent events; add alt=sse")
+            wire_request = msgspec.structs.replace(wire_request, model=gemini["model"], is_streamed=is_streamed)
+        if is_counted:
+            tokens = await session.route(wire_request.model).count_tokens(wire_request)
+            counted = {"object": "response.input_tokens", "input_tokens": tokens, "totalTokens": tokens}
+            await send_json(send, 200, counted)
+            return
+        respond = partial(session.respond, wire, wire_request, request.headers.items())
+        await deliver(session, respond, wire, wire_request, request.receive, send, self._patience)
+
+    async def _embed(
+        self,
+        request: Request,
+        session: TrialSession,
+        wire: Wire,
+        reader: Callable[[Body], WireRequest],
+        send: Send,
+    ) -> None:
+        asked = read(reader, await self._body(request))
+        await deliver(session, lambda _: session.embed(wire, asked), wire, asked, request.receive, send, self._patience)
+
+    async def _body(self, request: Request) -> bytes:
+        too_large = Refusal(f"the request is larger than {self._max_body_bytes:,} bytes", status=413, kind="too_large")
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise Refusal("send the request uncompressed", status=415)
+        if int(request.headers.get("content-length") or 0) > self._max_body_bytes:
+            raise too_large
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > self._max_body_bytes:
+                raise too_large
+        return bytes(body)
+
+
+def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
+    body = decoded(raw)
+    try:
+        return reader(body)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise Refusal(f"the request has a field of a wrong type ({error})") from error
+
+
+def decoded(raw: bytes) -> Body:
+    """Decode a JSON object. Half a surrogate pair, which some clients send, becomes a question mark."""
+    try:
+        body = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            body = _without_surrogates(json.loads(raw))
+        except (ValueError, RecursionError) as error:
+            raise Refusal(f"the request is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise Refusal("the request is not a JSON object")
+    return body
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
+    return value
+
+
+class _Endpoint:
+    """An ASGI application, because Starlette requires an endpoint function to return a complete response."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._answer(Request(scope, receive), send)
+
+
+async def _refuse_websocket(socket: WebSocket) -> None:
+    """Refuse a WebSocket, with status 426 if the server can send one, so that clients fall back to HTTP at once."""
+    if "websocket.http.response" in socket.scope.get("extensions", {}):
+        await socket.send({"type": "websocket.http.response.start", "status": 426, "headers": _UPGRADE})
+        await socket.send({"type": "websocket.http.response.body", "body": b""})
+        return
+    await socket.close()
+
+
+def _path_of(rest: str) -> str:
+    """Return the path without its version, because some clients add ``v1`` to a base URL that already has it.
+
+    Azure's clients put the name of the deployment into it; it is also in the body.
+    """
+    path = rest.strip("/")
+    while version := _VERSIONS.match(path):
+        path = path[version.end() :].lstrip("/")
+    return _DEPLOYMENT.sub("", path, count=1)
+
+
+def _wire_of(path: str, headers: Mapping[str, str]) -> Wire:
+    """Return the wire for a path. For an unknown path, guess the wire whose error format the client reads."""
+    for wire in WIRES:
+        if path == wire.path or path.startswith(f"{wire.path}/"):
+            return wire
+    if _GEMINI.fullmatch(path) or "x-goog-api-key" in headers:
+        return GEMINI
+    return MESSAGES if "anthropic-version" in headers else CHAT
+
+
+def _model(name: str) -> dict[str, Any]:
+    """Return a model entry with the fields of both OpenAI's and Anthropic's model lists."""
+    created = {"created": 0, "created_at": "1970-01-01T00:00:00Z"}
+    return {"id": name, "object": "model", "type": "model", "display_name": name, "owned_by": "trial", **created}
+
+
+def _gemini_model(name: str) -> dict[str, Any]:
+    """Return a model entry with the fields of Gemini's model list."""
+    methods = ["generateContent", "countTokens"]
+    return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
+
+
+def _bearer(header: str) -> str:
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "replace")).digest()

@@ -1,0 +1,69 @@
+"""Requests for embeddings: calls that are recorded and paid, but belong to no conversation and are no action."""
+
+from lhaw_record.recorder.events import ModelCalled
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, new_messages_json
+from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.wires.common import listed, text_of
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Turn, WireRequest
+from lhaw_record.runners.models.streams.bodies import fields
+
+EMBEDDINGS = "embeddings"
+"""The end of their URL path in OpenAI's dialect, and the thread that they are recorded under."""
+
+GEMINI_METHODS = ("embedContent", "batchEmbedContents")
+"""The methods of a model that Gemini's dialect has for them."""
+
+
+def read(body: Body) -> WireRequest:
+    """Read a body. Its input becomes the text of a user's message."""
+    message = Message(role="user", content=text_of(body.get("input")))
+    parameters = {name: value for name, value in body.items() if name not in ("input", "model")}
+    model = str(body.get("model") or "")
+    return WireRequest(body=body, model=model, turns=(Turn(message=message),), parameters=parameters)
+
+
+def read_gemini(method: str, model: str, body: Body) -> WireRequest:
+    """Read a body in Gemini's dialect. A batch is one text."""
+    asked = listed(body, "requests") if method == "batchEmbedContents" else [body]
+    contents = [each.get("content") for each in asked]
+    if not contents or not all(isinstance(each, dict) for each in contents):
+        raise Refusal(
+            f"{method} needs the content to embed" + (", one for each of its 'requests'" * ("batch" in method))
+        )
+    text = "\n".join(text_of(fields(content).get("parts")) for content in contents)
+    parameters = [{name: value for name, value in each.items() if name not in ("content", "model")} for each in asked]
+    return WireRequest(
+        body=body,
+        model=model,
+        turns=(Turn(message=Message(role="user", content=text)),),
+        parameters={"requests": parameters} if method == "batchEmbedContents" and any(parameters) else parameters[0],
+    )
+
+
+def addressed(body: Body, model: str, *, is_gemini: bool) -> Body:
+    """Return the body for a model of another name. In Gemini's dialect each request of a batch has the name."""
+    if not is_gemini:
+        return {**body, "model": model}
+    if "requests" in body:
+        return {**body, "requests": [{**each, "model": f"models/{model}"} for each in body["requests"]]}
+    return {**body, "model": f"models/{model}"}
+
+
+def called(request: WireRequest, number: int, *, routed_to: str | None) -> ModelCalled:
+    """Return the event for the trial's request with this number."""
+    requested = {"requested_model": request.model} if routed_to not in (None, request.model) else {}
+    messages = [turn.message for turn in request.turns]
+    return ModelCalled(
+        call_id=f"{EMBEDDINGS}.{number}",
+        role="agent",
+        thread_id=EMBEDDINGS,
+        call_kind="side",
+        model=routed_to or request.model,
+        parameters_json=canonical_json({**request.parameters, **requested}).decode(),
+        request_digest=conversation_digest(messages),
+        shared_count=0,
+        message_count=len(messages),
+        new_messages_json=new_messages_json(messages, 0),
+        kind_reason=EMBEDDINGS,
+    )

@@ -1,0 +1,95 @@
+"""Finds trials whose numbers may describe the recording instead of the agent, once the program has ended."""
+
+from collections.abc import Sequence
+
+from lhaw_record.recorder.events.threads import TrialFlagged
+from lhaw_record.runners.base.conversation.actions import action_count_of
+from lhaw_record.runners.models.gateway.served_replies import ServedReply
+from lhaw_record.runners.models.gateway.threads import Thread
+from lhaw_record.runners.models.gateway.trial_state import TrialState
+
+UNCOUNTED_REPLIES = 3
+"""So many replies with actions that were served and never counted flag a trial. One or two may have been discarded."""
+
+
+def flags_of(state: TrialState, *, has_ended_itself: bool) -> tuple[TrialFlagged, ...]:
+    """Return the flags of a trial that has ended and whose last actions have been counted."""
+    found = []
+    if state.is_main_guessed:
+        found.append(
+            TrialFlagged(
+                flag="no_main_thread",
+                detail=f"{state.answered} conversations got replies and none of them was continued",
+            )
+        )
+    uncounted = uncounted_replies(state, has_ended_itself=has_ended_itself)
+    actions = sum(action_count_of(reply.message) for reply in uncounted)
+    is_uncounted = len(uncounted) >= UNCOUNTED_REPLIES
+    if is_uncounted:
+        threads = sorted({reply.thread_id for reply in uncounted})
+        found.append(
+            TrialFlagged(
+                flag="actions_uncounted",
+                detail=f"{state.actions.count} actions were counted; {actions} more were served in {len(uncounted)} "
+                f"replies to {', '.join(threads)}, the first by call {uncounted[0].call_id}, and no request of the "
+                "main thread showed them",
+            )
+        )
+    lost = _lost_injection(state, uncounted if is_uncounted else ())
+    return (*found, lost) if lost is not None else tuple(found)
+
+
+def uncounted_replies(state: TrialState, *, has_ended_itself: bool) -> list[ServedReply]:
+    """Return the replies with actions that the agent probably carried out and that are not counted, in order.
+
+    What sub-agents do while the main thread waits for them is part of the main thread's action. What they do after the
+    main thread's last call is suspicious, unless a header or a declaration names them or the program was stopped.
+    """
+    threads = state.threads
+    main = threads.main
+    after = main.last_reply.number if main is not None and main.last_reply is not None else 0
+    has_tools = any(thread.has_tools for thread in threads.all)
+    return [
+        reply
+        for reply in threads.replies.all
+        if (bool(reply.message.tool_calls) or not has_tools)
+        and not state.actions.is_counted(reply)
+        and _is_suspicious(threads[reply.thread_id], main, reply, after if has_ended_itself else None)
+    ]
+
+
+def _is_suspicious(thread: Thread, main: Thread | None, reply: ServedReply, after: int | None) -> bool:
+    if reply.call_id in thread.summaries or (thread.is_named and thread.kind != "main"):
+        return False
+    if thread.kind == "sub_agent":
+        return after is not None and reply.number > after
+    if thread.kind == "side" and not thread.has_tools:
+        is_aside = thread.forked_from is not None and (after is None or reply.number < after)
+        return not is_aside and (main is None or not main.has_tools)
+    return thread.kind != "main" or reply is not thread.last_reply
+
+
+def _lost_injection(state: TrialState, uncounted: Sequence[ServedReply]) -> TrialFlagged | None:
+    """Return the flag of an injection that did not reach the agent, or reached it only for a part of its work."""
+    injection = state.injection
+    if injection is None:
+        return None
+    if injection.anchor is None:
+        served = state.actions.count + sum(action_count_of(reply.message) for reply in uncounted)
+        if state.is_main_guessed:
+            return TrialFlagged(flag="injection_lost", detail="no main thread was known that could get the message")
+        if uncounted and served >= injection.planned.target_action:
+            return TrialFlagged(
+                flag="injection_lost",
+                detail=f"due after action {injection.planned.target_action}; {served} were served, "
+                f"{state.actions.count} counted",
+            )
+        return None
+    later = [reply for reply in uncounted if reply.number > injection.anchor.number]
+    if later:
+        detail = f"the agent worked on without the message from call {later[0].call_id} on"
+        return TrialFlagged(flag="injection_lost", detail=detail)
+    if state.calls_without_message:
+        detail = f"{state.calls_without_message} later calls of the main thread had no place for the message"
+        return TrialFlagged(flag="injection_lost", detail=detail)
+    return None

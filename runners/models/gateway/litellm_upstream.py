@@ -1,0 +1,338 @@
+"""Any hosted model. Requests stay in the agent's own wire if the provider speaks it, so nothing is lost.
+
+Where both sides speak one dialect, ``native_upstream.py`` sends the request as it came. Otherwise litellm does: chat
+completions always, Responses and Messages if litellm knows that the provider supports them. What remains is sent as a
+canonical conversation, which every provider understands.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+
+from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, to_wire, tool_to_wire
+from lhaw_record.runners.models.costs import cost_usd, failed_usage
+from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
+from lhaw_record.runners.models.gateway import native_upstream
+from lhaw_record.runners.models.gateway.embeddings import addressed
+from lhaw_record.runners.models.gateway.endpoints import Endpoint, endpoint_of
+from lhaw_record.runners.models.gateway.relay import Relay
+from lhaw_record.runners.models.gateway.upstream import Answer, ModelUpstream, OutgoingRequest, tools_left_out
+from lhaw_record.runners.models.gateway.wires import GEMINI
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.litellm_library import (
+    OPENAI_COMPATIBLE,
+    load_litellm,
+    provider_of,
+    reasoning_words,
+    unsupported_parameters,
+)
+from lhaw_record.runners.models.litellm_model import LitellmModel, listed_cost_usd, said_limits, wire_messages
+from lhaw_record.runners.models.protocol import ModelError
+from lhaw_record.runners.models.provider_state import read_state, with_reasoning
+from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.wire import changed_parameters, watching
+
+_TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers refuse unknown parameters
+_NOT_SENT = frozenset({"model", "stream", "stream_options"})
+_NOT_OFFERED = frozenset({401, 403, 404, 405, 501})  # of a model that the agent named: the endpoint may chat
+
+
+class _Call(msgspec.Struct, frozen=True):
+    """The arguments for a litellm call in the agent's own wire."""
+
+    arguments: dict[str, Any]
+
+
+class LitellmUpstream:
+    """A model behind litellm, for agents of every wire. It does not retry, because agents retry themselves.
+
+    Args:
+        model: The model.
+        parameters: Generation parameters by their OpenAI names. They override the agent's parameters.
+        timeout_s: Seconds that one request may take.
+        api_wires: The dialects that the model's server speaks. None for those that its provider is known to speak.
+    """
+
+    def __init__(
+        self,
+        model: LitellmModel,
+        parameters: Mapping[str, Any] | None = None,
+        timeout_s: float = 600.0,
+        api_wires: Sequence[str] | None = None,
+    ) -> None:
+        self.name = model.name
+        self._model = model
+        self._parameters = dict(parameters or {})
+        self._timeout_s = timeout_s
+        self._canonical = ModelUpstream(model, self._parameters, timeout_s)
+        self._api_wires = api_wires
+        self._endpoints: dict[str, Endpoint | None] = {}
+
+    async def prepare(self, wire: Wire, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
+        """Return the request as it came if the provider speaks its wire, else the arguments of a call of litellm."""
+        await load_litellm()
+        endpoint = self._endpoint(wire)
+        if endpoint is not None:
+            own, left_out = self._in_words_of(wire, endpoint.model)
+            return native_upstream.prepared(endpoint, wire, request, messages, own, left_out)
+        qualified = self._model.qualified_name
+        provider, model = provider_of(qualified) or ("", qualified)
+        if not _speaks(wire, provider, model):
+            return await self._canonical.prepare(wire, request, messages)
+        own, homeless = self._in_words_of(wire, model)
+        parameters = native_upstream.merged_parameters(request.parameters, own)
+        known = _known_parameters(wire, qualified, provider, parameters)
+        left_out = {name: value for name, value in parameters.items() if name not in known}
+        left_out |= homeless
+        has_provider_tools = wire.name != "chat"
+        body = {name: value for name, value in request.body.items() if name not in {*_NOT_SENT, *request.parameters}}
+        if not has_provider_tools:
+            body = _with_states(_without_provider_tools(body, request), messages)
+        sent = {name: parameters[name] for name in known}
+        recorded = {
+            **sent,
+            **({"headers": request.headers} if request.headers else {}),
+            **({"dropped_parameters": left_out} if left_out else {}),
+            **tools_left_out(request.tools, has_provider_tools=has_provider_tools),
+        }
+        is_extra = wire.name == "responses" or provider in _TAKES_ALL
+        arguments = {**body, **({"extra_body": sent} if is_extra else sent), **self._model.access(self._timeout_s)}
+        if request.headers:
+            arguments["extra_headers"] = request.headers
+        return OutgoingRequest(
+            wire=wire, request=request, messages=tuple(messages), recorded=recorded, payload=_Call(arguments)
+        )
+
+    async def send(self, outgoing: OutgoingRequest, relay: Relay | None = None) -> Answer:
+        """Send the request to the provider and read the whole reply. The relay passes a native stream on meanwhile."""
+        if isinstance(outgoing.payload, native_upstream.NativePayload):
+            async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
+                answer = await native_upstream.asked(
+                    outgoing, relay, name=self.name, timeout_s=self._timeout_s, priced=self._priced
+                )
+                reply = msgspec.structs.replace(answer.reply, rate_limits=rate_limit_headers(answer.headers))
+                return msgspec.structs.replace(answer, reply=passage.answered(reply))
+        with watching() as exchanges:
+            answer = await self._translated(outgoing)
+        if not exchanges:
+            return answer
+        reply = msgspec.structs.replace(answer.reply, exchange=exchanges[-1])
+        changes = changed_parameters(outgoing.recorded, exchanges[-1].sent)
+        return msgspec.structs.replace(answer, reply=reply, changes=changes)
+
+    async def _translated(self, outgoing: OutgoingRequest) -> Answer:
+        """Let litellm send a request, in the agent's wire or as a canonical conversation."""
+        if not isinstance(outgoing.payload, _Call):
+            return await self._canonical.send(outgoing)
+        await load_litellm()
+        async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
+            answer = await self._sent(outgoing, outgoing.payload)
+            return msgspec.structs.replace(answer, reply=passage.answered(answer.reply))
+
+    async def _sent(self, outgoing: OutgoingRequest, call: _Call) -> Answer:
+        litellm: Any = await load_litellm()
+        ask = {
+            "chat": litellm.acompletion,
+            "responses": litellm.aresponses,
+            "messages": litellm.anthropic.messages.acreate,
+        }[outgoing.wire.name]
+        with self._model.failing_readably(self._timeout_s, was_silent=outgoing.request.was_silent) as exchanges:
+            response = await ask(**call.arguments)
+            return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
+
+    async def embedding(self, wire: Wire, request: WireRequest, *, is_routed: bool) -> Callable[[], Awaitable[Answer]]:
+        """Return what sends a request for embeddings, with the agent's name for the model, or its own if it is routed.
+
+        The agent sees the name that it asked for.
+        """
+        await load_litellm()
+        endpoint = self._endpoint(wire)
+        if endpoint is None:
+            return await self._canonical.embedding(wire, request, is_routed=is_routed)
+        if not is_routed:
+            return partial(self._embedded, endpoint, request.body, request.model)
+        body = addressed(request.body, endpoint.model, is_gemini=wire is GEMINI)
+        return partial(self._embedded, endpoint, body, endpoint.model, shown_as=request.model)
+
+    async def _embedded(self, endpoint: Endpoint, body: Body, model: str, shown_as: str | None = None) -> Answer:
+        async with self._model.embeddings_door.passage(lambda: digest(body)) as passage:
+            try:
+                answer = await native_upstream.embedded(
+                    endpoint, body, model, name=self.name, timeout_s=self._timeout_s
+                )
+            except ModelError as error:
+                if error.http_status not in _NOT_OFFERED:
+                    raise
+                not_offered, error.held_s = error, passage.held_s
+            else:
+                cost = self._embeddings_cost_usd(answer.reply.usage, model)
+                reply = msgspec.structs.replace(
+                    answer.reply,
+                    usage=msgspec.structs.replace(answer.reply.usage, cost_usd=cost),
+                    rate_limits=rate_limit_headers(answer.headers),
+                )
+                shown = {**fields(answer.body), "model": shown_as} if "model" in fields(answer.body) else answer.body
+                return msgspec.structs.replace(
+                    answer, reply=passage.answered(reply), body=shown if shown_as is not None else answer.body
+                )
+        raise not_offered
+
+    def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
+        """Return what is known of the usage of a failed request: its cost, if the model is free."""
+        is_own = embeddings_of is None or self._is_own(embeddings_of)
+        return failed_usage(error, self._model.price if is_own else None)
+
+    async def count_tokens(self, request: WireRequest) -> int:
+        """Return a request's token count by litellm's tokenizer for the model. This needs no network."""
+        litellm: Any = await load_litellm()
+        messages = [to_wire(turn.message) for turn in request.turns]
+        tools = [tool_to_wire(tool.definition) for tool in request.tools]
+
+        def counted() -> int:
+            return int(litellm.token_counter(model=self.name, messages=messages, tools=tools or None))
+
+        return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True)
+
+    def _answer(self, wire: Wire, response: Any, received: bytes | None) -> Answer:
+        """Read a reply and add its price. ``received`` is the provider's own body."""
+        body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
+        reply = with_reasoning(wire.replies.read(body), body, received)
+        if wire.name == "chat":
+            state = read_state(received).provider_state_json
+            reply = msgspec.structs.replace(
+                reply, message=msgspec.structs.replace(reply.message, provider_state_json=state)
+            )
+        cost = self._cost_usd(reply.usage, body, getattr(response, "_hidden_params", {}).get("response_cost"))
+        usage = msgspec.structs.replace(reply.usage, cost_usd=cost)
+        limits = said_limits(response)
+        return Answer(reply=msgspec.structs.replace(reply, usage=usage, rate_limits=limits), body=body)
+
+    def _in_words_of(self, wire: Wire, model: str) -> tuple[Body, Body]:
+        """Return the file's parameters in a wire's words, and those that it has no words for."""
+        own, homeless = wire.requests.from_openai(self._parameters)
+        words, said = reasoning_words(wire.name, model, self._parameters)
+        left_out = {name: self._parameters[name] for name in homeless if name not in said}
+        return native_upstream.merged_parameters(own, words), left_out
+
+    def _endpoint(self, wire: Wire) -> Endpoint | None:
+        if wire.name not in self._endpoints:
+            qualified = self._model.qualified_name
+            provider, model = provider_of(qualified) or ("", qualified)
+            base, key = self._model.api_base, self._model.api_key
+            self._endpoints[wire.name] = endpoint_of(
+                wire.name, provider, model, api_base=base, api_key=key, api_wires=self._api_wires
+            )
+        return self._endpoints[wire.name]
+
+    def _embeddings_cost_usd(self, usage: Usage, asked: str) -> float | None:
+        """Return the cost of embeddings by the model that was asked for; the entry's price is that of its own model."""
+        qualified = self._model.qualified_name
+        if self._model.price is not None and self._is_own(asked):
+            return cost_usd(self._model.price, usage)
+        provider = (provider_of(qualified) or ("",))[0]
+        listed = asked if asked.startswith(f"{provider}/") else f"{provider}/{asked}"
+        return listed_cost_usd(_bundled_cost_usd(listed, usage, {}), usage, listed, self._model.api_base)
+
+    def _is_own(self, asked: str) -> bool:
+        """Return whether a name is that of the entry's model, which the entry's price is for."""
+        qualified = self._model.qualified_name
+        return asked in {self.name, qualified, qualified.partition("/")[2]}
+
+    def _priced(self, usage: Usage, body: Body) -> Usage:
+        return msgspec.structs.replace(usage, cost_usd=self._cost_usd(usage, body, None))
+
+    def _cost_usd(self, usage: Usage, body: Body, from_litellm: float | None) -> float | None:
+        if self._model.price is not None:
+            return cost_usd(self._model.price, usage)
+        if from_litellm is None:
+            from_litellm = _bundled_cost_usd(self.name, usage, body)
+        return listed_cost_usd(from_litellm, usage, self.name, self._model.api_base)
+
+
+def _bundled_cost_usd(name: str, usage: Usage, body: Body) -> float | None:
+    """Return the price from litellm's table in USD, for replies that have none (those of Messages).
+
+    What is written to a cache for an hour has a price of its own.
+    """
+    from litellm.types.utils import CacheCreationTokenDetails, PromptTokensDetailsWrapper
+
+    from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name
+
+    litellm: Any = litellm_library()
+    lifetimes = fields(fields(body.get("usage")).get("cache_creation"))
+    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
+    details = PromptTokensDetailsWrapper(
+        cached_tokens=cached,
+        cache_creation_tokens=written,
+        cache_creation_token_details=CacheCreationTokenDetails(**lifetimes) if lifetimes else None,
+    )
+    try:
+        costs = litellm.cost_per_token(
+            model=providers_own_name(name),
+            usage_object=litellm.Usage(
+                prompt_tokens=usage.input_tokens or 0,
+                completion_tokens=usage.output_tokens or 0,
+                cache_read_input_tokens=cached,
+                cache_creation_input_tokens=written,
+                prompt_tokens_details=details,
+            ),
+        )
+    except Exception:  # noqa: BLE001  litellm raises many classes for an unknown name
+        return None
+    return float(sum(costs))
+
+
+def _speaks(wire: Wire, provider: str, model: str) -> bool:
+    """Return whether litellm sends this wire to the provider unchanged. It takes no requests in Gemini's."""
+    if wire.name in ("chat", "gemini"):
+        return wire.name == "chat"
+    from lhaw_record.runners.models.litellm_library import litellm_library
+
+    litellm = litellm_library()
+    try:
+        known = litellm.LlmProviders(provider)
+    except ValueError:
+        return False
+    configs = litellm.utils.ProviderConfigManager
+    if wire.name == "responses":
+        return configs.get_provider_responses_api_config(provider=known, model=model) is not None
+    return configs.get_provider_anthropic_messages_config(model=model, provider=known) is not None
+
+
+def _known_parameters(wire: Wire, qualified: str, provider: str, parameters: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the parameters that reach the provider."""
+    from lhaw_record.runners.models.litellm_library import litellm_library
+
+    litellm: Any = litellm_library()
+    names = frozenset(parameters)
+    if wire.name == "responses" or provider in _TAKES_ALL:
+        return names
+    if wire.name == "messages":
+        config = litellm.AnthropicMessagesConfig()
+        return names & {*config.get_supported_anthropic_messages_params(model=qualified), "metadata"}
+    openai = {name: value for name, value in parameters.items() if name in litellm.OPENAI_CHAT_COMPLETION_PARAMS}
+    return frozenset(openai) - {*unsupported_parameters(qualified, openai)}
+
+
+def _with_states(body: Body, messages: Sequence[Message]) -> Body:
+    """Give the replies in a history of chat completions their providers' states.
+
+    Most agents drop fields that the dialect lacks, and a provider of another dialect refuses a history without them.
+    """
+    pairs = zip(body["messages"], messages, strict=True)
+    restored = [wire_messages([message]) if message.provider_state_json else [wire] for wire, message in pairs]
+    return {**body, "messages": [wire for wires in restored for wire in wires]}
+
+
+def _without_provider_tools(body: Body, request: WireRequest) -> Body:
+    """Remove a provider's own tools: chat completions only know functions and custom tools and refuse others."""
+    if not any(tool.kind == "provider" for tool in request.tools):
+        return body
+    pairs = zip(body["tools"], request.tools, strict=True)
+    kept = [wire for wire, tool in pairs if tool.kind != "provider"]
+    return {**body, "tools": kept} if kept else {name: value for name, value in body.items() if name != "tools"}

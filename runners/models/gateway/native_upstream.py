@@ -1,0 +1,257 @@
+"""A provider that speaks the agent's own wire. Requests go out as they came, and streams come back as they are.
+
+Only what must change is changed: the model's name, the injected message, the parameters of the experiment file and the
+credentials. A streamed chat completion is asked for its usage, which the agent does not see unless it asked too.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import msgspec
+
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.failures import endless_reply, response_error, transport_error
+from lhaw_record.runners.models.gateway.endpoints import Endpoint
+from lhaw_record.runners.models.gateway.relay import Relay
+from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.http_sessions import http_session, proxy_of
+from lhaw_record.runners.models.protocol import ModelError, ModelReply
+from lhaw_record.runners.models.provider_state import with_reasoning
+from lhaw_record.runners.models.streams.bodies import decoded, fields
+from lhaw_record.runners.models.streams.joining import joined_reply
+from lhaw_record.runners.models.streams.protocol import (
+    DONE,
+    MOST_REPLY_BYTES,
+    USAGE_OPTION,
+    ReplyStream,
+    StreamedEvent,
+    StreamStep,
+    body_of,
+)
+from lhaw_record.runners.models.usage import token_count
+from lhaw_record.runners.models.wire import Exchange, watched
+
+_MOST_ERROR_BYTES = 1 << 20
+_SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-should-retry", "request-id", "x-request-id")
+
+_GROUPS = frozenset({"generationConfig", "output_config", "reasoning"})
+_REFUSED_BESIDE_THINKING = frozenset({"temperature", "top_k"})
+
+Priced = Callable[[Usage, Body], Usage]
+"""Returns a usage with its price. The body is the reply's."""
+
+
+class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as it goes over the wire."""
+
+    endpoint: Endpoint
+    body: bytes
+    has_usage_added: bool = False
+
+
+def prepared(
+    endpoint: Endpoint, wire: Wire, request: WireRequest, messages: Sequence[Message], own: Body, left_out: Body
+) -> OutgoingRequest:
+    """Return what will be sent, and what is recorded about it."""
+    merged = merged_parameters(request.parameters, own)
+    if wire.name == "messages" and "thinking" in own and _is_too_long(own["thinking"], merged.get("max_tokens")):
+        left_out = {**left_out, "thinking": own["thinking"]}
+        own = {name: value for name, value in own.items() if name != "thinking"}
+        merged = merged_parameters(request.parameters, own)
+    refused = _REFUSED_BESIDE_THINKING if wire.name == "messages" and "thinking" in own else frozenset()
+    sent = {name: value for name, value in merged.items() if name not in refused}
+    left_out = {**left_out, **{name: merged[name] for name in refused if name in merged}}
+    body = {name: value for name, value in merged_parameters(request.body, own).items() if name not in refused}
+    body = wire.requests.addressed(body, endpoint.model)
+    added: dict[str, Any] = {}
+    if request.was_silent and not request.is_streamed:
+        request = msgspec.structs.replace(request, is_streamed=True)
+        added = {"stream": True}
+        body = body if wire.name == "gemini" else {**body, **added}
+    asks_for_usage = wire.name == "chat" and request.is_streamed
+    has_usage_added = asks_for_usage and not fields(body.get("stream_options")).get("include_usage")
+    if has_usage_added:
+        added["stream_options"] = {**fields(body.get("stream_options")), **USAGE_OPTION}
+        body = {**body, **added}
+    recorded = {
+        **sent,
+        **({"headers": request.headers} if request.headers else {}),
+        **({"added_parameters": added} if added else {}),
+        **({"dropped_parameters": left_out} if left_out else {}),
+    }
+    payload = NativePayload(endpoint=endpoint, body=msgspec.json.encode(body), has_usage_added=has_usage_added)
+    return OutgoingRequest(wire=wire, request=request, messages=tuple(messages), recorded=recorded, payload=payload)
+
+
+def _is_too_long(thinking: Any, max_tokens: Any) -> bool:
+    """Return whether thinking may take all of a reply, as in a short side call, which Anthropic refuses."""
+    budget, limit = token_count(fields(thinking).get("budget_tokens")), token_count(max_tokens)
+    return budget is not None and limit is not None and budget >= limit
+
+
+def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with those of the experiment file, which may be part of a group."""
+    groups = {name: {**fields(asked.get(name)), **value} for name, value in own.items() if name in _GROUPS}
+    return {**asked, **own, **groups}
+
+
+async def asked(
+    outgoing: OutgoingRequest, relay: Relay | None, *, name: str, timeout_s: float, priced: Priced
+) -> Answer:
+    """Send a request and read the whole reply, while the relay passes a stream on."""
+    payload: NativePayload = outgoing.payload
+    relay = relay or Relay(None, outgoing.request, "", lambda _: True)
+    exchange = watched(Exchange(sent=payload.body))
+    with _failing_readably(exchange, payload.endpoint, relay, name=name, timeout_s=timeout_s):
+        answer = await _exchanged(outgoing, exchange, relay, name, priced)
+    reply = msgspec.structs.replace(answer.reply, exchange=exchange)
+    return msgspec.structs.replace(answer, reply=reply)
+
+
+@contextmanager
+def _failing_readably(
+    exchange: Exchange, endpoint: Endpoint, relay: Relay | None = None, *, name: str, timeout_s: float
+) -> Iterator[None]:
+    """Bound a request in time and turn what it raises into a ModelError that has the exchange, if there was one."""
+    import aiohttp
+
+    secrets = [endpoint.key or ""]
+    try:
+        with anyio.fail_after(timeout_s):
+            yield
+    except ModelError as error:
+        raise _seen(error, exchange)  # noqa: B904 - it is the same error
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:  # nothing was sent
+        raise transport_error(error, model=name, secrets=secrets) from error
+    except TimeoutError as error:
+        late = TimeoutError(f"the request took longer than {timeout_s:g} s")
+        is_generating = relay is not None and relay.is_generating(timeout_s)
+        failed = endless_reply(str(late), model=name) if is_generating else None
+        raise _seen(failed or transport_error(late, model=name, secrets=secrets), exchange) from error
+    except (OSError, aiohttp.ClientError) as error:
+        raise _seen(transport_error(error, model=name, secrets=secrets), exchange) from error
+
+
+async def embedded(endpoint: Endpoint, body: Body, model: str, *, name: str, timeout_s: float) -> Answer:
+    """Send a request for embeddings as it came, and return the answer as a reply without text."""
+    exchange = watched(Exchange(sent=msgspec.json.encode(body)))
+    headers = endpoint.headers(WireRequest(body=body, model="", turns=()))
+    url = endpoint.embeddings_url(model, body)
+    with _failing_readably(exchange, endpoint, name=name, timeout_s=timeout_s):
+        proxy = proxy_of(endpoint.base)
+        async with http_session().post(url, data=exchange.sent, headers=headers, proxy=proxy) as response:
+            exchange.received = raw = await _bounded(response, MOST_REPLY_BYTES)
+            shown = _shown(response, raw, endpoint, name)
+        answer = decoded(raw, "it")
+    said = fields(answer.get("usage")).get("prompt_tokens"), fields(answer.get("usageMetadata")).get("promptTokenCount")
+    usage = Usage(input_tokens=next((count for each in said if (count := token_count(each)) is not None), None))
+    reply = ModelReply(
+        message=Message(role="assistant", content=""),
+        finish_reason="stop",
+        usage=usage,
+        served_model=answer.get("model") or None,
+        exchange=exchange,
+    )
+    return Answer(reply=reply, body=answer, headers=shown)
+
+
+async def _exchanged(outgoing: OutgoingRequest, exchange: Exchange, relay: Relay, name: str, priced: Priced) -> Answer:
+    payload: NativePayload = outgoing.payload
+    endpoint, request = payload.endpoint, outgoing.request
+    sent = {"data": payload.body, "headers": endpoint.headers(request), "proxy": proxy_of(endpoint.base)}
+    async with http_session().post(endpoint.url(request), **sent) as response:
+        if request.is_streamed and response.status < 400 and response.content_type == "text/event-stream":
+            exchange.received_media_type = response.content_type
+            return await _streamed(outgoing, exchange, relay, response, _shown(response, b"", endpoint, name), priced)
+        most_bytes = MOST_REPLY_BYTES if response.status < 400 else _MOST_ERROR_BYTES
+        exchange.received = raw = await _bounded(response, most_bytes)
+        shown = _shown(response, raw, endpoint, name)
+    body = decoded(raw, "it")
+    return Answer(reply=_read(outgoing.wire, body, priced), body=body, headers=shown)
+
+
+def _shown(response: Any, raw: bytes, endpoint: Endpoint, name: str) -> dict[str, str]:
+    """Return the headers of an answer that the agent should see."""
+    received = {key.lower(): value for key, value in response.headers.items()}
+    shown = {key: value for key, value in received.items() if key.startswith(_SHOWN_HEADERS)}
+    if response.status >= 400:
+        secrets = [endpoint.key or ""]
+        raise response_error(response.status, received, raw, model=name, secrets=secrets, shown=shown)
+    return shown
+
+
+async def _streamed(
+    outgoing: OutgoingRequest,
+    exchange: Exchange,
+    relay: Relay,
+    response: Any,
+    shown: Mapping[str, str],
+    priced: Priced,
+) -> Answer:
+    """Read a stream to its end."""
+    wire, payload = outgoing.wire, outgoing.payload
+    stream = wire.stream()
+    relay.begin(wire, stream, shown)
+    relay.partial_usage = lambda: _usage_so_far(wire, stream, priced)
+    received = bytearray()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        async for piece in response.content.iter_any():
+            received.extend(piece)
+            yield piece
+
+    def pass_on(event: StreamedEvent, step: StreamStep) -> None:
+        if event.data is None:
+            _pass_on_comment(relay, event)
+        elif not (payload.has_usage_added and _is_only_usage(event.data)):
+            relay.add(event, step)
+
+    try:
+        body = await joined_reply(pieces(), stream, pass_on, model=payload.endpoint.model)
+    finally:
+        exchange.received = bytes(received)
+    return Answer(reply=_read(wire, body, priced), body=body, headers=dict(shown))
+
+
+async def _bounded(response: Any, most_bytes: int) -> bytes:
+    """Return the body of an answer, or as much of it as is read at most."""
+    raw = bytearray()
+    async for piece in response.content.iter_any():
+        raw += piece
+        if len(raw) >= most_bytes:
+            break
+    return bytes(raw)
+
+
+def _pass_on_comment(relay: Relay, event: StreamedEvent) -> None:
+    """Pass on what has no data. The mark that ends a stream of chunks is held with the chunks before it."""
+    if event.name == DONE:
+        relay.hold(event)
+    else:
+        relay.comment(event.raw)
+
+
+def _seen(error: ModelError, exchange: Exchange) -> ModelError:
+    error.exchange = exchange
+    return error
+
+
+def _is_only_usage(data: Body) -> bool:
+    return data.get("choices") == [] and data.get("usage") is not None
+
+
+def _read(wire: Wire, body: Body, priced: Priced) -> ModelReply:
+    reply = with_reasoning(wire.replies.read(body), body)
+    return msgspec.structs.replace(reply, usage=priced(reply.usage, body))
+
+
+def _usage_so_far(wire: Wire, stream: ReplyStream, priced: Priced) -> Usage | None:
+    """Return the usage of a stream that broke off, as far as the provider had reported it."""
+    try:
+        return _read(wire, body_of(stream), priced).usage
+    except ModelError:
+        return None

@@ -1,0 +1,487 @@
+"""One trial at the gateway. Every request is recorded and then sent on; every reply is recorded and then served.
+
+A request takes this path: ``app.py`` reads it. ``decision.py`` decides its thread (``classification.py``), the actions
+that it shows (``action_ledger.py``) and where the injected message goes (``insertion.py``). This module turns the
+decision into events, ``upstream.py`` answers, and the reply becomes an event. ``delivery.py`` sends the reply. A
+decision takes effect only once its events are durable.
+"""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import Literal
+
+import anyio
+import msgspec
+
+from lhaw_record.recorder.events import ModelFailed, TrialFlagged
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
+from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent
+from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.models.call_events import NO_USAGE, add_usage, failed, responded
+from lhaw_record.runners.models.costs import limit_not_kept
+from lhaw_record.runners.models.failures import is_silence
+from lhaw_record.runners.models.gateway import embeddings
+from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
+from lhaw_record.runners.models.gateway.decision import decide, events_of
+from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.models.gateway.errors import Refusal, refusal_of
+from lhaw_record.runners.models.gateway.flags import flags_of
+from lhaw_record.runners.models.gateway.insertion import InjectionState
+from lhaw_record.runners.models.gateway.pending_reply import PendingReply, at_least
+from lhaw_record.runners.models.gateway.relay import Outlet, Relay
+from lhaw_record.runners.models.gateway.trial_state import Decision, TrialState
+from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest, RoutingTable, Upstream
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.limits import ENDLESS_REPLY
+from lhaw_record.runners.models.litellm_model import with_exchange
+from lhaw_record.runners.models.protocol import ModelError, ModelReply
+from lhaw_record.runners.models.wire import WireRecord, watching, with_call_in_text
+
+_OWN_ENDINGS = ("submitted", "gave_up")
+
+CLIENT_GONE = "client_gone"
+"""The error kind of a call whose client left before the reply was ready."""
+
+
+class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
+    """An action that was served but whose result no request has shown yet. ``action_index`` is its future number.
+
+    A text action has no ``call_id`` and is named ``message``. An agent without tools may execute it.
+    """
+
+    call_id: str | None
+    name: str
+    arguments_json: str
+    action_index: int
+
+
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a trial: replies to its main thread, actions, and USD for all of its calls. None means no limit.
+
+    The agent executes the actions of a reply itself, so a batch can exceed the limit before a request shows it.
+    """
+
+    max_turns: int | None = None
+    max_actions: int | None = None
+    max_cost_usd: float | None = None
+
+
+class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply on its way to the agent, with the thread and the call that it answers.
+
+    ``rest`` holds the end of a stream, of which the agent has the beginning. It is None if nothing was streamed.
+    ``headers`` are those of the provider that the agent should see.
+    """
+
+    body: Body
+    thread_id: str
+    call_id: str
+    rest: bytes | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+class TrialSession:
+    """The gateway's side of one trial attempt.
+
+    Args:
+        recording: The trial's event stream.
+        upstream: The model behind the gateway.
+        prompt: The task as the agent received it. It helps to recognise a conversation that restarts.
+        injection: The message to inject, if the condition has one.
+        rules: What the agent's entry declares about threads.
+        limits: What the agent may use. A request beyond a limit is refused for good and not recorded as a call.
+        on_over: Called when the trial cannot go on, because a limit is reached or the gateway has failed.
+        trial_clock: Charges the time of replies to the agent.
+        route: Returns the model for the name that a request asks for. None if the upstream answers every request.
+        wire_record: Keeps the bodies of requests and replies, if the run asks for that.
+        clock_ns: Returns monotonic nanoseconds.
+        wall_s: Returns seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        *,
+        recording: Recording,
+        upstream: Upstream,
+        prompt: str | None = None,
+        injection: PlannedInjection | None = None,
+        rules: ThreadRules | None = None,
+        limits: SessionLimits | None = None,
+        on_over: Callable[[], None] = lambda: None,
+        trial_clock: TrialClock | None = None,
+        route: RoutingTable | None = None,
+        wire_record: WireRecord | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self.upstream = upstream
+        self.route = route or RoutingTable(upstream)
+        """Returns the model that answers, given the name of the model that a request asks for."""
+        self.total_usage = NO_USAGE
+        """Tokens and price of all replies so far. The price is None once the price of any reply is unknown."""
+        self.failure: Exception | None = None
+        """The first error on our side, such as a recorder error. After such an error the trial cannot go on."""
+        self.last_failure: ModelFailed | None = None
+        """The failure of the main thread's last call, or None if that call got a reply.
+
+        While there is no main thread, the last call of any thread counts.
+        """
+        self.last_finish_reason: str | None = None
+        """The finish reason of the reply to that call. It is None if the reply has tool calls, and can thus go on."""
+        self.limit_reached: Literal["turn_limit", "action_limit", "cost_limit", "time_limit"] | None = None
+        """The limit that a refused request would have exceeded. ``time_limit`` is set from outside."""
+        self.reply_count = 0
+        """The number of replies that have arrived so far, for all threads."""
+        self.flags: tuple[TrialFlagged, ...] = ()
+        """What makes the recording doubtful, once the trial has ended."""
+        self.wires: set[str] = set()
+        """The names of the wires whose requests got replies."""
+        self._recording = recording
+        self._state = TrialState(prompt, InjectionState(planned=injection) if injection else None, rules)
+        self._limits = limits or SessionLimits()
+        self._on_over = on_over
+        self._trial_clock = trial_clock or TrialClock()
+        self._wire_record = wire_record or WireRecord()
+        self._clock_ns = clock_ns
+        self._wall_s = wall_s
+        self._lock = anyio.Lock(fast_acquire=True)
+        self._scopes: set[anyio.CancelScope] = set()
+        self._is_idle = anyio.Event()
+        self._is_closed = False
+        self._embedding_count = 0
+        self._silent_threads: set[str] = set()
+
+    @property
+    def action_count(self) -> int:
+        """The number of actions so far."""
+        return self._state.actions.count
+
+    @property
+    def final_text(self) -> str:
+        """The text of the main thread's last reply, or an empty string before the first."""
+        main = self._state.threads.main
+        return main.last_reply.message.content if main and main.last_reply else ""
+
+    def executed(self, action_index: int, result: ToolResult, took_ms: float) -> None:
+        """Take note of what an action that was executed through us gave, and how long it took in milliseconds."""
+        self._state.actions.executed(action_index, result, took_ms)
+
+    def pending_calls(self) -> tuple[PendingCall, ...]:
+        """Return the main thread's actions that the agent is executing, as far as the gateway knows."""
+        main = self._state.threads.main_so_far
+        reply = main.last_reply if main else None
+        if reply is None or self._state.actions.is_counted(reply):
+            return ()
+        if not reply.message.tool_calls:
+            index = self.action_count + 1
+            return (PendingCall(call_id=None, name="message", arguments_json="{}", action_index=index),)
+        return tuple(
+            PendingCall(
+                call_id=call.call_id,
+                name=call.name,
+                arguments_json=call.arguments_json,
+                action_index=self.action_count + position,
+            )
+            for position, call in enumerate(reply.message.tool_calls, start=1)
+        )
+
+    async def respond(
+        self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]] = (), stream: Outlet | None = None
+    ) -> SessionReply:
+        """Return the reply to a request. Both have been recorded durably when this returns.
+
+        If the provider streams, the beginning of the reply goes to ``stream`` as it comes: what decides nothing yet. A
+        cancellation means that the client has left.
+        """
+        return await self._guarded(partial(self._respond, wire, request, headers, stream))
+
+    async def embed(self, wire: Wire, request: WireRequest) -> SessionReply:
+        """Return the answer to a request for embeddings. Both have been recorded durably when this returns."""
+        return await self._guarded(partial(self._embed, wire, request))
+
+    def not_delivered(self, served: SessionReply) -> None:
+        """Record that the agent did not receive the whole reply, so that a repeat of the request counts as a retry."""
+        thread = self._state.threads.get(served.thread_id)
+        if thread is not None and thread.last_call_id == served.call_id:
+            thread.last_state = "failed"
+
+    async def close(self, reason: str) -> None:
+        """End the trial. Later requests are refused, and open actions are recorded as unfinished."""
+        self._is_closed = True
+        await self._end_requests()
+        async with self._lock:
+            await self._count_what_is_left()
+            self.flags = flags_of(self._state, has_ended_itself=reason in _OWN_ENDINGS)
+            await self._recording.append(*self.flags)
+            injection, self._state.injection = self._state.injection, None
+            if injection is not None and injection.anchor is None:
+                skipped = f"the trial ended first ({reason})"
+                await self._recording.append(injected(injection.planned, status="skipped", reason=skipped))
+
+    async def begin_again(self, prompt: str) -> None:
+        """Count what the agent has done, because it is started again with another prompt. What it sent is dropped."""
+        await self._end_requests()
+        async with self._lock:
+            await self._count_what_is_left()
+            self._state.threads.reopen(prompt)
+
+    async def _end_requests(self) -> None:
+        while self._scopes:
+            self._is_idle = anyio.Event()
+            for scope in self._scopes:
+                scope.cancel()
+            await self._is_idle.wait()
+
+    async def _count_what_is_left(self) -> None:
+        """Record the actions of the last reply, which no later request can show, and end those that are open."""
+        await self._record_changes(self._state.changes_at_end())
+        await self._record_changes(self._state.actions.unfinished(self._clock_ns()))
+
+    async def _guarded(self, answer: Callable[[], Awaitable[SessionReply]]) -> SessionReply:
+        """Answer a request unless the trial ends meanwhile. An error on our side ends the trial."""
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await answer()
+            except Refusal:
+                raise
+            except Exception as error:
+                self.failure = self.failure or error
+                self._on_over()
+                raise
+            finally:
+                self._scopes.discard(scope)
+                if not self._scopes:
+                    self._is_idle.set()
+        raise _over()
+
+    async def _respond(
+        self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]], stream: Outlet | None
+    ) -> SessionReply:
+        async with self._next_request():
+            decision = self._decide(wire, request, headers)
+            await self._check_limits(decision)
+            with self._within_run_budget(decision):
+                call, outgoing = await self._begin(wire, decision, stream)
+        answer = await self._asked(call)
+        self.reply_count += 1  # before the clock: its charge may end the program at once, and it did get a reply
+        self.wires.add(outgoing.wire.name)
+        self._trial_clock.answered(call.interval)
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                served = await self._record_reply(call, decision, outgoing, answer)
+        return served
+
+    async def _embed(self, wire: Wire, request: WireRequest) -> SessionReply:
+        async with self._next_request():
+            await self._check_limits(None)
+            upstream, is_routed = self.route(request.model), self.route.has(request.model)
+            send = await upstream.embedding(wire, request, is_routed=is_routed)
+            routed_to = upstream.name if is_routed else None
+            event = embeddings.called(request, self._embedding_count + 1, routed_to=routed_to)
+            with self._within_run_budget(None):
+                await self._recording.append(event)
+            self._embedding_count += 1
+            began_ns, interval = self._clock_ns(), self._trial_clock.asked()
+            call = PendingReply(
+                call_id=event.call_id,
+                send=send,
+                began_ns=began_ns,
+                interval=interval,
+                failed_usage=partial(upstream.failed_usage, embeddings_of=routed_to or request.model),
+            )
+        answer = await self._asked(call)
+        self._trial_clock.answered(call.interval)
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                await self._record_answer(call, answer.reply, answer)
+        return SessionReply(
+            body=answer.body or {}, thread_id=embeddings.EMBEDDINGS, call_id=call.call_id, headers=answer.headers
+        )
+
+    @asynccontextmanager
+    async def _next_request(self) -> AsyncIterator[None]:
+        """Take a request after those before it. Whatever the block appends also takes effect."""
+        async with self._lock:
+            if self._is_closed:
+                raise _over()
+            with anyio.CancelScope(shield=True):
+                yield
+
+    async def _asked(self, call: PendingReply) -> Answer:
+        """Return the upstream's answer to a call. A failure is recorded and timed."""
+        try:
+            with watching() as exchanges, self._trial_clock.current(call.interval):
+                return await call.send()
+        except ModelError as error:
+            await self._record_failure(call, error)
+            if error.outlook == "down":
+                self.failure = self.failure or EndpointDown(str(error))
+                self._on_over()
+            raise refusal_of(error) from error
+        except anyio.get_cancelled_exc_class():
+            gone = ModelError("the client left before the reply", kind=CLIENT_GONE, is_retryable=True)
+            gone.held_s = call.interval.held_s
+            await self._record_failure(call, with_exchange(gone, exchanges))
+            raise
+        except BaseException:
+            self._trial_clock.failed(call.interval, "crash", "its model", holds_up=False)
+            raise
+
+    async def _check_limits(self, decision: Decision | None) -> None:
+        """Refuse a request beyond a limit, with a status that agents do not retry.
+
+        The actions that the request shows count towards the limit. A request for embeddings has no decision. An action
+        may need it, so it goes out after the last turn and the last action, until another request is refused.
+        """
+        main, limits, cost_usd = self._state.threads.main, self._limits, self.total_usage.cost_usd
+        changes = decision.changes if decision is not None else ActionChanges()
+        turn_count = len(main.replies) if main is not None else 0
+        action_count = self.action_count + len(changes.started)
+        is_turn = decision is not None or self.limit_reached is not None
+        what = ""
+        if self.limit_reached == "time_limit":
+            what = "its time"
+        elif is_turn and limits.max_turns is not None and turn_count >= limits.max_turns:
+            self.limit_reached, what = "turn_limit", f"its {limits.max_turns} replies"
+        elif is_turn and limits.max_actions is not None and action_count >= limits.max_actions:
+            self.limit_reached, what = "action_limit", f"its {limits.max_actions} actions"
+        elif limits.max_cost_usd is not None and cost_usd is None:
+            self.failure = self.failure or limit_not_kept(limits.max_cost_usd)
+            self._on_over()
+            raise Refusal(str(self.failure), status=403, kind="unknown_cost")
+        elif limits.max_cost_usd is not None and cost_usd is not None and cost_usd >= limits.max_cost_usd:
+            self.limit_reached, what = "cost_limit", f"what it may cost, {limits.max_cost_usd:g} USD"
+        if self.limit_reached is not None:
+            await self._record_changes(changes)
+            self._on_over()
+            raise Refusal(f"the trial has used {what}; it takes no more requests", status=403, kind="limit_reached")
+
+    @contextmanager
+    def _within_run_budget(self, decision: Decision | None) -> Iterator[None]:
+        """Refuse a request that the run has no money for. The trial is missing data, unless its work was already done.
+
+        It was if the main thread's last reply was an answer: then only its side calls and embeddings are still to come.
+        """
+        try:
+            yield
+        except RunBudgetSpent as error:
+            is_aside = decision is None or decision.classification.kind == "side"
+            if self._state.threads.main is None or self.last_finish_reason is None or not is_aside:
+                self.failure = self.failure or error
+                self._on_over()
+            raise Refusal(str(error), status=403, kind="limit_reached") from error
+
+    async def _begin(
+        self, wire: Wire, decision: Decision, stream: Outlet | None
+    ) -> tuple[PendingReply, OutgoingRequest]:
+        """Record a decision, then apply it to the trial's state."""
+        was_silent = decision.thread.thread_id in self._silent_threads
+        to_send = msgspec.structs.replace(decision.request, body=decision.body, was_silent=was_silent)
+        upstream = self.route(to_send.model)
+        outgoing = await upstream.prepare(wire, to_send, decision.messages)
+        events, history = events_of(self._state, decision, outgoing, upstream.name)
+        await self._recording.append(*events)
+        self._state.call_begun(decision, history)
+        began_ns = self._clock_ns()
+        reply_id, relay = f"{decision.call_id}-{began_ns:x}", None
+        if outgoing.request.is_streamed:  # perhaps only by us: what a stream that breaks off has used is known, too
+            outlet = stream if to_send.is_streamed else None
+            is_free = partial(self._state.announce, decision) if outlet is not None else lambda _: True
+            relay = Relay(outlet, decision.request, reply_id, is_free, self._clock_ns)
+        call = PendingReply(
+            call_id=decision.call_id,
+            reply_id=reply_id,
+            send=partial(upstream.send, outgoing, relay),
+            began_ns=began_ns,
+            interval=self._trial_clock.asked(),
+            failed_usage=upstream.failed_usage,
+            decision=decision,
+            relay=relay,
+        )
+        return call, outgoing
+
+    def _decide(self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]]) -> Decision:
+        """Complete a request from the wire's memory and decide what it means."""
+        whole = wire.requests.whole(request, self._state.memory)
+        return decide(self._state, wire, whole, headers, self._clock_ns())
+
+    async def _record_failure(self, call: PendingReply, error: ModelError) -> None:
+        if error.kind == ENDLESS_REPLY:
+            self._trial_clock.answered(call.interval)  # the model was at work all the time
+        else:
+            self._trial_clock.failed(call.interval, error.kind, str(error), holds_up=self._is_main(call))
+        latency_ms = call.took_ms(self._clock_ns(), error.held_s)
+        event = failed(call.call_id, "agent", error, latency_ms=latency_ms, is_retried=False)
+        spent = (call.relay.partial_usage() if call.relay is not None else None) or call.failed_usage(error)
+        event = msgspec.structs.replace(event, usage=spent, wire=call.facts(error.exchange, error.held_s))
+        with anyio.CancelScope(shield=True):
+            kept = await self._wire_record.kept(call.call_id, error.exchange)
+            async with self._lock:
+                await self._recording.append(*kept, event)
+                if call.decision is not None:
+                    self._state.call_failed(call.decision)
+                    if is_silence(error):
+                        self._silent_threads.add(call.decision.thread.thread_id)
+                if spent is not None:
+                    self.total_usage = add_usage(self.total_usage, at_least(spent))
+                if self._is_main(call):
+                    self.last_failure = event
+
+    async def _record_reply(
+        self, call: PendingReply, decision: Decision, outgoing: OutgoingRequest, answer: Answer
+    ) -> SessionReply:
+        """Record a reply and add it to the trial."""
+        replies, relay = outgoing.wire.replies, call.relay
+        reply = self._state.distinct(decision, answer.reply)
+        ids = [each.call_id for each in reply.message.tool_calls]
+        if answer.body is None:
+            body = replies.written(reply, outgoing.request, call.reply_id, int(self._wall_s()))
+        else:
+            is_renamed = reply is not answer.reply
+            body = replies.with_call_ids(answer.body, ids) if is_renamed else answer.body
+            body = replies.presented(body, outgoing.request, call.reply_id)
+        await self._record_answer(call, reply, answer, [tool.definition for tool in outgoing.request.tools])
+        self._state.call_answered(decision, reply, self._clock_ns())
+        self._silent_threads.discard(decision.thread.thread_id)
+        outgoing.wire.requests.keep(decision.request, body, self._state.memory)
+        return SessionReply(
+            body=body,
+            thread_id=decision.thread.thread_id,
+            call_id=call.call_id,
+            rest=relay.rest(ids) if relay is not None and relay.has_begun else None,
+            headers=answer.headers,
+        )
+
+    async def _record_answer(
+        self, call: PendingReply, reply: ModelReply, answer: Answer, tools: Sequence[ToolDefinition] = ()
+    ) -> None:
+        """Record an answer, whose reply may have got other ids for its tool calls."""
+        event = responded(call.call_id, "agent", reply, tools, latency_ms=call.took_ms(self._clock_ns(), reply.held_s))
+        notation = event.wire.call_in_text if event.wire else None
+        facts = with_call_in_text(call.facts(reply.exchange, reply.held_s, answer.changes), notation)
+        event = msgspec.structs.replace(event, wire=facts)
+        kept = await self._wire_record.kept(call.call_id, reply.exchange)
+        await self._recording.append(*kept, event)
+        self.total_usage = add_usage(self.total_usage, reply.usage)
+        if self._is_main(call):
+            self.last_failure = None
+            self.last_finish_reason = None if reply.message.tool_calls else reply.finish_reason
+
+    def _is_main(self, call: PendingReply) -> bool:
+        """Return whether a call is the main thread's. While there is no main thread, every call counts as its."""
+        is_main = call.decision is not None and call.decision.thread.kind == "main"
+        return is_main or self._state.threads.main is None
+
+    async def _record_changes(self, changes: ActionChanges) -> None:
+        await self._recording.append(*changes.events)
+        self._state.actions.commit(changes)
+
+
+def _over() -> Refusal:
+    return Refusal("the trial is over; its address takes no more requests", status=404, kind="not_found")

@@ -1,0 +1,206 @@
+"""The model behind the gateway, which answers a request of any wire or raises ModelError.
+
+``ModelUpstream`` serves any ``Model``, such as a scripted one. The model gets the request as a canonical conversation,
+and the wire writes the reply. Parameters and tools that the model cannot take are recorded with the call.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+import msgspec
+
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.conversation.messages import Message, to_wire
+from lhaw_record.runners.models.call_events import DropsParameters
+from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.relay import Relay
+from lhaw_record.runners.models.gateway.wires.pictures import pictures_in
+from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Wire, WireRequest
+from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+
+CHARACTERS_PER_TOKEN = 4
+_WILDCARDS = frozenset("*?[")
+
+
+class OutgoingRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request on its way: its body with the injected message, the same as canonical messages, and what is recorded.
+
+    ``recorded`` holds the parameters as sent. Its keys ``dropped_parameters``, ``dropped_tools`` and ``deferred_tools``
+    hold what was left out. ``payload`` is for the upstream's own use.
+    """
+
+    wire: Wire
+    request: WireRequest
+    messages: tuple[Message, ...]
+    recorded: dict[str, Any]
+    payload: Any = None
+
+
+class RoutingTable:
+    """Which model answers a request, by the name of the model that it asks for.
+
+    Args:
+        own: Answers the names that no pattern matches.
+        routed: Patterns of names, each with the model that answers. The first that matches decides.
+    """
+
+    def __init__(self, own: "Upstream", routed: Sequence[tuple[str, "Upstream"]] = ()) -> None:
+        self._own = own
+        self._routed = tuple(routed)
+
+    def __call__(self, name: str) -> "Upstream":
+        """Return the model that answers a request for a name."""
+        return next((upstream for pattern, upstream in self._routed if fnmatchcase(name, pattern)), self._own)
+
+    def has(self, name: str) -> bool:
+        """Return whether a pattern matches a name, so that another model than the trial's own may answer."""
+        return any(fnmatchcase(name, pattern) for pattern, _ in self._routed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names to ask for: of the own model, and one for each routed model.
+
+        That is the pattern if it is a name; else the model's name, with its provider or without, if the pattern has it.
+        """
+        names = [self._own.name]
+        for pattern, upstream in self._routed:
+            candidates = (pattern,) if not _WILDCARDS & {*pattern} else (upstream.name, upstream.name.split("/")[-1])
+            names += [name for name in candidates if self(name) is upstream][:1]
+        return tuple(dict.fromkeys(names))
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply, with the provider's body if the provider speaks the wire. If ``body`` is None, the wire writes one.
+
+    ``headers`` are those of the provider that the agent should see, such as its rate limits. ``changes`` has the
+    parameters that a library changed on the way, each with the value that was sent, None if it was dropped.
+    """
+
+    reply: ModelReply
+    body: Body | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    changes: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Upstream(Protocol):
+    """Answers the requests of any number of trials."""
+
+    name: str
+    """The model's name, as recorded."""
+
+    async def prepare(self, wire: Wire, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
+        """Return what will be sent, without sending it.
+
+        Raises:
+            Refusal: The request cannot be sent at all.
+        """
+        ...
+
+    async def send(self, outgoing: OutgoingRequest, relay: Relay | None = None) -> Answer:
+        """Send a request and return the whole reply. If the provider streams it, the relay passes it on meanwhile.
+
+        Raises:
+            ModelError: The model gave no usable reply.
+        """
+        ...
+
+    def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
+        """Return what is known of the usage of a failed request, or None.
+
+        Args:
+            error: The failure.
+            embeddings_of: The model whose embeddings were asked for. None for any other request.
+        """
+        ...
+
+    async def count_tokens(self, request: WireRequest) -> int:
+        """Return the number of tokens in a request, either counted or estimated."""
+        ...
+
+    async def embedding(self, wire: Wire, request: WireRequest, *, is_routed: bool) -> Callable[[], Awaitable[Answer]]:
+        """Return what sends a request for embeddings as it came. It raises a ModelError if there is no usable answer.
+
+        Args:
+            wire: The dialect of the request.
+            request: The request.
+            is_routed: Whether this model was chosen by the name that the agent asks for, so that its own name goes out.
+
+        Raises:
+            Refusal: The model's provider has no embeddings in this dialect.
+        """
+        ...
+
+
+class ModelUpstream:
+    """Makes a :class:`Model` available to agents of every wire.
+
+    Args:
+        model: The model.
+        parameters: Generation parameters by their OpenAI names. They override the agent's parameters.
+        timeout_s: Seconds that one request may take.
+    """
+
+    def __init__(self, model: Model, parameters: Mapping[str, Any] | None = None, timeout_s: float = 600.0) -> None:
+        self.name = model.name
+        self._model = model
+        self._parameters = dict(parameters or {})
+        self._timeout_s = timeout_s
+
+    async def prepare(self, wire: Wire, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
+        """Return the request with OpenAI's parameter names and only those tools that the model can be shown."""
+        known, unknown = wire.requests.to_openai(request.parameters)
+        parameters = {**known, **self._parameters}
+        refused: tuple[str, ...] = ()
+        if isinstance(self._model, DropsParameters):
+            refused = await self._model.dropped_parameters(parameters)
+        sent = {name: value for name, value in parameters.items() if name not in refused}
+        left_out = {name: request.parameters[name] for name in unknown} | {name: parameters[name] for name in refused}
+        model_request = ModelRequest(
+            messages=tuple(messages),
+            tools=tuple(tool.definition for tool in request.tools if is_shown(tool)),
+            parameters=sent,
+            timeout_s=self._timeout_s,
+            was_silent=request.was_silent,
+            pictures=pictures_in(request.body),
+        )
+        recorded = {**sent, **({"dropped_parameters": left_out} if left_out else {}), **tools_left_out(request.tools)}
+        return OutgoingRequest(
+            wire=wire, request=request, messages=tuple(messages), recorded=recorded, payload=model_request
+        )
+
+    async def send(self, outgoing: OutgoingRequest, relay: Relay | None = None) -> Answer:
+        """Ask the model for its reply."""
+        return Answer(reply=await self._model.respond(outgoing.payload))
+
+    def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
+        """Return what the model itself says."""
+        return error.usage
+
+    async def embedding(self, wire: Wire, request: WireRequest, *, is_routed: bool) -> Callable[[], Awaitable[Answer]]:
+        """Refuse: a model of ours has no embeddings."""
+        raise Refusal("there are no embeddings behind this gateway", status=404, kind="not_found")
+
+    async def count_tokens(self, request: WireRequest) -> int:
+        """Return an estimate that assumes four characters per token."""
+        return estimated_tokens(request)
+
+
+def is_shown(tool: OfferedTool) -> bool:
+    """Return whether a tool can be shown to a model that only takes functions."""
+    return tool.kind != "provider" and not tool.is_deferred
+
+
+def tools_left_out(tools: Sequence[OfferedTool], *, has_provider_tools: bool = False) -> dict[str, Any]:
+    """Return a record of the tools that the model does not see: dropped ones, and deferred ones it may find later."""
+    dropped = [tool.definition.name for tool in tools if tool.kind == "provider" and not has_provider_tools]
+    deferred = [tool.definition.name for tool in tools if tool.is_deferred]
+    return {**({"dropped_tools": dropped} if dropped else {}), **({"deferred_tools": deferred} if deferred else {})}
+
+
+def estimated_tokens(request: WireRequest) -> int:
+    """Estimate a request's tokens without a tokenizer, in the same way as scripted models count theirs."""
+    read = sum(len(canonical_json(to_wire(turn.message))) for turn in request.turns)
+    read += sum(len(canonical_json(tool.definition)) for tool in request.tools)
+    return read // CHARACTERS_PER_TOKEN

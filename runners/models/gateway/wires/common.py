@@ -1,0 +1,144 @@
+"""Helpers shared by the four wires: texts of contents, checks on shapes, and server-sent events."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
+from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, WireRequest
+
+TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
+UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # sent back to the provider; no part of a text
+_DICT = frozenset({dict})
+_ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+_VOLATILE = frozenset({"cache_control", "id", "status"})  # agents move, drop and rewrite these
+
+
+def text_of(content: Any, separator: str = "\n") -> str:
+    """Return the text of a message's content.
+
+    A part that is not text becomes a short name with a digest of the part.
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return canonical_json(content).decode()
+    parts = [part_text(part) for part in content]
+    return separator.join(part for part in parts if part is not None)
+
+
+def part_text(part: Any) -> str | None:
+    """Return the text of one part or block of a content, or None for hidden reasoning."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return canonical_json(part).decode()
+    kind = part.get("type")
+    if kind in TEXT_TYPES or (kind is None and "text" in part):
+        return str(part.get("text") or "")
+    if kind == "refusal":
+        return str(part.get("refusal") or "")
+    if kind in UNSEEN_TYPES:
+        return None
+    return named(part)
+
+
+def named(part: Mapping[str, Any]) -> str:
+    """Return a short name for a part that is not text. Equal parts have equal names."""
+    steady = {name: value for name, value in part.items() if name not in _VOLATILE}
+    return f"[{part.get('type') or 'part'} {short_digest(steady)[:12]}]"
+
+
+def typed(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a part with its type. On Gemini's wire that is the part's first key."""
+    return part if "type" in part else {"type": next(iter(part), "part"), **part}
+
+
+def arguments_json(arguments: Any) -> str:
+    """Return a call's arguments as text. Some clients send an object instead."""
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else canonical_json(arguments).decode()
+
+
+def input_json(text: Any) -> str:
+    """Return a custom tool's text input as the JSON arguments under which its call is recorded."""
+    return canonical_json({"input": text if isinstance(text, str) else text_of(text)}).decode()
+
+
+def input_of(arguments: str) -> str:
+    """Return the text input for a custom tool.
+
+    This is the inverse of :func:`input_json`; other arguments stay unchanged.
+    """
+    try:
+        decoded = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        return arguments
+    text = decoded.get("input") if isinstance(decoded, dict) and len(decoded) == 1 else None
+    return text if isinstance(text, str) else arguments
+
+
+def object_of(arguments: str) -> dict[str, Any]:
+    """Return the arguments as an object, for a wire that requires one. Arguments that are not an object are wrapped."""
+    try:
+        decoded = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        decoded = None
+    return decoded if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+
+
+def listed(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a list of objects from a body. An absent or null field counts as an empty list."""
+    value = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not {*map(type, value)} <= _DICT:
+        raise Refusal(f"'{name}' must be a list of objects")
+    return value
+
+
+def rest(body: Mapping[str, Any], taken: frozenset[str]) -> dict[str, Any]:
+    """Return the fields of a body that are not in ``taken``."""
+    return {name: value for name, value in body.items() if name not in taken}
+
+
+def whole_already(request: WireRequest, memory: Memory) -> WireRequest:
+    """Return the request unchanged, because every request of this wire is complete."""
+    return request
+
+
+def keep_nothing(request: WireRequest, reply: Body, memory: Memory) -> None:
+    """Keep nothing, because no later request of this wire refers to an earlier one."""
+
+
+def with_model(body: Body, model: str) -> Body:
+    """Return the body for a model of this name."""
+    return {**body, "model": model}
+
+
+def translated(parameters: Mapping[str, Any], names: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return parameters under their new names, and the names of those that have none. Null counts as not set."""
+    found = {names[name]: value for name, value in parameters.items() if name in names and value is not None}
+    return found, tuple(name for name, value in parameters.items() if name not in names and value is not None)
+
+
+def event(data: Any, name: str | None = None) -> bytes:
+    """Return one server-sent event."""
+    head = f"event: {name}\n".encode() if name is not None else b""
+    return head + b"data: " + msgspec.json.encode(data) + b"\n\n"
+
+
+def openai_error(status: int, kind: str, message: str) -> Body:
+    """Return a refusal in the error format of OpenAI's wires."""
+    code = {
+        "context_window": "context_length_exceeded",
+        "content_filter": "content_filter",
+        "rate_limit": "rate_limit_exceeded",
+    }.get(kind)
+    type_ = _ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": type_, "param": None, "code": code}}

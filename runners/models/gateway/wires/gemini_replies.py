@@ -1,0 +1,113 @@
+"""Replies in Gemini's format: reading, writing, and streaming."""
+
+from collections.abc import Iterator, Sequence
+
+from lhaw_record.runners.models.failures import in_band_error
+from lhaw_record.runners.models.gateway.wires.common import event, object_of
+from lhaw_record.runners.models.gateway.wires.gemini_requests import assistant_message
+from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
+from lhaw_record.runners.models.limits import finish_reason_of
+from lhaw_record.runners.models.protocol import ModelReply
+from lhaw_record.runners.models.streams.bodies import fields, malformed, object_in
+from lhaw_record.runners.models.streams.gemini import parts_of
+from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
+
+_OWN_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "SAFETY"}
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def read(body: Body) -> ModelReply:
+    """Read a provider's reply. Only the first candidate counts. Tokens of thoughts count as output tokens."""
+    if body.get("error"):
+        raise in_band_error(body["error"])
+    candidates = body.get("candidates") or ()
+    if not candidates and not fields(body.get("promptFeedback")).get("blockReason"):
+        raise malformed("it has no candidates")
+    first = object_in(candidates[0], "the first candidate") if candidates else {"finishReason": "SAFETY"}
+    message = assistant_message([object_in(part, "a part") for part in parts_of(first)])
+    if not all(call.name for call in message.tool_calls):
+        raise malformed("a function call has no name")
+    usage = usage_in(body)
+    written = [token_count(usage.get(name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
+    output = sum(each or 0 for each in written) if any(each is not None for each in written) else None
+    reason = str(first.get("finishReason") or "STOP")
+    return ModelReply(
+        message=message,
+        finish_reason="tool_calls" if message.tool_calls and reason == "STOP" else finish_reason_of(reason).lower(),
+        usage=reported_usage(token_count(usage.get("promptTokenCount")), output, message, usage),
+        served_model=body.get("modelVersion") or None,
+    )
+
+
+def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
+    """Return the reply with these ids in its function calls, in order."""
+    left = list(ids)
+    first, *others = body["candidates"]
+    parts = [
+        {**part, "functionCall": {**part["functionCall"], "id": left.pop(0)}} if part.get("functionCall") else part
+        for part in parts_of(first)
+    ]
+    content = {**fields(first.get("content")), "parts": parts}
+    return {**body, "candidates": [{**first, "content": content}, *others]}
+
+
+def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
+    """Write the body for a reply by one of our own models."""
+    parts: list[Body] = [{"text": reply.message.content}] if reply.message.content else []
+    parts += [
+        {"functionCall": {"id": call.call_id, "name": call.name, "args": object_of(call.arguments_json)}}
+        for call in reply.message.tool_calls
+    ]
+    usage = reply.usage
+    return {
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": parts},
+                "finishReason": _OWN_REASONS.get(reply.finish_reason, "STOP"),
+                "index": 0,
+            }
+        ],
+        "usageMetadata": {
+            "promptTokenCount": usage.input_tokens or 0,
+            "candidatesTokenCount": usage.output_tokens or 0,
+            "cachedContentTokenCount": usage.cached_input_tokens or 0,
+            "totalTokenCount": (usage.input_tokens or 0) + (usage.output_tokens or 0),
+        },
+        "modelVersion": request.model,
+        "responseId": reply_id,
+    }
+
+
+def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
+    """Return a provider's reply unchanged. It names the model's version, not the model that was asked for."""
+    return body
+
+
+def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
+    """Leave a chunk as it is."""
+    return False
+
+
+def events(body: Body, request: WireRequest) -> Iterator[bytes]:
+    """Write a reply as a stream of one chunk."""
+    yield event(body)
+
+
+def error(status: int, kind: str, message: str) -> Body:
+    """Write the body for a refusal."""
+    name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+    return {"error": {"code": status, "message": message, "status": name}}
+
+
+def error_event(status: int, kind: str, message: str) -> bytes:
+    """Write a refusal as an event in a stream that has already begun."""
+    return event(error(status, kind, message))

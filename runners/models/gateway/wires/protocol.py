@@ -1,0 +1,166 @@
+"""A wire is one protocol between agents and models, defined by functions over JSON bodies.
+
+A wire reads a request into turns and records where each turn is in the body, so that a message can be inserted into the
+body itself without changing anything else. Replies are bodies too, either read from a provider or written for one of
+our own models.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
+from lhaw_record.runners.models.protocol import ModelReply
+from lhaw_record.runners.models.streams.protocol import ReplyStream
+
+Body = dict[str, Any]
+ToolKind = Literal["function", "custom", "provider"]
+Memory = dict[str, Any]
+"""What a wire stores for one trial, because its protocol lets clients refer to earlier data."""
+WireName = Literal["chat", "responses", "messages", "gemini"]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a turn is in a body: the item of the message list, and the block within the item if it has several."""
+
+    item: int
+    block: int | None = None
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a request. ``place`` is None if the message is not in the list (``system``, ``instructions``).
+
+    ``is_error`` applies to tool results, and is None if the wire does not say.
+    """
+
+    message: Message
+    place: Place | None = None
+    is_error: bool | None = None
+
+
+class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that a request offers.
+
+    ``definition`` has the name under which the model's calls are recorded. A ``custom`` tool takes text, which is
+    recorded as the argument ``input``. A ``provider`` tool runs at the provider. A deferred tool is not shown to the
+    model yet. ``namespace`` and ``own_name`` are the parts of the name as the wire spells them.
+    """
+
+    definition: ToolDefinition
+    kind: ToolKind = "function"
+    namespace: str | None = None
+    own_name: str = ""
+    is_deferred: bool = False
+
+
+class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as read from its body.
+
+    ``parameters`` holds all fields except the conversation, tools, model and streaming. ``headers`` holds those that
+    ask the provider for a feature. On a wire with a memory, ``previous_id`` names the reply that the request continues,
+    and ``kept_items`` counts the items at the start of the body that come from the memory. ``was_silent`` says that the
+    thread's last call got no reply in time: the provider is asked for a stream, which shows whether it generates one.
+    """
+
+    body: Body
+    model: str
+    turns: tuple[Turn, ...]
+    tools: tuple[OfferedTool, ...] = ()
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    is_streamed: bool = False
+    previous_id: str | None = None
+    kept_items: int = 0
+    was_silent: bool = False
+
+
+class Requests(Protocol):
+    """A module that reads and changes the requests of a wire."""
+
+    def read(self, body: Body) -> WireRequest:
+        """Read a body. Raises Refusal if the body is not a request of this wire."""
+        ...
+
+    def whole(self, request: WireRequest, memory: Memory) -> WireRequest:
+        """Add the items that a request leaves to the server's memory. Raises Refusal if they are unknown."""
+        ...
+
+    def keep(self, request: WireRequest, reply: Body, memory: Memory) -> None:
+        """Store in the memory what later requests may leave out."""
+        ...
+
+    def inserted(self, body: Body, place: Place, text: str) -> Body:
+        """Return the body with a user message inserted after the turn at ``place``.
+
+        The other items are shared, not copied.
+        """
+        ...
+
+    def addressed(self, body: Body, model: str) -> Body:
+        """Return the body as it is sent to a provider that speaks this wire and calls the model by this name."""
+        ...
+
+    def to_openai(self, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Translate parameters to OpenAI's names. Also returns the names of parameters that have none."""
+        ...
+
+    def from_openai(self, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Translate OpenAI parameter names to this wire's names.
+
+        Also returns the names of parameters that the wire lacks.
+        """
+        ...
+
+
+class Replies(Protocol):
+    """A module that reads and writes the replies of a wire."""
+
+    def read(self, body: Body) -> ModelReply:
+        """Read a provider's reply, without its price. Raises ModelError (malformed_reply)."""
+        ...
+
+    def with_call_ids(self, body: Body, ids: Sequence[str]) -> Body:
+        """Return the reply with these ids in its tool calls, in order."""
+        ...
+
+    def written(self, reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
+        """Write the body for a reply by one of our own models. ``created_s`` is in seconds since the epoch."""
+        ...
+
+    def presented(self, body: Body, request: WireRequest, reply_id: str) -> Body:
+        """Return a provider's reply, adapted to this request."""
+        ...
+
+    def present_event(self, data: Body, request: WireRequest, reply_id: str) -> bool:
+        """Adapt one event of a provider's stream to this request in place, as ``presented`` does.
+
+        Returns whether anything changed.
+        """
+        ...
+
+    def events(self, body: Body, request: WireRequest) -> Iterator[bytes]:
+        """Split a reply into server-sent events."""
+        ...
+
+    def error(self, status: int, kind: str, message: str) -> Body:
+        """Write the body for a refusal."""
+        ...
+
+    def error_event(self, status: int, kind: str, message: str) -> bytes:
+        """Write a refusal as an event in a stream that has already begun."""
+        ...
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True):
+    """One protocol: its name in the records, the end of its URL path, and the modules that implement it.
+
+    ``ping`` is an event that clients count as a sign of life and otherwise ignore.
+    """
+
+    name: WireName
+    path: str
+    requests: Requests
+    replies: Replies
+    stream: Callable[[], ReplyStream]
+    ping: bytes = b": ping\n\n"

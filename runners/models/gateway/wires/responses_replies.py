@@ -1,0 +1,185 @@
+"""Replies in OpenAI's Responses format: reading, writing, and splitting into stream events."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lhaw_record.runners.base.conversation.messages import ToolCall
+from lhaw_record.runners.models.failures import in_band_error
+from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error
+from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, WireRequest
+from lhaw_record.runners.models.gateway.wires.responses_requests import assistant_message
+from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
+from lhaw_record.runners.models.protocol import ModelReply
+from lhaw_record.runners.models.streams.bodies import malformed, object_in
+from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
+
+_ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")
+_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def read(body: Body) -> ModelReply:
+    """Read a provider's reply."""
+    if body.get("status") == "failed" or body.get("error"):
+        raise in_band_error(body.get("error") or {})
+    output = body.get("output")
+    if not isinstance(output, list):
+        raise malformed("it has no output")
+    message = assistant_message([object_in(item, "an item of the output") for item in output])
+    if not all(call.name for call in message.tool_calls):
+        raise malformed("a tool call has no name")
+    usage = usage_in(body)
+    reason = str((body.get("incomplete_details") or {}).get("reason") or "")
+    if not reason and not message.tool_calls and _is_refusal(output):
+        reason = REFUSAL
+    return ModelReply(
+        message=message,
+        finish_reason=_REASONS.get(reason, reason) or ("tool_calls" if message.tool_calls else "stop"),
+        usage=reported_usage(
+            token_count(usage.get("input_tokens")),
+            token_count(usage.get("output_tokens")),
+            message,
+            usage,
+        ),
+        served_model=body.get("model") or None,
+    )
+
+
+def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
+    """Return the reply with these ids in its tool calls, in order."""
+    left = list(ids)
+    output = []
+    for item in body["output"]:
+        is_call = bool(assistant_message([item]).tool_calls)
+        output.append({**item, "call_id": left.pop(0)} if is_call else item)
+    return {**body, "output": output}
+
+
+def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
+    """Write the body for a reply by one of our own models."""
+    tools = {tool.definition.name: tool for tool in request.tools}
+    output: list[Body] = []
+    if reply.message.content:
+        part = {"type": "output_text", "text": reply.message.content, "annotations": []}
+        head = {"type": "message", "id": f"msg_{reply_id}", "role": "assistant"}
+        output.append({**head, "status": "completed", "content": [part]})
+    for number, call in enumerate(reply.message.tool_calls):
+        output.append(_item(call, tools.get(call.name), f"{reply_id}_{number}"))
+    usage = reply.usage
+    incomplete = {CUT: "max_output_tokens", WINDOW_FULL: "max_output_tokens", FILTERED: FILTERED, REFUSAL: FILTERED}
+    reason = incomplete.get(reply.finish_reason)
+    return {
+        "id": f"resp_{reply_id}",
+        "object": "response",
+        "created_at": created_s,
+        "status": "incomplete" if reason else "completed",
+        "error": None,
+        "incomplete_details": {"reason": reason} if reason else None,
+        "model": request.model,
+        "output": output,
+        "tool_choice": request.parameters.get("tool_choice", "auto"),
+        "tools": request.body.get("tools") or [],
+        "previous_response_id": request.previous_id,
+        **{name: request.body[name] for name in _ECHOED if request.body.get(name) is not None},
+        "usage": {
+            "input_tokens": usage.input_tokens or 0,
+            "input_tokens_details": {"cached_tokens": usage.cached_input_tokens or 0},
+            "output_tokens": usage.output_tokens or 0,
+            "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+            "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
+        },
+    }
+
+
+def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
+    """Return a provider's reply under an id of the gateway, because the gateway keeps the memory that ids refer to."""
+    own = {"id": f"resp_{reply_id}", "previous_response_id": request.previous_id}
+    return {**body, **own, "model": request.model or body.get("model")}
+
+
+def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
+    """Give the response an id of the gateway, the model name that was asked for, and what it continues."""
+    response = data.get("response")
+    if not isinstance(response, dict):
+        return False
+    response |= {"id": f"resp_{reply_id}", "previous_response_id": request.previous_id}
+    response["model"] = request.model or response.get("model")
+    return True
+
+
+def events(body: Body, request: WireRequest) -> Iterator[bytes]:
+    """Split a reply into stream events."""
+    begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    last = "response.incomplete" if body.get("status") == "incomplete" else "response.completed"
+    stream: list[tuple[str, dict[str, Any]]] = [
+        ("response.created", {"response": begun}),
+        ("response.in_progress", {"response": begun}),
+    ]
+    for index, item in enumerate(body["output"]):
+        stream.extend(_item_events(item, index))
+    stream.append((last, {"response": body}))
+    for number, (name, data) in enumerate(stream):
+        yield event({"type": name, "sequence_number": number, **data}, name)
+
+
+def error(status: int, kind: str, message: str) -> Body:
+    """Write the body for a refusal."""
+    return openai_error(status, kind, message)
+
+
+def error_event(status: int, kind: str, message: str) -> bytes:
+    """Write a refusal as an event in a stream that has already begun."""
+    refusal = openai_error(status, kind, message)["error"]
+    response: dict[str, Any] = {"object": "response", "status": "failed", "output": []}
+    response["error"] = {"code": refusal["code"] or refusal["type"], "message": message}
+    return event({"type": "response.failed", "sequence_number": 0, "response": response}, "response.failed")
+
+
+def _is_refusal(output: Sequence[Body]) -> bool:
+    parts = (part for item in output for part in item.get("content") or () if item.get("type") == "message")
+    return any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts)
+
+
+def _item(call: ToolCall, tool: OfferedTool | None, item_id: str) -> Body:
+    name = tool.own_name if tool else call.name
+    head = {"call_id": call.call_id, "name": name, "status": "completed"}
+    if tool is not None and tool.namespace is not None:
+        head["namespace"] = tool.namespace
+    if tool is not None and tool.kind == "custom":
+        return {"type": "custom_tool_call", "id": f"ctc_{item_id}", **head, "input": input_of(call.arguments_json)}
+    return {"type": "function_call", "id": f"fc_{item_id}", **head, "arguments": call.arguments_json}
+
+
+def _item_events(item: Body, index: int) -> list[tuple[str, dict[str, Any]]]:
+    """Return the events for one item: added while empty, filled, and done."""
+    where = {"output_index": index, "item_id": item.get("id")}
+    inner: list[tuple[str, dict[str, Any]]] = []
+    empty: Body = {"status": "in_progress"} if "status" in item else {}
+    kind = item.get("type")
+    if kind == "message":
+        empty["content"] = []
+        for number, part in enumerate(item.get("content") or ()):
+            inner.extend(_part_events(part, {**where, "content_index": number}))
+    elif kind in ("function_call", "custom_tool_call"):
+        field, name = (
+            ("arguments", "function_call_arguments") if kind == "function_call" else ("input", f"{kind}_input")
+        )
+        empty[field] = ""
+        inner = [
+            (f"response.{name}.delta", {**where, "delta": item[field]}),
+            (f"response.{name}.done", {**where, field: item[field]}),
+        ]
+    added = ("response.output_item.added", {"output_index": index, "item": {**item, **empty}})
+    done = ("response.output_item.done", {"output_index": index, "item": item})
+    return [added, *inner, done]
+
+
+def _part_events(part: Body, where: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    field, name = ("refusal", "refusal") if part.get("type") == "refusal" else ("text", "output_text")
+    extra: dict[str, Any] = {"logprobs": []} if name == "output_text" else {}
+    text = part.get(field) or ""
+    return [
+        ("response.content_part.added", {**where, "part": {**part, field: ""}}),
+        (f"response.{name}.delta", {**where, "delta": text, **extra}),
+        (f"response.{name}.done", {**where, field: text, **extra}),
+        ("response.content_part.done", {**where, "part": part}),
+    ]

@@ -1,0 +1,274 @@
+"""The API as a table of endpoints, and the OpenAPI description that is generated from the table."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from lhaw_record.runners.runs.daemon import attempt_notes, leasing, orders
+from lhaw_record.runners.runs.daemon.daemon import Daemon
+from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
+from lhaw_record.runners.runs.daemon.messages import (
+    AttemptNote,
+    DaemonFacts,
+    Detail,
+    ErrorReply,
+    LeaseClosing,
+    LeaseReply,
+    LeaseRequest,
+    Listing,
+    Message,
+    Order,
+    RequeueReply,
+    Retuning,
+    Submission,
+    TrialChange,
+)
+from lhaw_record.runners.runs.daemon.replies import as_json, refusal_of, refused
+
+MAX_BODY_BYTES = 4 << 20
+
+_STATUSES = {
+    401: "The token is missing or wrong.",
+    403: "The request comes from a page of another site.",
+    404: "There is nothing of that name.",
+    409: "The state of what the request is about does not allow it; the message says why.",
+    413: "The request is too large.",
+    415: "The request is not JSON.",
+    421: "The Host is not this machine's loopback.",
+    422: "The request is not valid; the message says why.",
+    503: "Not now; the message says why.",
+    507: "What was asked for could not be recorded, so nothing was changed. After an order, the daemon stops.",
+}
+_EVENT_STREAM = (
+    "Server-sent events. `snapshot`: {experiments: [Detail]}, first, and whenever events were missed; `experiment`: a "
+    "Detail without its live trials, a few times a second at most; `trial`: a TrialChange. Send the id of the last "
+    "event as `Last-Event-ID` to go on after it."
+)
+
+M = TypeVar("M", bound=Message)
+Handler = Callable[[Any, str, Any], Awaitable[Message]]
+"""Answers a request: its arguments are what the endpoint is served for, the name in the path, and the body."""
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation of the API. ``errors`` are the HTTP statuses of its refusals, besides those of the guard."""
+
+    method: str
+    path: str
+    operation: str
+    summary: str
+    response: type[Message]
+    handler: Handler
+    request: type[Message] | None = None
+    errors: tuple[int, ...] = ()
+
+    def route(self, subject: Any) -> Route:
+        """Return the route that serves this endpoint. Its handler gets ``subject``, for example the daemon."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                body = await _body(request, self.request) if self.request else None
+                name = request.path_params.get("name", "")
+                return as_json(await self.handler(subject, name, body))
+            except Exception as error:  # noqa: BLE001 - turned into a reply in one place
+                return refused(refusal_of(error))
+
+        return Route(self.path, answer, methods=[self.method], name=self.operation)
+
+
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """What another layer adds to the daemon's API and pages.
+
+    ``subject`` is what the handlers of ``endpoints`` get; ``pages`` are the routes of web pages.
+    """
+
+    subject: Any
+    endpoints: tuple[Endpoint, ...]
+    pages: tuple[BaseRoute, ...]
+
+
+async def _facts(daemon: Daemon, _: str, __: None) -> Message:
+    return daemon.facts()
+
+
+async def _list(daemon: Daemon, _: str, __: None) -> Message:
+    return daemon.listing()
+
+
+async def _one(daemon: Daemon, name: str, _: None) -> Message:
+    return await daemon.watched(orders.known(daemon, name).name)
+
+
+def _order(verb: str, summary: str, handler: Handler, **changes: Any) -> Endpoint:
+    settings: dict[str, Any] = {"request": Order, "response": Detail, "errors": (404, 409, 422, 507), **changes}
+    path = f"/api/experiments/{{name}}/{verb}"
+    return Endpoint(method="POST", path=path, operation=verb, summary=summary, handler=handler, **settings)
+
+
+def _lease(verb: str, operation: str, summary: str, handler: Handler, request: type[Message] = Order) -> Endpoint:
+    return Endpoint(
+        method="POST",
+        path=f"/api/leases/{{name}}{verb}",
+        operation=f"lease-{operation}",
+        summary=summary,
+        request=request,
+        response=LeaseReply,
+        handler=handler,
+        errors=(404,) if operation == "heartbeat" else (404, 409),
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/api/daemon",
+        operation="daemon",
+        summary="The identity and the load of this daemon.",
+        response=DaemonFacts,
+        handler=_facts,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/experiments",
+        operation="list",
+        summary="Every experiment that was submitted.",
+        response=Listing,
+        handler=_list,
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/experiments",
+        operation="submit",
+        summary="Submit an experiment file. The same file again changes nothing while it waits or runs.",
+        request=Submission,
+        response=Detail,
+        handler=orders.submit,
+        errors=(409, 422, 503, 507),
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/experiments/{name}",
+        operation="status",
+        summary="One experiment: progress by agent and condition, cost, failures, live trials with their last events.",
+        response=Detail,
+        handler=_one,
+        errors=(404,),
+    ),
+    _order("pause", "Start no further trials; running ones continue to their end.", orders.pause),
+    _order("resume", "Continue after a pause, or retry an experiment that could not run.", orders.resume),
+    _order("cancel", "End the running trials, and start none until the experiment is submitted again.", orders.cancel),
+    _order("requeue", "Attempt the failed trials again, and no others.", orders.requeue, response=RequeueReply),
+    _order(
+        "concurrency",
+        "Change how many trials may run at a time, with immediate effect.",
+        orders.retune,
+        request=Retuning,
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/attempts/{name}/note",
+        operation="note",
+        summary="Note something about an attempt. It changes no number.",
+        request=AttemptNote,
+        response=AttemptNote,
+        handler=attempt_notes.take,
+        errors=(404, 409, 422, 507),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/leases",
+        operation="lease",
+        summary="Take the next trial of a leased agent: its prompt, its model, its files. Whoever asks is the agent.",
+        request=LeaseRequest,
+        response=LeaseReply,
+        handler=leasing.take,
+        errors=(404, 422, 503),
+    ),
+    _lease("", "heartbeat", "Say that the client is alive, and get the state of the lease.", leasing.beat),
+    _lease("/close", "close", "Let the trial be graded. Again, it gives the same.", leasing.close, LeaseClosing),
+    _lease("/release", "release", "Give the trial back, so that it is owed to the next who asks.", leasing.release),
+)
+
+
+async def _body(request: Request, kind: type[Message]) -> Message:
+    """Read and decode the body of a request."""
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > MAX_BODY_BYTES:
+            raise DaemonRefusal(f"the request is larger than {MAX_BODY_BYTES:,} bytes", kind="too_large", status=413)
+    return decoded(bytes(content), kind)
+
+
+def decoded(content: bytes, kind: type[M]) -> M:
+    """Decode a request body strictly. An empty body counts as ``{}``."""
+    try:
+        return msgspec.json.decode(content or b"{}", type=kind)
+    except msgspec.DecodeError as error:
+        message = f"the body is not a valid {kind.__name__}: {error}; see /openapi.json"
+        raise DaemonRefusal(message, kind="bad_request", status=422) from error
+
+
+def description(version: str, endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict[str, Any]:
+    """Return the OpenAPI description of the API."""
+    kinds = {each for endpoint in endpoints for each in (endpoint.request, endpoint.response) if each}
+    types: list[type[Message]] = sorted({*kinds, ErrorReply, Detail, TrialChange}, key=lambda each: each.__name__)
+    _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    paths["/api/events"] = {"get": _event_stream()}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "lhaw-record daemon", "version": version},
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "security": [{}, {"token": []}],
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    guarded = (401, 403, 421) if endpoint.request is None else (401, 403, 413, 415, 421, 422)
+    is_lease = endpoint.operation in ("lease", "lease-heartbeat")
+    found: dict[str, Any] = {
+        "operationId": endpoint.operation,
+        "summary": endpoint.summary,
+        "responses": {
+            "200": {"description": "Done.", "content": _json(endpoint.response)},
+            **({"202": {"description": "The trial is being opened; ask at Location."}} if is_lease else {}),
+            **_refusals({*guarded, *endpoint.errors}),
+        },
+    }
+    if "{name}" in endpoint.path:
+        found["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
+    if endpoint.request is not None:
+        found["requestBody"] = {"required": True, "content": _json(endpoint.request)}
+    return found
+
+
+def _event_stream() -> dict[str, Any]:
+    text = {"type": "string"}
+    return {
+        "operationId": "events",
+        "summary": _EVENT_STREAM,
+        "parameters": [
+            {"name": "experiment", "in": "query", "required": False, "schema": text},
+            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": text},
+        ],
+        "responses": {
+            "200": {"description": "Events, for ever.", "content": {"text/event-stream": {"schema": text}}},
+            **_refusals({401, 403, 421, 503}),
+        },
+    }
+
+
+def _refusals(statuses: Iterable[int]) -> dict[str, Any]:
+    return {str(each): {"description": _STATUSES[each], "content": _json(ErrorReply)} for each in sorted(statuses)}
+
+
+def _json(kind: type[Message]) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}

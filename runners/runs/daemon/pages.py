@@ -1,0 +1,257 @@
+"""The web pages. They are rendered from the messages of the API, and their script reloads them after changes."""
+
+import io
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TextIO, get_args
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.events import NoteCause
+from lhaw_record.recorder.html_templates import render
+from lhaw_record.recorder.labels import CONDITION_LABELS
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.runners.runs.daemon.attempt_notes import is_attempt
+from lhaw_record.runners.runs.daemon.daemon import Daemon
+from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
+from lhaw_record.runners.runs.daemon.messages import MOST_AT_A_TIME, Cell, DaemonFacts, Detail, Listing, Overview
+from lhaw_record.runners.runs.daemon.orders import known
+from lhaw_record.runners.runs.daemon.replies import refusal_of
+
+REPORT_HEADERS = {"content-security-policy": "frame-ancestors 'none'"}
+"""The headers of the report. It contains its own, stricter policy; the daemon's would forbid its inline script."""
+
+Answer = Callable[[Request], Awaitable[Response]]
+MakeReport = Callable[[Path, str | None], bytes]
+"""A function that returns the report on a store, or on one experiment in it.
+
+It is passed in, because this layer cannot import the report.
+"""
+
+WriteAttempt = Callable[[Path, str, TextIO], object]
+"""A function that writes one attempt of a trial as text, from a store and the id of the attempt's stream.
+
+It is passed in, because this layer cannot import the commands.
+"""
+
+_KEPT = 8  # a report may have some megabytes
+
+_VERBS = {
+    "action_started": "does",
+    "action_finished": "gets",
+    "model_failed": "model fails",
+    "question_asked": "asks",
+    "question_answered": "is answered",
+    "clarification_injected": "is told",
+    "checkpoint_scored": "scores",
+}
+"""What a running trial does, by the type of the event."""
+
+_ORDERS = {
+    "running": ("pause", "cancel"),
+    "waiting": ("pause", "cancel"),
+    "pausing": ("resume", "cancel"),
+    "paused": ("resume", "cancel"),
+    "problem": ("resume", "cancel"),
+    "failed": ("requeue", "cancel"),
+    "cost_limit": ("cancel",),
+}
+"""The orders that the page of an experiment offers, by the experiment's state."""
+
+
+def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt, *, has_token: bool) -> list[BaseRoute]:
+    """Return the routes of the web pages."""
+
+    async def experiments(_: Request) -> Response:
+        return HTMLResponse(experiments_page(daemon.facts(), daemon.listing()))
+
+    async def experiment(request: Request) -> Response:
+        entry = known(daemon, request.path_params["name"])
+        return HTMLResponse(experiment_page(daemon.facts(), await daemon.watched(entry.name)))
+
+    async def attempt(request: Request) -> Response:
+        name, stream_id = request.path_params["name"], request.path_params["stream_id"]
+        is_known = name in daemon.queue.entries
+        live = daemon.detail(name).live if is_known else ()
+        is_live = stream_id in {f"{each.trial_id}-{each.attempt}" for each in live}
+        out = io.StringIO()
+        if not is_live and not await anyio.to_thread.run_sync(is_attempt, daemon.store, stream_id):
+            raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
+        try:
+            await anyio.to_thread.run_sync(write_attempt, daemon.store.root, stream_id, out)
+        except StoreError as error:
+            raise DaemonRefusal(str(error), kind="not_found", status=404) from error
+        page = attempt_page(daemon.facts(), name, stream_id, out.getvalue(), is_live=is_live, is_known=is_known)
+        return HTMLResponse(page)
+
+    async def submit(_: Request) -> Response:
+        return HTMLResponse(submit_page(daemon.facts()))
+
+    async def report(request: Request) -> Response:
+        chosen = request.query_params.get("experiment")
+        page = await reports.page(None if chosen is None else known(daemon, chosen).name)
+        return HTMLResponse(page, headers=REPORT_HEADERS)
+
+    async def sign_in(_: Request) -> Response:
+        return HTMLResponse(sign_in_page(has_token=has_token))
+
+    return [
+        Route("/", shown(experiments)),
+        Route("/experiments/{name}", shown(experiment)),
+        Route("/experiments/{name}/attempts/{stream_id}", shown(attempt)),
+        Route("/submit", shown(submit)),
+        Route("/report", shown(report)),
+        Route("/sign-in", shown(sign_in)),
+        Mount("/static", app=StaticFiles(directory=data_path("daemon", "static"))),
+    ]
+
+
+def experiments_page(facts: DaemonFacts, listing: Listing) -> str:
+    """Render the page that lists all experiments and the endpoints of their models."""
+    return render(
+        "daemon/experiments.html",
+        title="Experiments",
+        facts=facts,
+        follow="",
+        overviews=listing.experiments,
+        endpoints=listing.endpoints,
+        cost=_cost,
+        duration=_duration,
+    )
+
+
+def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
+    """Render the page of one experiment."""
+    conditions: dict[str, dict[str, Cell]] = {}
+    for cell in detail.cells:
+        conditions.setdefault(cell.condition, {})[cell.agent] = cell
+    return render(
+        "daemon/experiment.html",
+        title=detail.overview.name,
+        facts=facts,
+        follow=detail.overview.name,
+        overview=detail.overview,
+        path=detail.path,
+        orders=_ORDERS.get(detail.overview.state, ()),
+        most_at_a_time=MOST_AT_A_TIME,
+        agents=list(dict.fromkeys(cell.agent for cell in detail.cells)),
+        conditions=conditions,
+        trials=detail.live,
+        labels=CONDITION_LABELS,
+        verbs=_VERBS,
+        cost=_cost,
+        duration=_duration,
+        moment=_moment,
+        clock=_clock,
+    )
+
+
+def attempt_page(facts: DaemonFacts, name: str, stream_id: str, text: str, *, is_live: bool, is_known: bool) -> str:
+    """Render the page of one attempt. It grows while the attempt is live."""
+    return render(
+        "daemon/attempt.html",
+        title=stream_id,
+        facts=facts,
+        **({"follow": name} if is_known else {}),
+        name=name,
+        stream_id=stream_id,
+        text=text,
+        is_live=is_live,
+        causes=get_args(NoteCause),
+    )
+
+
+def submit_page(facts: DaemonFacts) -> str:
+    """Render the page on which a person submits an experiment file."""
+    return render("daemon/submit.html", title="Submit an experiment", facts=facts, folder=str(Path.cwd()))
+
+
+def sign_in_page(*, has_token: bool) -> str:
+    """Render the sign-in page, on which a person enters the token."""
+    return render("daemon/sign_in.html", title="Sign in", has_token=has_token)
+
+
+def problem_page(message: str) -> str:
+    """Render a page that says why the requested page cannot be shown."""
+    return render("daemon/problem.html", title="Not shown", message=message)
+
+
+def shown(answer: Answer) -> Answer:
+    """Wrap a page handler so that an error becomes a page with the error message."""
+
+    async def page(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except Exception as error:  # noqa: BLE001 - turned into a reply in one place
+            refusal = refusal_of(error)
+            return HTMLResponse(problem_page(str(refusal)), refusal.status)
+
+    return page
+
+
+class Reports:
+    """The reports on one store. The latest reports are cached until the store changes.
+
+    Args:
+        store: The store.
+        make: A function that makes a report. It is called in a thread, one call at a time.
+    """
+
+    def __init__(self, store: Store, make: MakeReport) -> None:
+        self._store = store
+        self._make = make
+        self._lock = anyio.Lock()
+        self._kept: dict[str | None, tuple[frozenset[tuple[str, int]], bytes]] = {}
+
+    async def page(self, experiment: str | None = None) -> bytes:
+        """Return the up-to-date report on the store, or on one experiment in it, as HTML."""
+        async with self._lock:
+            state = await anyio.to_thread.run_sync(self._state)
+            made, page = self._kept.pop(experiment, (None, b""))
+            if made != state:
+                page = await anyio.to_thread.run_sync(self._make, self._store.root, experiment)
+            self._kept[experiment] = state, page
+            while len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+            return page
+
+    def _state(self) -> frozenset[tuple[str, int]]:
+        """Return the names and sizes of journals and segments, which change with every event."""
+        found = set()
+        for path in (*self._store.journals().values(), *self._store.segment_paths()):
+            try:
+                found.add((path.name, path.stat().st_size))
+            except FileNotFoundError:
+                continue  # sealed or merged meanwhile; the new file changes the state as well
+        return frozenset(found)
+
+
+def _cost(each: Overview) -> str:
+    limit = "" if each.max_cost_usd is None else f" of {each.max_cost_usd:g}"
+    if not each.unpriced:
+        return f"{each.spent_usd:.4f}{limit}"
+    return (f"{each.spent_usd:.4f} and {each.unpriced:,} unknown" if each.spent_usd else "unknown") + limit
+
+
+def _moment(at_us: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_us / 1e6))
+
+
+def _clock(at_us: int) -> str:
+    return time.strftime("%H:%M:%S", time.gmtime(at_us / 1e6))
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

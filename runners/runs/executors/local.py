@@ -1,0 +1,118 @@
+"""The local executor: runs attempts as tasks of this process, and their agents in sandboxes on this machine."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.agents.attempt import TrialRunner
+from lhaw_record.runners.agents.programs.experiment_programs import check_versions
+from lhaw_record.runners.agents.services import Services
+from lhaw_record.runners.base.budget import RunBudget
+from lhaw_record.runners.base.errors import BoundaryError, ExperimentError
+from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
+from lhaw_record.runners.environments.sandboxes.shell_limits import check_shell_limits
+from lhaw_record.runners.experiment.tables import Experiment
+from lhaw_record.runners.runs.preflight import (
+    check_prices,
+    check_sandbox,
+    choose_sandbox,
+    missing_keys,
+    refuse_leased,
+    room_notes,
+)
+from lhaw_record.runners.runs.preparation import PreparedExperiment
+from lhaw_record.runners.runs.reporter import Reporter
+
+if TYPE_CHECKING:
+    from lhaw_record.runners.agents.programs.leases import Leases
+
+
+class LocalExecutor:
+    """Executes attempts in this process. Each worker on a cluster also has one.
+
+    Args:
+        leases: Those of the daemon. Without them, no agent can be leased.
+    """
+
+    def __init__(self, leases: "Leases | None" = None) -> None:
+        self._leases = leases
+        self._sandbox: SandboxProvider | None = None
+
+    @property
+    def sandbox_kind(self) -> str:
+        """The kind of sandbox that agents work in. It is known after the check."""
+        return self._checked.kind
+
+    async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
+        """Find problems that would stop the run on this machine."""
+        experiment = prepared.experiment
+        if self._leases is None:
+            refuse_leased(experiment)
+        lacking = missing_keys(experiment)
+        if lacking:
+            raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
+        check_prices(experiment)
+        check_sandbox(experiment, prepared.benchmark)
+        check_shell_limits(experiment.concurrency)
+        self._sandbox = await choose_sandbox(experiment, reporter.sandbox)
+        for line in room_notes(prepared.plan, prepared.benchmark, self._sandbox, experiment.limits.memory_mb):
+            reporter.sandbox(line)
+        try:
+            await prepared.benchmark.check_before_run(self._settings(experiment))
+        except BoundaryError as error:
+            raise ExperimentError(str(error)) from error
+        await anyio.to_thread.run_sync(check_versions, experiment)
+
+    @asynccontextmanager
+    async def held(self, prepared: PreparedExperiment, store: Store, run_id: str) -> AsyncIterator[None]:
+        """Hold nothing, because this process itself does the work."""
+        yield
+
+    @asynccontextmanager
+    async def runner(
+        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+    ) -> AsyncIterator[TrialRunner]:
+        """Yield the runner of attempts. If some agent is a program, serve programs meanwhile."""
+        experiment = prepared.experiment
+        async with AsyncExitStack() as stack:
+            listener = None
+            if any(agent.external and not agent.external.leased for agent in experiment.agents):
+                from lhaw_record.runners.agents.programs.listener import open_listener
+
+                listener = await stack.enter_async_context(open_listener(has_port=self.sandbox_kind == "process"))
+            yield TrialRunner(
+                experiment=experiment,
+                benchmark=prepared.benchmark,
+                prompts=prepared.prompts,
+                settings=self._settings(experiment),
+                services=Services(experiment, prepared.benchmark, prepared.prompts, recorder.keep),
+                recorder=recorder,
+                run_id=run_id,
+                listener=listener,
+                leases=self._leases,
+                budget=budget,
+            )
+
+    def _settings(self, experiment: Experiment) -> EnvironmentSettings:
+        return EnvironmentSettings(sandbox=self._checked, limits=_sandbox_limits(experiment))
+
+    @property
+    def _checked(self) -> SandboxProvider:
+        assert self._sandbox is not None, "what runs was checked before"
+        return self._sandbox
+
+
+def _sandbox_limits(experiment: Experiment) -> SandboxLimits:
+    limits = experiment.limits
+    return SandboxLimits(
+        memory_mb=limits.memory_mb,
+        processes=limits.processes,
+        file_mb=limits.file_mb,
+        command_seconds=limits.command_seconds,
+    )

@@ -1,0 +1,301 @@
+"""The plan: every trial that an experiment file describes, and what the store says about each.
+
+A trial's id is a hash over what is measured. The value of the action budget, concurrency, the store, paths and cost
+limits are not part of it. If a prompt or parameter changes, the trials get new ids, and the plan shows them as new.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from lhaw_record.recorder.events import OracleBudgetSet
+from lhaw_record.recorder.events.canonical_json import digest, short_digest
+from lhaw_record.recorder.events.values import Task, Variant, prompt_state_and_channel
+from lhaw_record.recorder.reading.trial_index import FinishedTrial, TrialIndex
+from lhaw_record.runners.base.conversation.injection import oracle_budget
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
+from lhaw_record.runners.experiment.prompts import Prompts
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, LimitsSpec
+from lhaw_record.runners.runs.planning.cells import sessions_of
+
+T = TypeVar("T")
+
+
+class TrialKey(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a trial measures, and its experiment. Trials with equal keys are the same trial."""
+
+    experiment: str
+    benchmark: str
+    benchmark_version: str
+    task_digest: str
+    variant_digest: str | None
+    prompt_state: str
+    channel: str
+    agent_digest: str
+    prompts_digest: str
+    user_simulator: str | None
+    grader: str
+    limits: dict[str, float]
+    oracle_scope: str
+    trial_index: int
+    seed: int
+
+
+class BudgetUnit(msgspec.Struct, frozen=True):
+    """What an action budget applies to: an agent on a task, or on a variant."""
+
+    agent_digest: str
+    scope: str
+    unit_id: str
+
+
+class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial to run. ``variant`` is None for conditions with the full prompt and scope ``task``."""
+
+    trial_id: str
+    key: TrialKey
+    agent: AgentSpec
+    task: Task
+    variant: Variant | None
+    condition: str
+    trial_index: int
+    seed: int
+    unit: BudgetUnit
+
+    @property
+    def shown_variant(self) -> Variant | None:
+        """The variant that the agent works on, or None if it gets the full prompt."""
+        return None if self.key.prompt_state == "full" else self.variant
+
+    @property
+    def inject_percent(self) -> int | None:
+        """The percentage in the name of an ``inject_`` condition. It is None for other conditions."""
+        return int(self.condition.removeprefix("inject_")) if self.condition.startswith("inject_") else None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """All planned trials, in the order in which they should run."""
+
+    trials: tuple[PlannedTrial, ...]
+
+    def oracle_trials(self) -> Mapping[BudgetUnit, tuple[PlannedTrial, ...]]:
+        """Return the planned ``full`` trials of every unit. They determine the unit's action budget."""
+        found: dict[BudgetUnit, list[PlannedTrial]] = {}
+        for trial in self.trials:
+            if trial.condition == "full":
+                found.setdefault(trial.unit, []).append(trial)
+        return {unit: tuple(trials) for unit, trials in found.items()}
+
+
+def make_plan(
+    experiment: Experiment,
+    benchmark: Benchmark,
+    prompts: Prompts,
+    simulator: str,
+    offered: Sequence[Variant] | None = None,
+) -> Plan:
+    """Plan the trials of an experiment."""
+    tasks = chosen_tasks(benchmark, experiment.benchmark.tasks)
+    every = benchmark.variants() if offered is None else offered
+    known = {variant.variant_id: variant for variant in every if variant.task_id in tasks}
+    variants = _chosen("benchmark.variants", experiment.benchmark.variants, known, benchmark)
+    chosen = experiment.benchmark
+    if (chosen.variants is not None or chosen.variants_from is not None) and chosen.tasks is None:
+        used = {variant.task_id for variant in variants.values()}
+        tasks = {task_id: task for task_id, task in tasks.items() if task_id in used}
+    trials = [
+        trial
+        for agent in experiment.agents
+        for condition in (agent.conditions or experiment.conditions)
+        for trial in _trials_of(experiment, benchmark, prompts, simulator, agent, condition, tasks, variants)
+    ]
+    _check_replays(trials)
+    _check_follow_ups(trials, benchmark)
+    doubled = [trial for trial, count in Counter(trial.trial_id for trial in trials).items() if count > 1]
+    if doubled:
+        names = sorted({trial.agent.name for trial in trials if trial.trial_id == doubled[0]})
+        raise ExperimentError(f"agents {' and '.join(names)} do not differ in anything that is measured; remove one")
+    if not trials:
+        raise ExperimentError("no trials are planned; check benchmark.tasks, benchmark.variants and conditions")
+    return Plan(trials=_in_run_order(trials, [*tasks], [*variants]))
+
+
+def budgets_of(plan: Plan, index: TrialIndex) -> dict[BudgetUnit, int]:
+    """Return the action budget of every unit that has one, from the recorded ``oracle_budget_set`` events.
+
+    A budget counts only if its trials are in the plan, because a changed task is measured anew. If two hosts record a
+    budget for the same unit at the same time, the first one counts.
+    """
+    oracles = {unit: {trial.trial_id for trial in trials} for unit, trials in plan.oracle_trials().items()}
+    found: dict[BudgetUnit, int] = {}
+    for event in index.budgets:
+        unit = BudgetUnit(event.agent_digest, event.scope, event.unit_id)
+        if set(event.trial_ids) <= oracles.get(unit, set()):
+            found.setdefault(unit, event.budget_actions)
+    return found
+
+
+def settle_budget(
+    unit: BudgetUnit,
+    oracles: Sequence[PlannedTrial],
+    finished: Mapping[str, FinishedTrial],
+    min_oracle_trials: int | None,
+) -> OracleBudgetSet | None:
+    """Compute the action budget of a unit. Return None if its ``full`` trials do not allow one yet.
+
+    All planned ``full`` trials must be valid, or ``min_oracle_trials`` of them if the file sets that.
+    """
+    valid = [trial for trial in oracles if trial.trial_id in finished]
+    if not valid or len(valid) < (len(oracles) if min_oracle_trials is None else min_oracle_trials):
+        return None
+    counts = [count for trial in valid if (count := finished[trial.trial_id].action_count) is not None]
+    assert len(counts) == len(valid), "a trial that was recorded here has its action count"
+    return OracleBudgetSet(
+        agent=valid[0].agent.name,
+        agent_digest=unit.agent_digest,
+        benchmark=valid[0].key.benchmark,
+        scope=unit.scope,
+        unit_id=unit.unit_id,
+        budget_actions=oracle_budget(counts),
+        trial_ids=tuple(trial.trial_id for trial in valid),
+        action_counts=tuple(counts),
+    )
+
+
+def agent_digest(agent: AgentSpec) -> str:
+    """Return the digest of an agent: its model, parameters, strategy and persona, without its name or address.
+
+    A program sets its own parameters. Its digest therefore leaves out our defaults, and covers its command and version,
+    and the routing table of its models.
+    """
+    if agent.external is not None:
+        parts = [agent.model, agent.given_parameters, agent.strategy, agent.persona, agent.external.identity()]
+        routes = [[pattern, spec.model, spec.given_parameters] for pattern, spec in agent.routed.items()]
+        return digest([*parts, *([routes] if routes else [])])
+    return digest([agent.model, agent.generation_parameters, agent.strategy, agent.persona])
+
+
+def chosen_tasks(benchmark: Benchmark, names: tuple[str, ...] | None) -> dict[str, Task]:
+    """Return the tasks that an experiment names, by id. If it names none, return all tasks of the benchmark."""
+    return _chosen("benchmark.tasks", names, {task.task_id: task for task in benchmark.tasks()}, benchmark)
+
+
+def _chosen(key: str, names: tuple[str, ...] | None, known: Mapping[str, T], benchmark: Benchmark) -> dict[str, T]:
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        reason = benchmark.why_not(unknown[0]) if key.endswith("tasks") else None
+        remedy = reason or f"there are: {', '.join(list(known)[:12])}"
+        raise ExperimentError(f"key '{key}': {unknown[0]!r} is not there; {remedy}")
+    return {name: known[name] for name in (known if names is None else names)}
+
+
+def _trials_of(
+    experiment: Experiment,
+    benchmark: Benchmark,
+    prompts: Prompts,
+    simulator: str,
+    agent: AgentSpec,
+    condition: str,
+    tasks: Mapping[str, Task],
+    variants: Mapping[str, Variant],
+) -> Iterator[PlannedTrial]:
+    """Yield the trials of one agent under one condition: every cell with all of its trial indices."""
+    prompt_state, channel = prompt_state_and_channel(condition)
+    identity = agent_digest(agent)
+    common: dict[str, Any] = {
+        "experiment": experiment.name,
+        "benchmark": benchmark.name,
+        "benchmark_version": benchmark.version,
+        "prompt_state": prompt_state,
+        "channel": channel,
+        "agent_digest": identity,
+        "prompts_digest": prompts.prompts_digest(agent, channel),
+        "user_simulator": simulator if channel == "ask_user" else None,
+        "grader": benchmark.grader,
+        "limits": _measured_limits(experiment),
+        "oracle_scope": experiment.oracle_scope,
+    }
+    for task, variant, trial_index in sessions_of(experiment, condition, tasks, variants):
+        key = TrialKey(
+            **common,
+            task_digest=task.task_digest,
+            variant_digest=variant.variant_digest if variant else None,
+            trial_index=trial_index,
+            seed=experiment.seed_of(trial_index),
+        )
+        unit_id = variant.variant_id if variant and experiment.oracle_scope == "variant" else task.task_id
+        yield PlannedTrial(
+            trial_id=short_digest(key),
+            key=key,
+            agent=agent,
+            task=task,
+            variant=variant,
+            condition=condition,
+            trial_index=trial_index,
+            seed=key.seed,
+            unit=BudgetUnit(identity, experiment.oracle_scope, unit_id),
+        )
+
+
+def _check_replays(trials: Sequence[PlannedTrial]) -> None:
+    """Refuse ``scripted/replay``, which knows every value, under conditions that remove information."""
+    for trial in trials:
+        if trial.agent.model == "scripted/replay" and trial.condition != "full":
+            raise ExperimentError(
+                f"agent {trial.agent.name}: scripted/replay knows every value, so it runs only under full; "
+                f"take scripted/replay_masked for {trial.condition}"
+            )
+
+
+def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> None:
+    """Refuse variants with a follow-up for programs, which forget all when they hand in, and steps for leases."""
+    for trial in trials:
+        program = trial.agent.external
+        if program is not None and program.leased and benchmark.has_steps(trial.task.task_id):
+            raise ExperimentError(
+                f"agent {trial.agent.name}: whoever leases a trial gets one prompt, not the later steps of "
+                f"{trial.task.task_id}; name other tasks in 'benchmark.tasks', or take another agent"
+            )
+        if trial.agent.external is not None and trial.shown_variant is not None and trial.shown_variant.follow_up:
+            raise ExperimentError(
+                f"agent {trial.agent.name}: a program ends when it hands in, so it cannot get the follow-up of "
+                f"{trial.shown_variant.variant_id}; name other variants in 'benchmark.variants', or give the agent "
+                "'conditions' of its own"
+            )
+
+
+def _measured_limits(experiment: Experiment) -> dict[str, float]:
+    """Return the limits that can change what an agent achieves. Cost limits and unset limits are left out."""
+    limits = experiment.limits
+    return {
+        "max_turns": limits.max_turns,
+        **({} if limits.max_actions is None else {"max_actions": limits.max_actions}),
+        "max_seconds": limits.max_seconds,
+        "command_seconds": limits.command_seconds,
+        "memory_mb": limits.memory_mb,
+        "processes": limits.processes,
+        # Left out at its default, so that trials from before the key was there keep their ids.
+        **({} if limits.file_mb == LimitsSpec().file_mb else {"file_mb": limits.file_mb}),
+    }
+
+
+def _in_run_order(
+    trials: Sequence[PlannedTrial], tasks: Sequence[str], variants: Sequence[str]
+) -> tuple[PlannedTrial, ...]:
+    """Order trials by index, so that cells fill evenly, and within an index by task and variant.
+
+    So the conditions of a variant run beside each other: what changes meanwhile at a provider changes all of them. The
+    ``full`` trials come first only where injected trials wait for them.
+    """
+    has_injections = any(trial.inject_percent is not None for trial in trials)
+    task_places, variant_places = ({name: place for place, name in enumerate(names)} for names in (tasks, variants))
+
+    def key(trial: PlannedTrial) -> tuple[bool, int, int, int]:
+        variant = -1 if trial.variant is None else variant_places[trial.variant.variant_id]
+        is_late = has_injections and trial.condition != "full"
+        return is_late, trial.trial_index, task_places[trial.task.task_id], variant
+
+    return tuple(sorted(trials, key=key))

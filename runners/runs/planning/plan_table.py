@@ -1,0 +1,157 @@
+"""The table of a plan, by agent and condition: trials finished, trials to run and their expected cost, with notes."""
+
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from lhaw_record.recorder.reading.trial_index import TrialIndex
+from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
+from lhaw_record.runners.experiment.tables import BenchmarkSpec, Experiment
+from lhaw_record.runners.models.replay import MASKED_REPLAY, hides_nothing
+from lhaw_record.runners.runs.planning.designs import DesignedBenchmark
+from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial
+from lhaw_record.runners.runs.planning.spending import (
+    ASSUMED_INPUT_TOKENS,
+    ASSUMED_OUTPUT_TOKENS,
+    expected_per_trial_usd,
+    has_guessed_cost,
+)
+
+_COLUMNS = ("agent", "model", "condition", "trials", "finished", "to_run", "failed_before", "expected_cost_usd")
+_MAX_REASONS = 5
+_MAX_NAMES = 3
+
+
+class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a plan's table.
+
+    ``program`` is the name and version of the agent's program, or None for the native agent. ``expected_cost_usd`` is
+    the cost of the ``to_run`` trials: at the mean cost of the agent's finished trials in this store, or else at the
+    list price of 150,000 input and 6,000 output tokens per trial. It is None if no price is known.
+    """
+
+    agent: str
+    model: str
+    program: str | None
+    condition: str
+    trials: int
+    finished: int
+    to_run: int
+    failed_before: int
+    expected_cost_usd: float | None
+
+
+def plan_rows(experiment: Experiment, plan: Plan, index: TrialIndex, given_up: Collection[str] = ()) -> list[PlanRow]:
+    """Return the rows of a plan in the order of the file, and a last row with the totals.
+
+    Given-up trials do not count as trials to run.
+    """
+    groups: dict[tuple[str, str], list[PlannedTrial]] = {}
+    for trial in plan.trials:
+        groups.setdefault((trial.agent.name, trial.condition), []).append(trial)
+    each = {agent.name: expected_per_trial_usd(agent, plan, index) for agent in experiment.agents}
+    rows = [_row(trials, index, given_up, each[agent]) for (agent, _), trials in groups.items()]
+    order = [agent.name for agent in experiment.agents]
+    rows.sort(key=lambda row: order.index(row.agent))
+    return [*rows, _total(rows)]
+
+
+def plan_columns(rows: Sequence[PlanRow]) -> tuple[str, ...]:
+    """Return the names of the columns to show. ``program`` is among them only if some agent is a program."""
+    return (*_COLUMNS[:2], "program", *_COLUMNS[2:]) if any(row.program for row in rows) else _COLUMNS
+
+
+def _row(
+    trials: Sequence[PlannedTrial], index: TrialIndex, given_up: Collection[str], each_usd: float | None
+) -> PlanRow:
+    finished = sum(trial.trial_id in index.finished for trial in trials)
+    to_run = sum(trial.trial_id not in index.finished and trial.trial_id not in given_up for trial in trials)
+    return PlanRow(
+        agent=trials[0].agent.name,
+        model=trials[0].agent.model,
+        program=trials[0].agent.external.title if trials[0].agent.external else None,
+        condition=trials[0].condition,
+        trials=len(trials),
+        finished=finished,
+        to_run=to_run,
+        failed_before=sum(trial.trial_id in index.failed for trial in trials),
+        expected_cost_usd=0.0 if to_run == 0 else None if each_usd is None else to_run * each_usd,
+    )
+
+
+def _total(rows: Sequence[PlanRow]) -> PlanRow:
+    costs = [row.expected_cost_usd for row in rows]
+    return PlanRow(
+        agent="all",
+        model="",
+        program=None,
+        condition="",
+        trials=sum(row.trials for row in rows),
+        finished=sum(row.finished for row in rows),
+        to_run=sum(row.to_run for row in rows),
+        failed_before=sum(row.failed_before for row in rows),
+        expected_cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
+
+
+def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: TrialIndex) -> Iterator[str]:
+    """Yield the notes that accompany a plan: missing data, tasks left out, the benchmark's remarks, a guessed cost.
+
+    A note may have several lines.
+    """
+    if isinstance(benchmark, DesignedBenchmark):
+        yield f"{benchmark.missing}\nThe plan uses the counts of {benchmark.source}."
+    yield from _left_out(experiment.benchmark, benchmark)
+    yield from benchmark.remarks()
+    yield from _not_hidden(benchmark, plan)
+    yield from limit_notes(experiment)
+    if any(has_guessed_cost(agent, plan, index) for agent in experiment.agents):
+        yield (
+            "The expected cost is a guess until trials are finished: list price times "
+            f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial, "
+            "without simulated users, judges and graders."
+        )
+
+
+def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
+    """Yield a note on the variants from which a replayed reference hides nothing: it solves them all the same."""
+    known: dict[str, bool] = {}
+    for trial in plan.trials:
+        variant = trial.shown_variant
+        if trial.agent.model == MASKED_REPLAY and variant is not None and variant.variant_id not in known:
+            reference = benchmark.reference(trial.task.task_id)
+            removed = [segment.value for segment in variant.segments]
+            known[variant.variant_id] = bool(removed) and reference is not None and hides_nothing(reference, removed)
+    names = [name for name, is_known in known.items() if is_known]
+    if names:
+        yield (
+            f"{MASKED_REPLAY} knows what is missing in {listed(names, _MAX_NAMES)}: no call of the solution "
+            "has it to the letter. In variants.toml of a Harbor task, 'written' says how the solution spells it."
+        )
+
+
+def limit_notes(experiment: Experiment) -> Iterator[str]:
+    """Yield a note for each cost limit of models, with the models of the experiment that it is for."""
+    for pattern, limit_usd in experiment.budget.models.items():
+        own = dict.fromkeys(spec.model for _, spec in experiment.models() if fnmatchcase(spec.model, pattern))
+        yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."
+
+
+def _left_out(spec: BenchmarkSpec, benchmark: Benchmark) -> Iterator[str]:
+    """Yield a note on the tasks that cannot run, unless the file itself names tasks or variants."""
+    if spec.tasks or spec.variants or spec.variants_from:
+        return
+    names: dict[str, list[str]] = {}
+    for task_id in benchmark.left_out():
+        names.setdefault(benchmark.why_not(task_id) or "it cannot run", []).append(task_id)
+    count = sum(map(len, names.values()))
+    if not count:
+        return
+    yield f"{count} of {count + len(benchmark.tasks())} tasks are left out:"
+    for reason, own in list(names.items())[:_MAX_REASONS]:
+        yield f"  {listed(own, _MAX_NAMES)}: {reason}"
+    rest = sum(len(own) for own in list(names.values())[_MAX_REASONS:])
+    if rest:
+        yield f"  {rest} more for other reasons; name one in benchmark.tasks to see its reason"

@@ -1,0 +1,164 @@
+"""Checks what could stop an experiment before its first trial: unknown models, missing keys and prices, the sandbox.
+
+Mistakes that are visible in the file alone are found when it is decoded (``runners/experiment/validation.py``).
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from lhaw_record.runners.agents.scripted import ARCHETYPES
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
+from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
+from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
+from lhaw_record.runners.environments.sandboxes.harbor_machine import KIND as HARBOR
+from lhaw_record.runners.environments.sandboxes.harbor_machine import harbor_provider
+from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, provider
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxProvider
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
+from lhaw_record.runners.models.litellm_library import missing_credentials
+from lhaw_record.runners.models.replay import REPLAY_MODELS
+from lhaw_record.runners.runs.planning.plan import Plan
+from lhaw_record.runners.runs.planning.spending import list_prices
+
+
+def check_scripted_names(experiment: Experiment) -> None:
+    """Refuse unknown scripted models, and scripted models in a role that only real models can have."""
+    known = (*ARCHETYPES, *REPLAY_MODELS)
+    for key, spec in experiment.models():
+        if not spec.is_scripted:
+            continue
+        if not isinstance(spec, AgentSpec):
+            raise ExperimentError(f"key '{key}.model': {spec.model} can only be an agent; name a real model here")
+        if spec.model not in known:
+            raise ExperimentError(
+                f"key '{key}.model': there is no scripted model {spec.model!r}; known: {', '.join(known)}"
+            )
+
+
+def missing_keys(experiment: Experiment) -> list[str]:
+    """Return a sentence for each credential that is missing for the experiment's models."""
+    return [sentence for key, spec in experiment.models() for sentence in _missing(key, spec)]
+
+
+def unpriced_models(experiment: Experiment) -> list[tuple[str, str]]:
+    """Return the real models of the experiment that have no known price, each with its key in the file."""
+    return [
+        (key, spec.model) for key, spec in experiment.models() if not spec.is_scripted and list_prices(spec) is None
+    ]
+
+
+def _missing(key: str, spec: AgentSpec | ModelSpec) -> list[str]:
+    if spec.is_scripted:
+        return []
+    if spec.api_key_env:
+        is_there = bool(os.environ.get(spec.api_key_env))
+        return [] if is_there else [f"key '{key}.api_key_env': the environment variable {spec.api_key_env} is not set"]
+    return [
+        f"key '{key}.model': {spec.model} needs the environment variable {name}"
+        for name in missing_credentials(spec.model, spec.api_base)
+    ]
+
+
+def check_prices(experiment: Experiment) -> None:
+    """Refuse a cost limit that cannot be enforced."""
+    limits = msgspec.structs.asdict(experiment.budget)
+    limited = [name for name, limit in limits.items() if limit not in (None, {})]
+    unpriced = unpriced_models(experiment)
+    if limited and unpriced:
+        key, model = unpriced[0]
+        raise ExperimentError(
+            f"key 'budget.{limited[0]}' limits the cost, but the price of {model} is unknown; set '{key}.price': "
+            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... } (0 where it is free)"
+        )
+
+
+def check_sandbox(experiment: Experiment, benchmark: Benchmark) -> None:
+    """Refuse a sandbox in which the benchmark's tasks cannot run."""
+    kind = experiment.sandbox.kind
+    needed = benchmark.needs_sandbox
+    if kind == HARBOR and not benchmark.runs_in_harbor:
+        raise ExperimentError(f"key 'sandbox.kind': tasks of {benchmark.name} cannot run in {HARBOR!r}")
+    if kind == HARBOR and any(agent.external for agent in experiment.agents):
+        raise ExperimentError(
+            "key 'sandbox.kind': a program cannot reach this machine's gateway from there; take native agents, or "
+            f"{needed or 'another sandbox'!r}"
+        )
+    if kind != HARBOR and needed not in (None, kind):
+        raise ExperimentError(f"key 'sandbox.kind': {benchmark.name} runs in {needed} only; set it to {needed!r}")
+
+
+def check_image(experiment: Experiment, benchmark: Benchmark) -> None:
+    """Refuse the Docker sandbox if there is no image for it."""
+    sandbox, has_own = experiment.sandbox, benchmark.has_own_images
+    if benchmark.tools_over_mcp == "all" and any(agent.external for agent in experiment.agents):
+        has_own = False  # a program works beside what the task's image serves
+    if sandbox.kind == "docker" and not sandbox.image and not has_own:
+        raise ExperimentError(
+            "key 'sandbox.image': docker needs an image with python3 and bash; docs/sandboxes.md says how to make one"
+        )
+
+
+def refuse_leased(experiment: Experiment) -> None:
+    """Refuse leased agents, where no daemon leases their trials."""
+    leased = next((each.name for each in experiment.agents if each.external and each.external.leased), None)
+    if leased is not None:
+        raise ExperimentError(
+            f"agent {leased} is leased from the daemon: start 'lhaw-record serve', submit this file, and take its "
+            "trials with 'lhaw-record attach'"
+        )
+
+
+async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) -> SandboxProvider:
+    """Return the provider of an experiment's sandboxes.
+
+    If no isolating sandbox is available here, ``auto`` means a plain process, where that is allowed.
+    """
+    kind = experiment.sandbox.kind
+    if kind == HARBOR:
+        return harbor_provider(experiment.sandbox.environment or "", experiment.sandbox.options, report)
+    real = [
+        f"program {agent.external.title}" if agent.external else agent.model
+        for agent in experiment.agents
+        if agent.external or not agent.is_scripted
+    ]
+    problem = await isolation_problem() if kind == "auto" else None
+    if problem is not None and (not real or experiment.sandbox.allow_unisolated):
+        kind = "process"
+        report(f"nothing isolates here yet; before a real model runs commands: {install_command()}")
+    elif problem is not None:
+        raise ExperimentError(
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; run: "
+            f"{install_command()} (or set sandbox.allow_unisolated = true if this machine may be harmed): {problem}"
+        )
+    if kind == "process" and real and not experiment.sandbox.allow_unisolated:
+        raise ExperimentError(
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take bubblewrap "
+            f"({install_command()}) or namespaces, or set sandbox.allow_unisolated = true if this machine may be harmed"
+        )
+    image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None
+    heard = report if real or image else lambda _: None  # weak limits matter where somebody may exceed them
+    return await provider(kind, image, heard)
+
+
+def room_notes(plan: Plan, benchmark: Benchmark, sandbox: SandboxProvider, sandbox_mb: int) -> Iterator[str]:
+    """Yield a line about the planned tasks that need more memory than this machine has for sandboxes, by their need."""
+    if not isinstance(sandbox, DockerSandboxProvider):
+        return
+    needs = {task_id: benchmark.memory_mb(task_id, sandbox_mb) for task_id in {t.task.task_id for t in plan.trials}}
+    by_need: defaultdict[int, list[str]] = defaultdict(list)
+    for task_id, need_mb in sorted(needs.items()):
+        if not sandbox.room.fits(need_mb):
+            by_need[need_mb].append(task_id)
+    lines = [
+        f"{len(task_ids)} of {len(needs)} tasks need {need_mb} MB each, and this machine has "
+        f"{sandbox.room.capacity_mb} MB for sandboxes: {', '.join(task_ids[:3])}"
+        f"{', …' if len(task_ids) > 3 else ''} cannot run here; lower limits.memory_mb or the memory_mb of services"
+        for need_mb, task_ids in sorted(by_need.items())
+    ]
+    if needs and sum(len(task_ids) for task_ids in by_need.values()) == len(needs):
+        raise ExperimentError(lines[0])
+    yield from lines

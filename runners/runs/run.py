@@ -1,0 +1,168 @@
+"""Runs an experiment file once: recovers, plans, runs the missing trials, and records how the run ended."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.reading.trial_index import load_trial_index
+from lhaw_record.recorder.recovery.recovery import recover
+from lhaw_record.recorder.sealing.compaction import compact
+from lhaw_record.recorder.sharing.open_runs import open_runs
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.manifest_check import check_manifest
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.base.budget import RunBudget, spent_by_model
+from lhaw_record.runners.base.errors import ungrouped
+from lhaw_record.runners.base.host.interrupts import interruptibly
+from lhaw_record.runners.base.host.scratch import sweep_scratch_folders
+from lhaw_record.runners.models.endpoints.door import try_doors_now
+from lhaw_record.runners.models.litellm_library import close_clients
+from lhaw_record.runners.runs.executors.local import LocalExecutor
+from lhaw_record.runners.runs.executors.protocol import Executor
+from lhaw_record.runners.runs.preparation import (
+    PreparedExperiment,
+    check_runnable,
+    naming_file,
+    redactor_of,
+    stored_index,
+)
+from lhaw_record.runners.runs.reporter import Reporter
+from lhaw_record.runners.runs.run_record import record_start, run_finished
+from lhaw_record.runners.runs.scheduler import AttemptRunner, PriorFailures, RunSummary, Scheduler
+
+_SECONDS_BETWEEN_REPORTS = 1.0
+
+
+class Control(msgspec.Struct, frozen=True):
+    """How the caller controls a run.
+
+    ``drive`` awaits ``scheduler.run()`` and may stop or cancel it meanwhile. ``prior`` has the failures of earlier runs
+    that still count. ``may_take`` decides whether one more trial may start, for runs that share a limit. ``watched``
+    wraps the runner of attempts. ``has_preflight`` asks every model once before anything runs.
+    """
+
+    drive: Callable[[Scheduler], Awaitable[None]]
+    prior: PriorFailures = PriorFailures()
+    may_take: Callable[[Scheduler], bool] = lambda _: True
+    watched: Callable[[AttemptRunner], AttemptRunner] = lambda runner: runner
+    has_preflight: bool = True
+
+
+async def run_experiment(
+    prepared: PreparedExperiment,
+    root: Path,
+    reporter: Reporter,
+    executor: Executor | None = None,
+    *,
+    retries_refused: bool = False,
+    has_preflight: bool = True,
+) -> RunSummary:
+    """Run the trials of an experiment that a store lacks. Return when no more trials may start.
+
+    The first interrupt lets running trials end. The second one stops them, and a later run must repeat them. Without an
+    executor, this process does the work. Trials that a model refused in an earlier run are attempted again only with
+    ``retries_refused``. Without ``has_preflight``, the models are not asked whether they can do their part.
+    """
+
+    async def drive(scheduler: Scheduler) -> None:
+        def stop() -> bool:
+            is_first = not scheduler.is_stopping
+            if is_first:
+                scheduler.stop()
+                reporter.stopping(scheduler)
+            return is_first
+
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_keep_reporting, reporter, scheduler)
+                await interruptibly(scheduler.run, stop)
+                tasks.cancel_scope.cancel()
+
+    try:
+        prior = PriorFailures(gives_up_refused=not retries_refused)
+        control = Control(drive, prior=prior, has_preflight=has_preflight)
+        return await run_controlled(prepared, root, reporter, control, executor or LocalExecutor())
+    finally:
+        await close_clients()
+
+
+async def _keep_reporting(reporter: Reporter, scheduler: Scheduler) -> None:
+    """Report every second, because nothing else happens while all trials wait for an endpoint."""
+    while True:
+        await anyio.sleep(_SECONDS_BETWEEN_REPORTS)
+        reporter.change(scheduler)
+
+
+async def _check_models(prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
+    """Ask the models of all trials that are left whether they can do their part."""
+    if all(spec.is_scripted for _, spec in prepared.experiment.models()):
+        return
+    from lhaw_record.runners.runs.endpoint_check import check_models, refuse_problems, warnings_of
+
+    index = await anyio.to_thread.run_sync(stored_index, prepared, root)
+    left = {trial.agent.name for trial in prepared.plan.trials if trial.trial_id not in index.finished}
+    if left:
+        report = await check_models(prepared.experiment, left)
+        refuse_problems(report)
+        reporter.checked(warnings_of(report.findings), report.cost_words)
+
+
+async def run_controlled(
+    prepared: PreparedExperiment, root: Path, reporter: Reporter, control: Control, executor: Executor
+) -> RunSummary:
+    """Run the trials of an experiment that a store lacks, under the caller's control.
+
+    Several such runs may be active at a time. They share the connections to models, so the caller closes those at the
+    very end.
+    """
+    experiment = prepared.experiment
+    run_id = f"{experiment.name}-{secrets.token_hex(6)}"
+    check_runnable(prepared)
+    try_doors_now()
+    with naming_file(prepared.path):
+        await executor.check(prepared, root, reporter)
+        if control.has_preflight and prepared.experiment.preflight:
+            await _check_models(prepared, root, reporter)
+    await anyio.to_thread.run_sync(sweep_scratch_folders)
+    store = await anyio.to_thread.run_sync(create_store, root)
+    with store.hold_experiment(experiment.name):
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(executor.held(prepared, store, run_id))
+            reporter.recovered(await anyio.to_thread.run_sync(lambda: recover(store, experiment_id=experiment.name)))
+            await anyio.to_thread.run_sync(check_manifest, store)
+            snapshot = await anyio.to_thread.run_sync(read_snapshot, root)
+            index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
+            if store.address is not None:  # the lock holds on this host only; for other hosts there is only a warning
+                reporter.others(open_runs(snapshot, experiment.name))
+            recorder = await stack.enter_async_context(Recorder(store, experiment.name, redactor=redactor_of(prepared)))
+            stream = recorder.stream(run_id)
+            await record_start(stream, prepared, root, index, run_id)
+            limits = experiment.budget
+            spent_on = spent_by_model(snapshot, experiment.name) if limits.models else None
+            budget = RunBudget(limits.max_cost_usd, index.spent_usd, limits.models, spent_on)
+            runner = await stack.enter_async_context(executor.runner(prepared, recorder, run_id, budget))
+            reporter.sandbox(executor.sandbox_kind)
+            scheduler = Scheduler(
+                experiment=experiment,
+                plan=prepared.plan,
+                index=index,
+                spent_on=spent_on,
+                runner=control.watched(runner),
+                run_stream=stream,
+                on_change=reporter.change,
+                prior=control.prior,
+                may_take=control.may_take,
+            )
+            await control.drive(scheduler)
+            summary = scheduler.summary()
+            await stream.append(run_finished(run_id, summary))
+        with suppress(OSError, StoreError):  # small segments stay whole and readable; the next run merges them
+            await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment.name))
+    return summary

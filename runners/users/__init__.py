@@ -1,0 +1,1 @@
+"""How questions come, and who answers them."""

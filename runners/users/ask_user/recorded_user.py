@@ -1,0 +1,100 @@
+"""Records one trial's simulated user: each question before it is answered, each answer before the agent sees it."""
+
+import time
+from collections.abc import Callable
+
+import anyio
+import msgspec
+
+from lhaw_record.recorder.errors import RecorderError
+from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.errors import BoundaryError, UserSimulatorError
+from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.users.simulated_user.protocol import Answer, UserKnowledge, UserSimulator
+
+
+class RecordedUser:
+    """Answers the calls to one trial's ``ask_user`` tool.
+
+    The MCP server does not pass exceptions on, so the first one is kept in ``failure`` for the trial, and the event
+    ``failed`` is set. Simultaneous questions are answered one after another, as a person would, and each answer takes
+    into account what the earlier ones revealed.
+
+    Args:
+        simulator: Answers the questions.
+        knowledge: What the simulated user had in mind and what they left out.
+        recording: The trial's event stream.
+        trial_clock: Counts the time spent waiting for answers.
+        clock: Returns monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        simulator: UserSimulator,
+        knowledge: UserKnowledge,
+        recording: Recording,
+        trial_clock: TrialClock | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.failure: Exception | None = None
+        self.failed = anyio.Event()
+        self._simulator = simulator
+        self._knowledge = knowledge
+        self._recording = recording
+        self._trial_clock = trial_clock or TrialClock()
+        self._clock = clock
+        self._question_count = 0
+        self._turn = anyio.Lock()
+
+    async def __call__(self, question: str, context: str, call_id: str | None, action_index: int | None) -> str:
+        """Answer one question, and record the question and the answer."""
+        try:
+            self._question_count += 1
+            asked = QuestionAsked(
+                question_id=f"q{self._question_count}",
+                question=question,
+                context=context,
+                call_id=call_id,
+                action_index=action_index,
+            )
+            await self._recording.append(asked)
+            began_s = self._clock()
+            with self._trial_clock.waiting("user_simulator", f"an answer of the simulated user ({asked.question_id})"):
+                async with self._turn:
+                    return await self._answer(asked, began_s)
+        except (BoundaryError, RecorderError) as error:
+            self.failure = self.failure or error
+            self.failed.set()
+            raise
+
+    def follow_up(self) -> None:
+        """Answer from now on as a user who has made their second request."""
+        assert self._knowledge.after_follow_up is not None, "the variant has a follow-up"
+        self._knowledge = self._knowledge.after_follow_up
+
+    async def _answer(self, asked: QuestionAsked, began_s: float) -> str:
+        answer = await self._simulated(asked.question, asked.context)
+        revealed = self._knowledge.revealed.union(each.segment_id for each in answer.revealed)
+        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed)
+        answered = QuestionAnswered(
+            question_id=asked.question_id,
+            answer=answer.text,
+            simulator=self._simulator.name,
+            latency_ms=round((self._clock() - began_s) * 1000, 3),
+            revealed=answer.revealed,
+            withheld=answer.withheld,
+            rejected=answer.rejected,
+        )
+        await self._recording.append(answered)
+        return answer.text
+
+    async def _simulated(self, question: str, context: str) -> Answer:
+        try:
+            return await self._simulator.answer(question, context, self._knowledge)
+        except (BoundaryError, RecorderError):
+            raise
+        except Exception as error:
+            raise UserSimulatorError(
+                f"the simulator {self._simulator.name} broke: {type(error).__name__}: {error}", kind="crash"
+            ) from error

@@ -1,0 +1,106 @@
+"""Chooses the simulated user's answer: ``exact`` gives what was asked for, ``dump`` gives everything.
+
+Both are deterministic and need no model. Their sentences are in ``data/user/answers.toml``: one per kind of segment,
+and a fixed deferral for a question that is about none of the removed segments. The ``llm`` simulator is in ``llm.py``.
+"""
+
+import re
+import tomllib
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any
+
+from lhaw_record.recorder.events import RevealedSegment
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.users.simulated_user.expected_questions import asked_segments
+from lhaw_record.runners.users.simulated_user.protocol import Answer, UserKnowledge
+
+_ARTICLE = re.compile(r"^(?:the|an?) ")
+
+
+class ExactSimulator:
+    """A user who answers exactly what is asked."""
+
+    name = "exact"
+
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+        """Give the values of the segments that the question is about, or defer to the agent's judgment.
+
+        A chained segment is withheld until its parent is known, because the agent has not heard of the thing it
+        specifies.
+        """
+        asked = asked_segments(question, context, knowledge)
+        given = [
+            segment
+            for segment in knowledge.removed
+            if segment.segment_id in asked and knowledge.is_open(segment, asked)
+        ]
+        return _answer_giving(given, asked)
+
+
+class DumpSimulator:
+    """A user who gives every removed segment, whatever the question.
+
+    Source: Ask Early, appendix A.11.2. A segment counts as requested if the question is about it, otherwise as
+    volunteered.
+    """
+
+    name = "dump"
+
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+        """Give the values of all removed segments, or defer if nothing was removed."""
+        return _answer_giving(knowledge.removed, asked_segments(question, context, knowledge))
+
+
+def answer_with(segments: Sequence[Segment]) -> str:
+    """Return an answer that gives the values of exactly these segments, or the deferral if there are none."""
+    return " ".join(_sentence(segment) for segment in segments) or deferral()
+
+
+def deferral() -> str:
+    """Return the answer to a question that is about none of the removed segments."""
+    return str(_templates()["deferral"])
+
+
+def reveals(answer: str, segment: Segment) -> bool:
+    """Return whether the answer contains the segment's value as whole words, ignoring case, spacing and number format.
+
+    1,000 equals 1000 and 1000.0, and ``500ms`` equals ``500 ms``. But 3.10 is not 3.1 if the value is a version, and
+    ``report.xlsx`` is not found in ``old_report.xlsx``.
+    """
+    is_version = segment.subdimension.lower() == "version"
+    value = _ARTICLE.sub("", normalize(segment.value, keep_zeros=is_version).strip(" .,;:!?\"'`"))
+    if not value:
+        return False
+    whole = rf"(?<!\w)(?<!\w[./_@-]){re.escape(value)}(?!\w)(?![./_@-]\w)"
+    return re.search(whole, normalize(answer, keep_zeros=is_version)) is not None
+
+
+def _answer_giving(segments: Sequence[Segment], asked: Collection[str]) -> Answer:
+    revealed = (RevealedSegment(segment_id=each.segment_id, is_requested=each.segment_id in asked) for each in segments)
+    return Answer(text=answer_with(segments), revealed=tuple(revealed))
+
+
+@cache
+def _templates() -> dict[str, Any]:
+    return tomllib.loads(data_path("user", "answers.toml").read_text(encoding="utf-8"))
+
+
+def is_about_authority(segment: Segment) -> bool:
+    """Return whether the prompt orders, in place of the segment, what the user has no authority for."""
+    return (segment.dimension, segment.subdimension.lower()) == ("context", "authority")
+
+
+def _sentence(segment: Segment) -> str:
+    """Fill in the template for the segment. A sentence about a decoy starts with a correction.
+
+    An order that the user may not give is no slip, so the answer about it has no correction. The
+    template's full stop is dropped if the value already ends a sentence.
+    """
+    templates = _templates()
+    template = str(templates.get(segment.dimension, {}).get(segment.subdimension.lower(), templates["default"]))
+    filled = template.replace("{value}", segment.value)
+    sentence = filled[:-1] if segment.value.endswith((".", "!", "?")) else filled
+    return sentence if segment.decoy is None or is_about_authority(segment) else f"{templates['correction']} {sentence}"

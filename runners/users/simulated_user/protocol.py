@@ -1,0 +1,76 @@
+"""The protocol for user simulators, which answer a question knowing what was removed from the prompt."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+import msgspec
+
+from lhaw_record.recorder.events import RejectedAnswer, RevealedSegment
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.runners.models.reply_forms import ReplyForm
+
+
+class AskModel(Protocol):
+    """The model behind a simulator. Its calls are recorded."""
+
+    async def __call__(self, system: str, user: str, form: ReplyForm) -> str:
+        """Send a system prompt and a user prompt, and return the model's text.
+
+        The text has the given form only if the model takes JSON schemas.
+
+        Raises:
+            UserSimulatorError: The model cannot be reached, or its reply was cut twice.
+        """
+        ...
+
+
+class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user had in mind, what they wrote, and the segments they left out (none under ``full_ask_user``).
+
+    ``expected`` holds the questions that the variant's author wrote for its segments. ``revealed`` holds the ids of the
+    segments that earlier answers revealed. ``after_follow_up`` is what the user knows once they made a second request.
+    """
+
+    full_prompt: str
+    sent_prompt: str
+    removed: tuple[Segment, ...]
+    expected: tuple[ExpectedQuestions, ...] = ()
+    revealed: frozenset[str] = frozenset()
+    after_follow_up: "UserKnowledge | None" = None
+
+    def is_open(self, segment: Segment, asked: Collection[str]) -> bool:
+        """Return whether a removed segment may be given to the agent.
+
+        A chained segment may be given once its parent was revealed, or if it is asked for together with its parent.
+
+        Args:
+            segment: One of ``removed``.
+            asked: The ids of the segments that the current question is about.
+        """
+        parent = next((each for each in self.removed if each.segment_id == segment.revealed_after), None)
+        if parent is None or parent.segment_id in self.revealed:
+            return True
+        return {segment.segment_id, parent.segment_id} <= set(asked) and self.is_open(parent, asked)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, the removed segments that it reveals, those that were asked for and withheld, and rejected replies."""
+
+    text: str
+    revealed: tuple[RevealedSegment, ...] = ()
+    withheld: tuple[str, ...] = ()
+    rejected: tuple[RejectedAnswer, ...] = ()
+
+
+class UserSimulator(Protocol):
+    """A simulated user."""
+
+    name: str
+
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+        """Answer one question.
+
+        Raises:
+            UserSimulatorError: The simulator cannot answer. The trial then fails, because an answer is never invented.
+        """
+        ...

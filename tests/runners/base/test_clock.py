@@ -1,0 +1,228 @@
+"""Whose time it was: the agent's own seconds and those waited, by a clock that stands where the test puts it."""
+
+import anyio
+import pytest
+
+from lhaw_record.runners.base.clock import TrialClock, held
+from lhaw_record.runners.base.errors import BoundaryError
+
+
+class Hands:
+    """A clock that moves when it is told."""
+
+    def __init__(self):
+        self.now_s = 100.0
+
+    def __call__(self):
+        """The time."""
+        return self.now_s
+
+
+@pytest.fixture
+def hands():
+    """The hands of a clock."""
+    return Hands()
+
+
+async def played(hands, story, **bounds):
+    """Run a story on a clock and return its own and its waited seconds."""
+    clock = TrialClock(now_s=hands, **bounds)
+
+    async def work():
+        story(clock)
+
+    await clock.bound(work)
+    return clock.charged_s, clock.waited_s
+
+
+async def test_work_and_answered_requests_are_the_agents_own(hands):
+    """Five seconds of work, seven of a request that was answered."""
+
+    def story(clock):
+        hands.now_s += 5
+        request = clock.asked()
+        hands.now_s += 7
+        assert (clock.charged_s, clock.waited_s) == (5, 0)  # nobody knows yet whose time it is
+        clock.answered(request)
+        assert (clock.charged_s, clock.waited_s) == (12, 0)
+
+    assert await played(hands, story) == (12, 0)
+
+
+async def test_failed_requests_and_the_time_until_the_next_one_are_waited(hands):
+    """Three seconds until it fails, twenty until it is asked again, and one second of an answer at last."""
+
+    def story(clock):
+        request = clock.asked()
+        hands.now_s += 3
+        clock.failed(request, "server_error", "broken")
+        hands.now_s += 20
+        request = clock.asked()
+        hands.now_s += 1
+        clock.answered(request)
+        hands.now_s += 2
+
+    assert await played(hands, story) == (3, 23)
+
+
+async def test_a_failure_that_holds_nobody_up_is_waited_alone(hands):
+    """A side request fails: what the agent does afterwards is its own."""
+
+    def story(clock):
+        request = clock.asked()
+        hands.now_s += 3
+        clock.failed(request, "server_error", "broken", holds_up=False)
+        hands.now_s += 20
+
+    assert await played(hands, story) == (20, 3)
+
+
+async def test_what_overlaps_is_waited_once(hands):
+    """Two questions at once, and a request that fails in the middle of them."""
+
+    def story(clock):
+        with clock.waiting("user_simulator", "an answer"):
+            hands.now_s += 2
+            request = clock.asked()
+            with clock.waiting("tool", "a tool"):
+                hands.now_s += 3
+            clock.failed(request, "timeout", "late", holds_up=False)
+            hands.now_s += 1
+        hands.now_s += 4
+
+    assert await played(hands, story) == (4, 6)
+
+
+async def test_a_turn_at_a_door_is_waited_and_uses_no_patience(hands):
+    """Whoever asks: the agent's model, its simulated user, or a request that is given up at the door."""
+    clock = TrialClock(patience_s=60, now_s=hands)
+
+    def turn(seconds):
+        with held():
+            hands.now_s += seconds
+            assert clock.patience_left_s == before
+
+    async def work():
+        nonlocal before
+        request = clock.asked()
+        turn(1000)
+        hands.now_s += 7
+        clock.answered(request)
+        with clock.waiting("user_simulator", "an answer"):
+            turn(1000)
+            hands.now_s += 10
+        before = 50
+        gone = clock.asked()
+        with clock.current(gone):
+            turn(1000)
+        clock.failed(gone, "client_gone", "gone", holds_up=False)
+        assert gone.held_s == 1000
+
+    before = 60
+    await clock.bound(work)
+    assert (clock.charged_s, clock.waited_s, clock.patience_left_s) == (7, 3010, 50)
+
+
+async def test_turns_that_overlap_are_exempt_once(hands):
+    """Two threads of a program at one door for ten seconds: patience then covers every second of what follows."""
+    clock = TrialClock(patience_s=30, now_s=hands)
+
+    async def work():
+        first, second = clock.asked(), clock.asked()
+        with clock.holding(first), clock.holding(second):
+            hands.now_s += 10
+        clock.answered(first)
+        clock.answered(second)
+        with clock.waiting("tool", "a tool"):
+            hands.now_s += 12
+
+    await clock.bound(work)
+    assert (clock.waited_s, clock.patience_left_s) == (22, 18)
+
+
+async def test_no_trial_ends_at_a_door():
+    """Patience that would end during a hold goes on after it."""
+    clock = TrialClock(patience_s=0.05)
+    ended = []
+
+    async def work():
+        with clock.waiting("user_simulator", "an answer"):
+            with held():
+                await anyio.sleep(0.2)
+                ended.append("held")
+            await anyio.sleep_forever()
+
+    with pytest.raises(BoundaryError, match="last for an answer"):
+        await clock.bound(work)
+    assert ended == ["held"]
+
+
+async def test_nothing_is_counted_after_the_end(hands):
+    """A request that is closed when the agent's part is over was waited until then."""
+    clock = TrialClock(now_s=hands)
+    requests = []
+
+    async def work():
+        requests.append(clock.asked())
+        hands.now_s += 2
+
+    await clock.bound(work)
+    hands.now_s += 50
+    clock.failed(requests[0], "client_gone", "gone")
+    assert (clock.charged_s, clock.waited_s) == (0, 2)
+
+
+async def test_the_agents_own_time_ends_its_part():
+    """What runs when it is used up is cancelled, and that is no failure."""
+    clock = TrialClock(max_seconds=0.02, patience_s=60)
+    assert await clock.bound(anyio.sleep_forever) is None
+    assert clock.is_used_up
+
+
+async def test_a_wait_outlasts_the_agents_own_time_and_an_answer_charges_it():
+    """A request under way is never cut off by the agent's limit; its answer is charged, and then the time is over."""
+    clock = TrialClock(max_seconds=0.02, patience_s=60)
+    answers = []
+
+    async def work():
+        request = clock.asked()
+        await anyio.sleep(0.05)
+        clock.answered(request)
+        answers.append(clock.is_used_up)
+        await anyio.sleep_forever()
+
+    assert await clock.bound(work) is None
+    assert answers == [True]
+
+
+@pytest.mark.parametrize("boundary", ["model", "tool", "sandbox", "user_simulator", "grader"])
+async def test_patience_ends_at_the_boundary_that_was_waited_for(hands, boundary):
+    """However little the agent may take, a wait without end is a failure of what it waits for, with a retry owed."""
+    clock = TrialClock(max_seconds=0.001, patience_s=0.02, now_s=hands)
+
+    async def work():
+        with clock.waiting(boundary, "something"):
+            hands.now_s += 1
+            await anyio.sleep_forever()
+
+    with pytest.raises(BoundaryError, match=r"last for something") as caught:
+        await clock.bound(work)
+    assert (caught.value.boundary, caught.value.kind, caught.value.is_retry_owed) == (boundary, "timeout", True)
+
+
+async def test_patience_is_one_for_all_that_is_waited(hands):
+    """Waits add up, and a failure that nobody follows up ends where the model failed."""
+    clock = TrialClock(max_seconds=60, patience_s=30, now_s=hands)
+
+    async def work():
+        with clock.waiting("tool", "a tool"):
+            hands.now_s += 20
+        assert clock.patience_left_s == 10
+        request = clock.asked()
+        hands.now_s += 11
+        clock.failed(request, "rate_limit", "too many requests")
+        await anyio.sleep_forever()
+
+    with pytest.raises(BoundaryError, match=r"31 s in all.*too many requests") as caught:
+        await clock.bound(work)
+    assert (caught.value.boundary, caught.value.kind) == ("model", "rate_limit")

@@ -1,0 +1,132 @@
+"""Reading task folders: which run, which are refused and by which key, and what a broken one says."""
+
+import pytest
+
+from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.environments.benchmarks.harbor import open_harbor, read_task, task_of
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import refusal, resolved
+from lhaw_record.runners.experiment.tables import GraderSpec
+from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
+from tests.support.needs import PUBLISHED, needs
+
+REFUSED = [
+    ({"config": f"{CONFIG}gpus = 1\n"}, "environment.gpus"),
+    ({"config": f'{CONFIG}os = "windows"\n'}, "environment.os"),
+    ({"config": f'{CONFIG}memory = "lots"\n'}, "environment.memory"),
+    ({"config": f'{CONFIG}memory = "1.2.3G"\n'}, "environment.memory"),
+    ({"config": f'{CONFIG}memory = "{9**400}G"\n'}, "environment.memory"),
+    ({"config": f'{CONFIG}[[environment.mcp_servers]]\nname = "x"\n'}, "environment.mcp_servers"),
+    ({"config": CONFIG.replace("no-network", "allowlist")}, "environment.network_mode"),
+    ({"config": f'{CONFIG}[agent]\nnetwork_mode = "public"\n'}, "agent.network_mode"),
+    ({"config": f'{CONFIG}[verifier]\nnetwork_mode = "public"\n'}, "verifier.network_mode"),
+    ({"config": f'{CONFIG}[verifier.env]\nKEY = "${{LHAW_RECORD_NOT_SET}}"\n'}, "LHAW_RECORD_NOT_SET"),
+    ({"config": f'artifacts = [{{source = "/x", service = "db"}}]\n{CONFIG}'}, "'db'"),
+    ({"config": ""}, "neither environment/Dockerfile nor environment.docker_image"),
+    ({"test": None}, "no tests/test.sh"),
+    ({"environment__compose.yaml": "services: {}\n"}, "environment/compose.yaml"),
+    ({"tests__docker-compose.yaml": "services: {}\n"}, "tests/docker-compose.yaml"),
+    ({"trajectory.json": "{}"}, "trajectory.json"),
+]
+BROKEN = [
+    ({"config": "[environment\n"}, "task.toml is not TOML"),
+    ({"config": '[verifier]\ntimeout_sec = "long"\n'}, "key 'verifier.timeout_sec'"),
+    ({"instruction.md": " \n"}, "instruction.md is empty"),
+    ({"task.toml": None}, "it has instruction.md but no task.toml, which may be empty"),
+    ({"checkpoints.toml": '[[checkpoints]]\ncheckpoint_id = "a"\n'}, "label' is missing"),
+]
+
+
+@pytest.mark.parametrize(("parts", "words"), REFUSED)
+def test_a_key_that_cannot_be_honoured_refuses_the_task_by_name(tmp_path, parts, words):
+    """The reason names the key or the file, before anything runs."""
+    task = read_task(write_task(tmp_path / "task", **parts))
+    assert words in refusal(task)
+    with pytest.raises(ExperimentError, match="no task of"):
+        open_harbor({"folder": str(tmp_path)}, tmp_path, GraderSpec())
+
+
+@pytest.mark.parametrize(("parts", "words"), BROKEN)
+def test_a_broken_folder_is_left_out_with_file_and_key(tmp_path, parts, words):
+    """Other tasks of the dataset run."""
+    write_task(tmp_path / "broken", **parts)
+    write_task(tmp_path / "works")
+    benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
+    assert [task.task_id for task in benchmark.tasks()] == ["works"]
+    assert benchmark.left_out() == ["broken"]
+    assert words in benchmark.why_not("broken")
+
+
+def test_a_task_has_its_prompt_rewards_and_domain(tmp_path):
+    """Canary lines are dropped; several rewards are declared beside the task; a changed test is another task."""
+    folder = write_task(
+        tmp_path / "task",
+        config=f'{CONFIG}[metadata]\ncategory = "files"\n',
+        **{
+            "instruction.md": "<!-- harbor-canary GUID 1 -->\n# canary\n\nDo it.\n",
+            "checkpoints.toml": '[[checkpoints]]\ncheckpoint_id = "speed"\nlabel = "it is fast"\ntotal = 4.0\n',
+        },
+    )
+    task = task_of(read_task(folder))
+    assert (task.prompt, task.domain) == ("Do it.\n", "files")
+    assert [(each.checkpoint_id, each.total) for each in task.checkpoints] == [("speed", 4.0)]
+    (folder / "tests" / "test.sh").write_text("exit 0\n")
+    assert task_of(read_task(folder)).task_digest != task.task_digest
+
+
+def test_variables_come_from_the_environment_as_whole_values(monkeypatch):
+    """A value that is not a template as a whole is literal, as in Harbor."""
+    monkeypatch.setenv("HARBOR_KEY", "secret")
+    given = {"a": "${HARBOR_KEY}", "b": "${HARBOR_NONE:-x}", "c": "${HARBOR_NONE:-}", "d": "no ${HARBOR_KEY}"}
+    assert resolved(given) == {"a": "secret", "b": "x", "c": "", "d": "no ${HARBOR_KEY}"}
+
+
+def test_only_secrets_of_the_environment_are_redacted(tmp_path, monkeypatch):
+    """A secret is one by the name that the task gives it, by the name that it has here, or by its look."""
+    random = "A1b2C3d4E5f6G7h8I9j0"
+    given = {
+        "PLAIN_ONE": "open sesame",
+        "MY_API_KEY": "correct horse",
+        "LOOK": random,
+        "DEBUG": "1",
+        "USER_NAME": "anna",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    config = (
+        f'{CONFIG}[environment.env]\nPASSWORD = "${{PLAIN_ONE}}"\nX = "${{LOOK}}"\nDEBUG = "${{DEBUG}}"\n'
+        '[verifier.env]\nY = "${MY_API_KEY}"\n[solution.env]\nWHO = "${USER_NAME:-bob}"\n'
+    )
+    write_task(tmp_path / "task", config=config)
+    benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
+    assert benchmark.secrets() == {"open sesame", "correct horse", random}
+
+
+@pytest.mark.thorough
+def test_a_folder_of_datasets_names_one_of_them(tmp_path):
+    """As HiL-Bench's, in which each folder holds three tasks."""
+    write_task(tmp_path / "sql_0" / "baseline")
+    (tmp_path / "about").mkdir()
+    (tmp_path / "about" / "instruction.md").write_text("How to run these.\n")
+    with pytest.raises(ExperimentError, match=r"no folder in it has a task\.toml, but those in .*/sql_0 do; name that"):
+        open_harbor({"folder": "."}, tmp_path, GraderSpec())
+
+
+@pytest.mark.thorough
+def test_a_folder_that_is_a_task_but_for_its_config_says_so(tmp_path):
+    """It is named itself, and need not be filled."""
+    write_task(tmp_path / "task", **{"task.toml": None})
+    with pytest.raises(ExperimentError, match=r"task: it has instruction\.md but no task\.toml, which may be empty"):
+        open_harbor({"folder": "task"}, tmp_path, GraderSpec())
+
+
+@needs("published")
+def test_the_real_tasks_are_read():
+    """Nine of ten can run; one is refused for a user that wants a key of this machine."""
+    folder = PUBLISHED / "harbor"
+    if not folder.is_dir():
+        pytest.skip(f"no Harbor tasks in {folder}")
+    benchmark = open_harbor({"folder": str(folder)}, folder, GraderSpec())
+    assert len(benchmark.tasks()) == 9
+    reasons = {task_id: benchmark.why_not(task_id) for task_id in benchmark.left_out()}
+    assert set(reasons) == {"simulated-user"}
+    assert "ANTHROPIC_API_KEY" in reasons["simulated-user"]

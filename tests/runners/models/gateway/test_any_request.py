@@ -1,0 +1,94 @@
+"""Whatever JSON an agent sends, it gets a reply or is refused; a trial does not end by what a client writes."""
+
+import json
+
+import anyio
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.models.gateway.app import read
+from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.wires import WIRES
+from tests.runners.models.gateway.rigs import canned, injection_after
+from tests.support.canned_model import text_reply, tool_reply
+from tests.support.depth import at_depth
+
+WORDS = [
+    *("user", "assistant", "system", "tool", "developer", "text", "input_text", "output_text", "image", "refusal"),
+    *("tool_use", "tool_result", "function", "custom", "namespace", "message", "function_call", "function_call_output"),
+    *(
+        "custom_tool_call",
+        "reasoning",
+        "web_search",
+        "web_search_call",
+        "item_reference",
+        "thinking",
+        "a",
+        "b",
+        "",
+        "{}",
+    ),
+]
+NAMES = [
+    *("role", "content", "type", "text", "id", "call_id", "tool_call_id", "tool_use_id", "name", "namespace", "input"),
+    *("arguments", "output", "tool_calls", "function", "custom", "tools", "parameters", "input_schema", "is_error"),
+]
+TOP = [
+    *("messages", "input", "tools", "system", "instructions", "stream", "stream_options", "previous_response_id"),
+    *("tool_choice", "reasoning", "store", "stop", "max_tokens", "model", "client_metadata", "parallel_tool_calls"),
+]
+leaves = st.one_of(st.none(), st.booleans(), st.integers(-1, 3), st.sampled_from(WORDS))
+objects = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
+    max_leaves=12,
+)
+turns = st.lists(st.dictionaries(st.sampled_from(NAMES), objects, min_size=1, max_size=5), min_size=1, max_size=4)
+bodies = st.fixed_dictionaries(
+    {}, optional={name: (turns | objects) if name in ("messages", "input", "tools") else objects for name in TOP}
+)
+
+
+@settings(max_examples=at_depth(80, 400))
+@given(st.sampled_from(WIRES), st.lists(bodies, min_size=1, max_size=3))
+def test_every_request_is_answered_or_refused(wire, requests):
+    """No body raises anything but a refusal of ours, every reply can be written, and the record is whole."""
+
+    async def run():
+        rig, _ = canned(
+            tool_reply(("a", "work", "{}"), ("b", "work", "{")), text_reply("a"), injection=injection_after(1)
+        )
+        for body in requests:
+            try:
+                request = read(wire.requests.read, json.dumps(body).encode())
+                served = await rig.session.respond(wire, request)
+            except Refusal as refusal:
+                statuses.add(refusal.status)
+                continue
+            assert json.dumps(served.body)
+            assert b"".join(wire.replies.events(served.body, request))
+        await rig.session.close("submitted")
+        assert rig.session.failure is None
+        rebuild_requests(rig.events)
+
+    statuses = set()
+    anyio.run(run)
+    assert statuses <= {400}
+
+
+def _is_object(raw):
+    try:
+        return isinstance(json.loads(raw), dict)
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+@given(st.binary(max_size=30).filter(lambda raw: not _is_object(raw) or raw == b"{}"))
+@example(b"{}")
+def test_bytes_that_are_no_request_are_refused(wire, raw):
+    """Nothing but a refusal leaves the reader; not even an empty object is a request."""
+    with pytest.raises(Refusal):
+        read(wire.requests.read, raw)

@@ -1,0 +1,172 @@
+"""The preflight: each wrong thing is found by a tiny request, with its key and the next step."""
+
+import json
+
+import msgspec
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from lhaw_record.runners.base.errors import ExperimentError, ModelsOutOfReach
+from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RoutedSpec
+from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.models.endpoints.door import try_doors_now
+from lhaw_record.runners.models.litellm_library import close_clients
+from lhaw_record.runners.runs.endpoint_check import check_models, refuse_problems
+from tests.runners.models.gateway.serving import serving
+from tests.support.canned_model import CannedModel, text_reply, tool_reply
+from tests.support.chat_server import ChatServer
+from tests.support.faults import Fault
+from tests.support.toy_plan import experiment
+
+READY = tool_reply(("c1", "ready", '{"answer": "yes"}'))
+TALK = text_reply("Yes, I am ready to answer.")
+AS_TEXT = text_reply('<tool_call>{"name": "ready", "arguments": {"answer": "yes"}}</tool_call>')
+FREE = Price(input_usd_per_million_tokens=0.0, output_usd_per_million_tokens=0.0)
+
+
+@pytest.fixture(autouse=True)
+async def closed_clients(anyio_backend):
+    """Close litellm's clients before the event loop of the test ends."""
+    yield
+    await close_clients()
+
+
+class Deaf(CannedModel):
+    """A server whose template drops the tools: the prompt is as long with them as without."""
+
+
+class Counting(CannedModel):
+    """A server whose prompt grows with the tools, and whose model does not care for them."""
+
+    async def respond(self, request):
+        """Answer, with the length of the prompt."""
+        reply = await super().respond(request)
+        usage = msgspec.structs.replace(reply.usage, input_tokens=20 + 50 * len(request.tools))
+        return msgspec.structs.replace(reply, usage=usage)
+
+
+def described(url, *, price=FREE, **changes):
+    """An experiment with one agent behind a server."""
+    return experiment(agents=(AgentSpec(name="a", model="local-model", api_base=url, price=price),), **changes)
+
+
+UNKNOWN = {"error": {"message": "The model `local-model` does not exist", "code": "model_not_found"}}
+DAYS = {
+    "well": (CannedModel([READY]), None, "ok", "calls tools"),
+    "tools dropped": (Deaf([TALK]), None, "problem", "drops the tools"),
+    "calls as text": (CannedModel([AS_TEXT]), None, "problem", "come back as text"),
+    "no call": (Counting([TALK]), None, "warning", "did not call a tool"),
+    "key": (CannedModel([READY]), Fault(kind="unauthorised"), "problem", "key is refused"),
+    "model": (
+        CannedModel([READY]),
+        Fault(kind="answer", status=404, body=UNKNOWN),
+        "problem",
+        "no such model",
+    ),
+    "not a model server": (CannedModel([READY]), Fault(kind="not_json"), "problem", "not a model server"),
+    "empty account": (CannedModel([READY]), Fault(kind="out_of_credit"), "problem", "account is empty"),
+    "a parameter": (CannedModel([READY]), Fault(kind="bad_request"), "problem", "request is refused"),
+    "busy": (CannedModel([READY]), Fault(kind="server_error"), "warning", "does not answer yet"),
+}
+
+
+@pytest.mark.parametrize(("status", "level"), [(200, "ok"), (404, "problem")])
+async def test_a_routed_model_for_embeddings_is_asked_for_one(status, level):
+    """It has no chat: it would refuse a question."""
+    asked = []
+
+    async def answer(request):
+        asked.append((request.url.path, json.loads(await request.body())))
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        return JSONResponse({"object": "list", "data": [], "model": "e", "usage": usage}, status)
+
+    app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+    async with serving(app) as url, ChatServer(CannedModel([READY])) as server:
+        routed = {"text-embedding-*": RoutedSpec(model="nomic-embed-text", api_base=f"{url}/v1", price=FREE)}
+        agent = AgentSpec(name="a", model="local-model", api_base=server.url, price=FREE, models=routed)
+        report = await check_models(experiment(agents=(agent,)))
+    assert asked == [("/v1/embeddings", {"model": "nomic-embed-text", "input": "ready"})]
+    assert [each.level for each in report.findings if "embedding" in each.key] == [level]
+
+
+@pytest.mark.parametrize("day", DAYS.values(), ids=DAYS.keys())
+async def test_each_wrong_thing_is_found_and_named(day):
+    """The finding says what is wrong, where in the file, and what to do; few requests are sent."""
+    model, fault, level, words = day
+    async with ChatServer(model, [fault] if fault else []) as server:
+        report = await check_models(described(server.url))
+    (finding,) = report.findings
+    assert (finding.level, finding.key) == (level, "agents.a")
+    assert words in finding.finding
+    assert bool(finding.next_step) == (level != "ok")
+    assert report.requests == len(server.requests) <= 2
+
+
+@pytest.mark.parametrize("model", [Deaf([TALK]), CannedModel([AS_TEXT])])
+async def test_a_further_model_of_a_program_may_lack_tools(model):
+    """It may write titles and summaries only, so that is a warning; the program's own model needs its tools."""
+    async with ChatServer(CannedModel([READY])) as own, ChatServer(model) as side:
+        further = {"small-*": RoutedSpec(model="local-model", api_base=side.url, price=FREE)}
+        agent = AgentSpec(name="a", model="local-model", api_base=own.url, price=FREE, models=further)
+        report = await check_models(experiment(agents=(agent,)))
+    assert [(each.key, each.level) for each in report.findings] == [
+        ("agents.a", "ok"),
+        ("agents.a.models.'small-*'", "warning"),
+    ]
+    refuse_problems(report)
+
+
+async def test_a_dead_address_is_named_and_stops_the_run():
+    """The message has the address, the key and the way out."""
+    report = await check_models(described("http://127.0.0.1:9/v1"))
+    with pytest.raises(ExperimentError, match=r"agents\.a.*127\.0\.0\.1:9.*api_base(.|\n)*--no-preflight"):
+        refuse_problems(report)
+
+
+async def test_a_door_that_is_down_is_named_in_its_own_words():
+    """Two models at one address that has been given up: one tries, the other waits for it; no parameter is blamed."""
+    agents = tuple(
+        AgentSpec(name=name, model="local-model", api_base="http://127.0.0.1:9/v1", parameters={"seed": seed})
+        for name, seed in (("a", 1), ("b", 2))
+    )
+    for _ in range(4):  # failures in a row
+        await check_models(experiment(agents=agents))
+    try_doors_now()
+    report = await check_models(experiment(agents=agents))
+    tried, waited = sorted(each.finding for each in report.findings)[::-1]
+    assert "nothing answers at http://127.0.0.1:9/v1" in tried
+    assert "local-model at http://127.0.0.1:9/v1 is out of reach" in waited
+    assert not [each for each in report.findings if "parameters" in each.next_step]
+    with pytest.raises(ModelsOutOfReach):
+        refuse_problems(report)
+
+
+async def test_a_mistake_in_the_file_is_no_outage():
+    """What only a change of the file mends is not tried again, even beside an address that is dead."""
+    async with ChatServer(CannedModel([READY]), [Fault(kind="bad_request", times=None)]) as server:
+        agents = tuple(
+            AgentSpec(name=name, model="local-model", api_base=url)
+            for name, url in (("a", server.url), ("b", "http://127.0.0.1:9/v1"))
+        )
+        report = await check_models(experiment(agents=agents))
+    with pytest.raises(ExperimentError) as caught:
+        refuse_problems(report)
+    assert not isinstance(caught.value, ModelsOutOfReach)
+
+
+async def test_an_unknown_price_warns_and_stops_only_a_limited_run():
+    """Without a limit it is a warning; with one it is a problem."""
+    async with ChatServer(CannedModel([READY])) as server:
+        (free,) = (await check_models(described(server.url, price=None))).findings
+        budget = BudgetSpec(max_cost_usd=1.0)
+        (limited,) = (await check_models(described(server.url, price=None, budget=budget))).findings
+    assert (free.level, limited.level) == ("warning", "problem")
+    assert "price" in free.finding
+
+
+async def test_scripted_models_are_not_asked():
+    """They cost nothing, and nothing is sent."""
+    report = await check_models(experiment())
+    assert (report.findings, report.requests) == ((), 0)

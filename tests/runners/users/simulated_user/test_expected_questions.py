@@ -1,0 +1,97 @@
+"""Questions that a variant's author expects: answered as written and as good as written, with their segment alone."""
+
+import anyio
+import msgspec
+import pytest
+
+from lhaw_record.recorder.events.values import ExpectedQuestions
+from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
+from lhaw_record.runners.environments.benchmarks.desk.variants import environment_variants
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
+from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
+from lhaw_record.runners.users.simulated_user.expected_questions import asked_segments
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+from tests.runners.users.simulated_user.people import BOUND, NAME, OTHER_QUESTION, knowing
+
+DESK = DeskBenchmark()
+VARIANTS = [*DESK.variants(), *(variant for task in desk_tasks() for variant in environment_variants(task))]
+ASKED = [
+    pytest.param(variant, expected.segment_id, question, id=f"{variant.variant_id}-{expected.segment_id}-{number}")
+    for variant in VARIANTS
+    for expected in variant.expected_questions
+    for number, question in enumerate(expected.questions)
+]
+EXPECTED = (
+    ExpectedQuestions(segment_id="S1", questions=("Has the boss a favourite title?", "Boss?")),
+    ExpectedQuestions(segment_id="S2", questions=("There are small ones. Which of them do not matter?",)),
+)
+
+
+def expecting(*removed):
+    """What the user of the payments task knows, with questions that the matcher does not understand."""
+    return msgspec.structs.replace(knowing(*removed), expected=EXPECTED)
+
+
+@pytest.mark.parametrize(("variant", "segment_id", "question"), ASKED)
+def test_the_questions_of_the_author_are_answered(variant, segment_id, question):
+    """Each expected question of each variant of desk gives its segment, and no other than it is expected for."""
+    segment = next(each for each in variant.segments if each.segment_id == segment_id)
+    knowledge = UserKnowledge(
+        full_prompt="",
+        sent_prompt=variant.prompt,
+        removed=variant.segments,
+        expected=variant.expected_questions,
+        revealed=frozenset(filter(None, [segment.revealed_after])),
+    )
+    answer = anyio.run(ExactSimulator().answer, question, "", knowledge)
+    assert [each.segment_id for each in answer.revealed] == [segment_id]
+    assert segment.value in answer.text
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Has the boss a favourite title?", ("S1",)),
+        ("has  the boss a favourite title", ("S1",)),
+        ("Could you please tell me: has the boss a favourite title?", ("S1",)),
+        ("Thanks. Has the boss a favourite title? It matters to me.", ("S1",)),
+        ("There are small ones; which of them do not matter?", ("S2",)),
+        ("Has the boss a favourite title? Below what amount should payments be skipped?", ("S1", "S2")),
+        ("Boss?", ("S1",)),
+        ("Which column holds the dates? Boss?", ()),
+        ("Which of them do not matter?", ()),
+        ("Has the boss a favourite colour?", ()),
+        (OTHER_QUESTION, ()),
+    ],
+)
+def test_as_good_as_written_is_enough_and_less_is_not(question, asked):
+    """Case, marks, articles and politeness are nothing; another word, half a question or two words among others are."""
+    assert asked_segments(question, "", expecting(NAME, BOUND)) == asked
+
+
+def test_what_is_not_removed_is_not_given():
+    """An expected question for a segment that this variant still has asks for nothing."""
+    assert asked_segments("Has the boss a favourite title?", "", expecting(BOUND)) == ()
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.variant_id)
+def test_the_variants_of_desk_have_clean_answers(variant):
+    """Their questions would be found in other words too, and their values can be said as they stand."""
+    task = next(each for each in DESK.tasks() if each.task_id == variant.task_id)
+    assert list(answer_problems(variant, task)) == []
+
+
+def test_a_value_that_can_be_said_is_not_complained_of():
+    """Whole words, a sentence, a file name beside a longer one, a quotation, a value in a word elsewhere."""
+    task = DESK.tasks()[0]
+    for value, prompt in (
+        ("ledger", "Take the ledgers, or the ledger."),
+        ("Keep to it.", "Keep to it. Then stop."),
+        ("a.csv", "Neither ba.csv nor a.csv.gz: `a.csv`."),
+        ('the "big" one (or two)', 'Take the "big" one (or two)!'),
+        ("section A", "Read section A."),
+    ):
+        segment = msgspec.structs.replace(NAME, value=value)
+        variant = msgspec.structs.replace(VARIANTS[0], segments=(segment,), expected_questions=())
+        assert list(answer_problems(variant, msgspec.structs.replace(task, prompt=prompt))) == []
