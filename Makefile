@@ -69,10 +69,12 @@ test-training: $(VENV)/.dev-ready  ## install datasets and TRL (5 GB), load our 
 
 setup: $(VENV)/.dev-ready  ## set up for development
 
-lint: $(VENV)/.dev-ready  ## ruff and sqlfluff
+lint: $(VENV)/.dev-ready  ## ruff, sqlfluff, the budget of lines, docstrings that read badly
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/sqlfluff" lint sql
+	@"$(BIN)/python" -m tests.lines_of_code
+	@"$(BIN)/python" -m tests.prose
 
 types: $(VENV)/.dev-ready  ## mypy, strict
 	@"$(BIN)/mypy"
