@@ -88,8 +88,7 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     """Last event of an attempt that failed because of infrastructure. It means missing data, never a score of zero.
 
     ``boundary`` is None if the source of an imported trial does not say where it failed. ``charged_ms`` and
-    ``waited_ms`` are as in ``trial_finished``. If two recordings had the same stream id and were separated later,
-    ``separated_from`` is the id under which the stream's earlier events are stored.
+    ``waited_ms`` are as in ``trial_finished``.
     """
 
     boundary: Boundary | None
@@ -101,4 +100,3 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     stream_digest: str = ""
     charged_ms: float | None = None
     waited_ms: float | None = None
-    separated_from: str | None = None

@@ -96,8 +96,7 @@ class StreamChecks:
         if not state.is_disordered and (state.chain is None or envelope.sequence != state.following):
             state.is_disordered = True
             where = "follows the closing event" if state.chain is None else f"is where {state.following} belongs"
-            advice = "" if envelope.sequence else "; it was begun twice, and 'lhaw-record log repair' separates the two"
-            yield f"event {envelope.sequence} {where}{advice}"
+            yield f"event {envelope.sequence} {where}"
         if state.chain is not None:
             state.chain.update(covered(envelope))
         if isinstance(envelope.event, CLOSING):

@@ -2,7 +2,7 @@
 
 ``STORE/manifest.jsonl`` has a line for each journal that was begun, each segment before it gets its name, each journal
 that was empty, and each loss that a person has accepted. A line holds a digest over itself and the line before, and is
-durable before the file it announces. A store of an earlier version gets a manifest when it is next written to.
+durable before the file it announces.
 """
 
 import fcntl
@@ -45,17 +45,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def has_manifest(store: Store) -> bool:
-    """Return whether a store has a manifest. Stores of earlier versions and working copies have none."""
+    """Return whether a store has a manifest. The working copy of a shared store has none."""
     return store.address is None and store.manifest_path.exists()
 
 
 def is_lost(store: Store) -> bool:
-    """Return whether the manifest is missing from a store that was created with one.
-
-    A store without data does not count, because its creation may have been interrupted.
-    """
-    is_expected = store.began_with_manifest and store.address is None and not store.manifest_path.exists()
-    return is_expected and bool(store.journals() or store.segment_paths())
+    """Return whether the manifest is missing from a store with data. Shared stores have no manifest."""
+    is_shared = store.address is not None or store.is_remote_side
+    return not is_shared and not store.manifest_path.exists() and bool(store.journals() or store.segment_paths())
 
 
 def append(store: Store, entry: Entry) -> None:

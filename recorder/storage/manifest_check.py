@@ -26,12 +26,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def create_manifest(store: Store) -> None:
-    """Create the manifest of a store. For a store of an earlier version, it lists what the store holds now.
-
-    A lost manifest is not created again, because nobody would know what else is missing.
-    """
+    """Create the manifest of a new store. A lost one is not created again: nobody would know what else is missing."""
     if not is_lost(store):
-        create(store, lambda: _adopted(store))
+        create(store, tuple)
 
 
 def check_manifest(store: Store) -> None:

@@ -45,7 +45,6 @@ class Store:
         self.index_dir = root / "index"
         self.manifest_path = root / "manifest.jsonl"
         self.retired_dir = root / "retired"
-        self.repairs_dir = root / "repairs"
         path = root / MARKER
         try:
             said = json.loads(path.read_bytes())
@@ -59,7 +58,6 @@ class Store:
                 f"{root} has store format {found}, this version reads {FORMAT}; use the lhaw-record that wrote it"
             )
         self.address: str | None = said.get("address")
-        self.began_with_manifest = bool(said.get("has_manifest"))
         self.is_remote_side = bool(said.get("is_shared"))
 
     @property

@@ -20,7 +20,6 @@ from lhaw_record.recorder.events.arrow_schema import from_row, unknown_columns
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open, stream_rows
 from lhaw_record.recorder.storage.manifest_check import check_manifest
 from lhaw_record.recorder.storage.segments import StoreSegment, readable, where_now
-from lhaw_record.recorder.storage.separation import Separations, read_separations
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import load_index
 
@@ -68,8 +67,7 @@ def _of_experiment(
     store: Store, segments: Iterable[StoreSegment], unsealed: Iterable[Envelope], selection: Selection
 ) -> Iterator[list[Envelope]]:
     """Yield the streams of one experiment, each as soon as the last file with a part of the stream was read."""
-    separations = read_separations(store)
-    wanted = {segment: _selected(store, segment, selection, separations) for segment in segments}
+    wanted = {segment: _selected(store, segment, selection) for segment in segments}
     journaled: dict[str, list[Envelope]] = defaultdict(list)
     for envelope in unsealed:
         journaled[envelope.stream_id].append(envelope)
@@ -85,7 +83,7 @@ def _of_experiment(
     yield from held.values()
 
 
-def _selected(store: Store, segment: StoreSegment, selection: Selection, separations: Separations) -> frozenset[str]:
+def _selected(store: Store, segment: StoreSegment, selection: Selection) -> frozenset[str]:
     """Return the selected streams of a segment."""
     with _readable(store, segment.path):
         if selection.trial_id is not None:
@@ -98,26 +96,12 @@ def _selected(store: Store, segment: StoreSegment, selection: Selection, separat
             stream_ids = frozenset(rows.filter(begins)["stream_id"].to_pylist())
         else:
             stream_ids = frozenset(load_index(store, segment.path)["stream_id"].to_pylist())
-        stream_ids = _with_own_names(store, segment, stream_ids, separations)
     return stream_ids if selection.stream_id is None else stream_ids & {selection.stream_id}
-
-
-def _with_own_names(
-    store: Store, segment: StoreSegment, stored: frozenset[str], separations: Separations
-) -> frozenset[str]:
-    """Replace stored ids of separated streams by the ids that their rows have."""
-    names = set(stored)
-    for (experiment_id, stream_id, _), own_id in separations.items():
-        if experiment_id == segment.experiment_id and stream_id in stored:
-            for name in (stream_id, own_id):
-                (names.add if stream_rows(store, segment.path, name).num_rows else names.discard)(name)
-    return frozenset(names)
 
 
 def _parts(store: Store, segment: StoreSegment, wanted: frozenset[str]) -> Iterator[list[Envelope]]:
     """Yield the records of each wanted stream in a segment."""
-    is_by_stream = len(wanted) < _FEW_STREAMS or bool(read_separations(store))
-    rows = _some_rows if is_by_stream else _all_rows
+    rows = _some_rows if len(wanted) < _FEW_STREAMS else _all_rows
     with _readable(store, segment.path):
         for stream_id, part in groupby(rows(store, segment, wanted), key=lambda row: str(row["stream_id"])):
             if stream_id in wanted:

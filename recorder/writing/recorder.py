@@ -142,9 +142,8 @@ class Recorder:
                 raise RecordingFailed(f"{name[:100]!r} cannot name a stream or a trial; use letters, digits and '._-:'")
         if stream_id in self._names_in_use:
             raise StoreError(
-                f"{self.store.name} already has a stream {stream_id!r} of experiment {self.experiment_id!r}, and no "
-                "stream is begun twice. 'lhaw-record log recover' closes what a dead run left open, 'lhaw-record log "
-                "repair' separates streams that were begun twice; then run the same command again"
+                f"{self.store.name} already has a stream {stream_id!r} of experiment {self.experiment_id!r}. "
+                "'lhaw-record log recover' closes what a dead run left open; then run the same command again"
             )
         self._names_in_use.add(stream_id)
         stream = self._open_streams[stream_id] = Stream(self, stream_id, trial_id, attempt)

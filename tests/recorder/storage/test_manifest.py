@@ -163,22 +163,6 @@ async def test_the_chain_is_as_the_page_says(damageable):
     assert "damaged at line 2" in find_problems(Store(damageable))[0].text
 
 
-async def test_a_store_of_an_earlier_version_gets_one_when_it_is_written(tmp_path, capsys):
-    """Without a manifest a store is read, and verify says so; with the next writing what is there is adopted."""
-    root = tmp_path / "store"
-    shutil.copytree(FROZEN, root)
-    (root / "manifest.jsonl").unlink()
-    (root / "store.json").write_text('{"format": 1}', encoding="utf-8")
-    assert main(["log", "verify", str(root)]) in (0, 3)
-    assert "has no manifest" in capsys.readouterr().err
-    before = len(read_envelopes(root))
-    store = create_store(root)
-    assert find_problems(store) == []
-    assert len(read_envelopes(root)) == before
-    store.segment_paths()[0].unlink()
-    assert find_problems(store) != []
-
-
 async def test_others_read_the_store_beside_it(damageable):
     """The manifest adds nothing to what a pattern over Parquet files finds."""
     recover(Store(damageable))
