@@ -2,7 +2,6 @@
 
 import msgspec
 
-from lhaw_record.recorder.events._base import Event
 from lhaw_record.recorder.events.action import ActionFinished, ActionStarted
 from lhaw_record.recorder.events.control import (
     CONTROL,
@@ -40,13 +39,11 @@ from lhaw_record.recorder.events.judging import (
     VariantReviewed,
 )
 from lhaw_record.recorder.events.model import (
-    CallDetails,
     ModelCalled,
     ModelFailed,
     ModelResponded,
     Reasoning,
     RepliedToolCall,
-    UsageDetails,
     Wire,
 )
 from lhaw_record.recorder.events.question import QuestionAnswered, QuestionAsked, RejectedAnswer, RevealedSegment
@@ -54,6 +51,7 @@ from lhaw_record.recorder.events.run import OracleBudgetSet, Package, RunFinishe
 from lhaw_record.recorder.events.task import TaskRegistered, VariantGenerated
 from lhaw_record.recorder.events.threads import TrialFlagged
 from lhaw_record.recorder.events.trial import TrialFailed, TrialFinished, TrialStarted
+from lhaw_record.recorder.events.values import Event, Usage
 
 AnyEvent = (
     RunStarted
@@ -140,7 +138,6 @@ __all__ = [
     "AnyEvent",
     "ArtifactStored",
     "BenchmarkSelected",
-    "CallDetails",
     "CheckpointScored",
     "ClarificationInjected",
     "Envelope",
@@ -186,7 +183,7 @@ __all__ = [
     "TrialsDiscarded",
     "TrialsNoted",
     "Understood",
-    "UsageDetails",
+    "Usage",
     "VariantGenerated",
     "VariantRejected",
     "VariantReviewed",

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Event
 
 ActionKind = Literal["tool", "text", "malformed"]
 SandboxLimit = Literal["command_seconds", "memory_mb", "processes", "file_mb"]

@@ -1,6 +1,6 @@
 """Events for the commands that people give the daemon. The daemon computes its queue from these events and the runs."""
 
-from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Event
 
 CONTROL_EXPERIMENT = "daemon"
 """The experiment id under which the daemons of a store record their commands."""

@@ -1,7 +1,6 @@
 """Events of benchmark generation: extracted segments, rejected variants and the selected set."""
 
-from lhaw_record.recorder.events._base import Event
-from lhaw_record.recorder.events.values import Segment, Usage, Value
+from lhaw_record.recorder.events.values import Event, Segment, Usage, Value
 
 
 class RejectedSegment(Value, frozen=True):

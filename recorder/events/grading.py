@@ -1,7 +1,7 @@
 """Events of grading: one result for each checkpoint, and the artifacts that the results are based on."""
 
-from lhaw_record.recorder.events._base import Event
 from lhaw_record.recorder.events.identifiers import Sha256
+from lhaw_record.recorder.events.values import Event
 
 
 class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):

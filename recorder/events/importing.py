@@ -1,7 +1,6 @@
 """The event that names the source file of an import, and counts what was understood and what was skipped."""
 
-from lhaw_record.recorder.events._base import Event
-from lhaw_record.recorder.events.values import Value
+from lhaw_record.recorder.events.values import Event, Value
 
 
 class Understood(Value, frozen=True):

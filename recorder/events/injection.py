@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Event
 
 
 class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):

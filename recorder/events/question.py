@@ -3,8 +3,7 @@
 Questions are counted at the ask_user server, so the name that a client gives the tool does not matter.
 """
 
-from lhaw_record.recorder.events._base import Event
-from lhaw_record.recorder.events.values import Value
+from lhaw_record.recorder.events.values import Event, Value
 
 
 class RevealedSegment(Value, frozen=True):

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from lhaw_record.recorder.events._base import Event
-from lhaw_record.recorder.events.values import Value
+from lhaw_record.recorder.events.values import Event, Value
 
 EXPERIMENT = "experiment"
 """The kind of run that executes an experiment file."""

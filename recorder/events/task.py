@@ -1,8 +1,7 @@
 """Events that register tasks and variants. Each is stored in full when a run first uses it."""
 
-from lhaw_record.recorder.events._base import Event
 from lhaw_record.recorder.events.generation import GateJudgement
-from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.recorder.events.values import Event, Task, Variant
 
 
 class TaskRegistered(Event, frozen=True, tag="task_registered"):

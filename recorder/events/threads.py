@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.values import Event
 
 Flag = Literal["no_main_thread", "actions_uncounted", "injection_lost"]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import type_name
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import consistent_read
 from lhaw_record.recorder.sealing.compaction import mergeable
 from lhaw_record.recorder.storage.journal import is_live, read_journal

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.events import Envelope
 from lhaw_record.recorder.events.arrow_schema import from_row, to_table
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.pull import pull
 from lhaw_record.recorder.storage.journal import is_live, read_header, read_journal
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, readable, where_now

@@ -5,14 +5,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lhaw_record.recorder.events import type_name
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING, CLOSING_TYPES
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open
 from lhaw_record.recorder.storage.segments import readable
 from lhaw_record.recorder.storage.store import Store, retry_vanished
 from lhaw_record.recorder.storage.stream_index import load_index
-
-_CLOSING_TYPES = [type_name(cls) for cls in CLOSING]
 
 
 def names_in_use(store: Store, experiment_id: str | None = None) -> frozenset[str]:
@@ -58,9 +55,9 @@ def _sealed_ends(segment: Path) -> dict[str, str | None]:
     import pyarrow.compute as pc
 
     with readable(segment), pq.ParquetFile(segment, memory_map=True) as file:
-        present = [name for name in _CLOSING_TYPES if name in file.schema_arrow.names]
+        present = [name for name in CLOSING_TYPES if name in file.schema_arrow.names]
         if not present:
             return {}
         rows = file.read(["stream_id", "type", *(f"{name}.stream_digest" for name in present)])
-    is_closing = pc.is_in(rows["type"], pa.array(_CLOSING_TYPES))
+    is_closing = pc.is_in(rows["type"], pa.array(CLOSING_TYPES))
     return {row["stream_id"]: row[row["type"]]["stream_digest"] for row in rows.filter(is_closing).to_pylist()}

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-import msgspec
-
 from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.closing import closing_record
+from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_streams, stream_envelopes
 from lhaw_record.recorder.recovery.recovery import recover
@@ -18,9 +18,6 @@ from lhaw_record.recorder.storage.journal_format import record
 from lhaw_record.recorder.storage.manifest_check import Problem
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.closing import closing_record
-
-_encoder = msgspec.msgpack.Encoder()
 
 
 def accept_loss(store: Store) -> list[Problem]:
@@ -62,7 +59,7 @@ def _write_records(store: Store, experiment_id: str, envelopes: Sequence[Envelop
     name = JournalName(f"w{secrets.token_hex(6)}", 1)
     journal = JournalFile(store, new_header(name, experiment_id, time.time_ns() // 1000))
     try:
-        journal.append([record(_encoder.encode(each)) for each in envelopes])
+        journal.append([record(encoded(each)) for each in envelopes])
         journal.write_footer()
         seal(store, journal.path)
     finally:

@@ -16,7 +16,8 @@ import msgspec
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import Envelope
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING, closing_record
+from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_streams, stream_envelopes
 from lhaw_record.recorder.sealing.seal import seal
@@ -26,10 +27,8 @@ from lhaw_record.recorder.storage.manifest_check import truncation
 from lhaw_record.recorder.storage.retirement import retire
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store, try_lock
-from lhaw_record.recorder.writing.closing import closing_record
 
 _LONGEST_WRITE_S = 3600.0
-_encoder = msgspec.msgpack.Encoder()
 
 
 class RecoveryAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +92,7 @@ def _recover_one(
         if content.footer is None:
             journal = JournalFile.reopen(store, path, descriptor, content)
             if closings:
-                journal.append([record(_encoder.encode(closing)) for closing in closings])
+                journal.append([record(encoded(closing)) for closing in closings])
             journal.write_footer()
         seal(store, path)
     return RecoveryAction(

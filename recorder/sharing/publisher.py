@@ -19,7 +19,7 @@ import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import CONTROL, OracleBudgetSet, RunStarted
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.files.remote import publishing_patience_s
 from lhaw_record.recorder.sharing.publishing_child import PublishingChild
 from lhaw_record.recorder.storage.journal import JournalFile

@@ -1,7 +1,7 @@
 """Exports events as JSON Lines: each stream complete and in order, its artifacts before it, and totals at the end.
 
 The lines, first to last:
-    {"export": {"format": 1}}
+    {"export": {"format": 2}}
     {"stream_id": …, "sequence": 0, …, "event": {"type": …, …}}     an event, as in a journal
     {"blob": {"sha256": …, "base64": …}}                            before the first stream that names it
     {"end": {"events": 2, "streams": 1, "blobs": 1, "sha256": …}}   SHA-256 over all bytes before this line
@@ -20,11 +20,11 @@ import pyarrow as pa
 from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events import ArtifactStored, Envelope
 from lhaw_record.recorder.events.identifiers import Sha256
+from lhaw_record.recorder.files.layout import FORMAT
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
 
-FORMAT = 1
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 
 _encoder = msgspec.json.Encoder()

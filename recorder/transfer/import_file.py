@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events import Envelope
-from lhaw_record.recorder.transfer.export import FORMAT, Blob, End, Header, Line, event_line
+from lhaw_record.recorder.files.layout import FORMAT
+from lhaw_record.recorder.transfer.export import Blob, End, Header, Line, event_line
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"

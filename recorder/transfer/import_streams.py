@@ -12,7 +12,7 @@ import msgspec
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import ArtifactStored, Envelope
-from lhaw_record.recorder.events.stream_digest import CLOSING, covered
+from lhaw_record.recorder.events.closing import CLOSING, covered
 from lhaw_record.recorder.reading.streams import stream_ends
 from lhaw_record.recorder.storage.blobs import load_blob, store_blob
 from lhaw_record.recorder.storage.store import Store, check_experiment_id

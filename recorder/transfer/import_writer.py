@@ -7,12 +7,12 @@ from typing import Self
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.sealing.seal import seal
 from lhaw_record.recorder.storage.journal import JournalFile, new_header
 from lhaw_record.recorder.storage.journal_format import MAX_BODY_BYTES, record
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.packing import packed
 from lhaw_record.recorder.writing.recorder import ROTATE_BYTES
 
 _COMMIT_BYTES = 1 << 20
@@ -54,7 +54,7 @@ class ImportWriter:
 
     def write(self, stream: list[Envelope]) -> None:
         """Write a stream. It is durable when the writer is closed."""
-        records = [record(packed(envelope)) for envelope in stream]
+        records = [record(encoded(envelope)) for envelope in stream]
         size = sum(map(len, records))
         if size > MAX_BODY_BYTES:
             raise RecordingFailed(f"stream {stream[0].stream_id} has {size} bytes, more than one commit can hold")

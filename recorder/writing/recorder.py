@@ -20,6 +20,7 @@ import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed, StoreError
 from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.events.identifiers import is_name
 from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.reading.streams import names_in_use
@@ -28,7 +29,6 @@ from lhaw_record.recorder.sharing.publisher import Publisher
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.journal import JournalFile, new_header
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.packing import packed
 from lhaw_record.recorder.writing.redaction import Redactor, map_text
 from lhaw_record.recorder.writing.stream import Stream
 
@@ -194,12 +194,12 @@ class Recorder:
             RecordingFailed: The envelope could never be sealed.
         """
         try:
-            payload = packed(envelope)
+            payload = encoded(envelope)
         except UnicodeEncodeError:  # models write lone surrogates in JSON, which UTF-8 cannot encode
             envelope = msgspec.structs.replace(envelope, event=map_text(envelope.event, _valid_unicode))
-            payload = packed(envelope)
+            payload = encoded(envelope)
         if self._redactor.hits(payload):
-            payload = packed(msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event)))
+            payload = encoded(msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event)))
         return payload
 
     def _open_journal(self, number: int) -> JournalFile:

@@ -37,8 +37,7 @@ def cost_of(pattern: str, spent: Mapping[str, float]) -> float:
 
 def _add(spent: Counter[str], model: str, event: ModelResponded | ModelFailed) -> None:
     """Count the cost of a call. Unknown costs count 0; the scheduler stops for them."""
-    cost_usd = event.cost_usd if isinstance(event, ModelResponded) else event.usage.cost_usd if event.usage else None
-    spent[model] += cost_usd or 0.0  # type: ignore[assignment]  # the types of Counter know whole numbers only
+    spent[model] += (event.usage and event.usage.cost_usd) or 0.0  # type: ignore[assignment]  # the types of Counter know whole numbers only
 
 
 class RunBudget:

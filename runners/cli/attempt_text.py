@@ -18,7 +18,6 @@ from lhaw_record.recorder.events import (
     ModelFailed,
     ModelResponded,
     QuestionAnswered,
-    Reasoning,
     TrialFailed,
     TrialFinished,
     TrialFlagged,
@@ -191,13 +190,17 @@ def _conversation(events: Iterable[AnyEvent]) -> list[Message]:
     return [*requests[last], *replies]
 
 
-def _thoughts(events: Iterable[AnyEvent]) -> dict[Message, Reasoning]:
-    """Return the reasoning of the agent's replies by their messages. Equal messages have that of the last one."""
+def _thoughts(events: Iterable[AnyEvent]) -> dict[Message, ModelResponded]:
+    """Return the agent's replies with reasoning by their messages. Equal messages have that of the last one."""
     replies = [event for event in events if isinstance(event, ModelResponded) and event.role == "agent"]
-    return {reply_message(event): event.reasoning for event in replies if event.reasoning is not None}
+    return {
+        reply_message(event): event
+        for event in replies
+        if event.reasoning is not None or event.usage.reasoning_tokens is not None
+    }
 
 
-def _message(message: Message, thoughts: dict[Message, Reasoning], *, is_whole: bool) -> Iterator[str]:
+def _message(message: Message, thoughts: dict[Message, ModelResponded], *, is_whole: bool) -> Iterator[str]:
     yield f"\n--- {message.role}" + (f" (result of {message.tool_call_id})" if message.tool_call_id else "")
     if message in thoughts:
         yield _reasoning(thoughts[message], is_whole=is_whole)
@@ -205,10 +208,11 @@ def _message(message: Message, thoughts: dict[Message, Reasoning], *, is_whole: 
         yield message.content
 
 
-def _reasoning(reasoning: Reasoning, *, is_whole: bool) -> str:
+def _reasoning(reply: ModelResponded, *, is_whole: bool) -> str:
     """Return a reply's reasoning, folded to its first line unless it is to be shown whole."""
-    text = reasoning.text or ""
-    size = "unknown tokens" if reasoning.tokens is None else f"{reasoning.tokens} tokens"
+    text = (reply.reasoning and reply.reasoning.text) or ""
+    tokens = reply.usage.reasoning_tokens
+    size = "unknown tokens" if tokens is None else f"{tokens} tokens"
     if not text:
         return f"[reasoning: {size}, hidden]"
     if is_whole:

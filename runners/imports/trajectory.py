@@ -19,6 +19,7 @@ from lhaw_record.recorder.events import (
     QuestionAsked,
     Reasoning,
     RepliedToolCall,
+    Usage,
 )
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.actions import TEXT_ACTION, Action, actions_of, finished_text, tool_action
@@ -214,10 +215,12 @@ def _responded(turn: Turn, call_id: str) -> ModelResponded:
             RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
             for call in turn.reply.tool_calls
         ),
-        input_tokens=turn.input_tokens,
-        output_tokens=turn.output_tokens,
-        cached_input_tokens=turn.cached_input_tokens,
-        cost_usd=turn.cost_usd,
+        usage=Usage(
+            input_tokens=turn.input_tokens,
+            output_tokens=turn.output_tokens,
+            cached_input_tokens=turn.cached_input_tokens,
+            cost_usd=turn.cost_usd,
+        ),
         reasoning=turn.reasoning,
     )
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall, UsageDetails
+from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import Role
 from lhaw_record.recorder.events.values import Usage
@@ -53,9 +53,7 @@ def responded(
     if wire is not None and reply.exchange is not None and parameters_json is not None:
         changes = changed_parameters(msgspec.json.decode(parameters_json), reply.exchange.sent)
         wire = msgspec.structs.replace(wire, changes_json=canonical_json(changes).decode() if changes else None)
-    usage, state = reply.usage, reply.message.provider_state_json
-    reasoning = Reasoning(text=reply.reasoning_text, tokens=usage.reasoning_tokens, provider_state_json=state)
-    details = UsageDetails(cache_write_tokens=usage.cache_write_tokens, provider_cost_usd=usage.provider_cost_usd)
+    reasoning = Reasoning(text=reply.reasoning_text, provider_state_json=reply.message.provider_state_json)
     return ModelResponded(
         call_id=call_id,
         role=role,
@@ -66,13 +64,9 @@ def responded(
             RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
             for call in reply.message.tool_calls
         ),
-        input_tokens=reply.usage.input_tokens,
-        output_tokens=reply.usage.output_tokens,
-        cached_input_tokens=reply.usage.cached_input_tokens,
-        cost_usd=reply.usage.cost_usd,
         served_model=reply.served_model,
+        usage=reply.usage,
         reasoning=None if reasoning == Reasoning() else reasoning,
-        usage=None if details == UsageDetails() else details,
         wire=with_call_in_text(wire, call_in_text(reply.message, tools)),
     )
 
@@ -90,20 +84,6 @@ def failed(call_id: str, role: Role, error: ModelError, *, latency_ms: float, is
         retry_after_s=error.retry_after_s,
         wire=wire_digests(error.exchange),
         usage=error.usage,
-    )
-
-
-def usage_of(responded: ModelResponded) -> Usage:
-    """Return the usage that a reply's event records."""
-    reasoning, details = responded.reasoning or Reasoning(), responded.usage or UsageDetails()
-    return Usage(
-        input_tokens=responded.input_tokens,
-        output_tokens=responded.output_tokens,
-        cached_input_tokens=responded.cached_input_tokens,
-        cost_usd=responded.cost_usd,
-        reasoning_tokens=reasoning.tokens,
-        cache_write_tokens=details.cache_write_tokens,
-        provider_cost_usd=details.provider_cost_usd,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events import CallDetails, ModelCalled, ModelResponded
+from lhaw_record.recorder.events import ModelCalled, ModelResponded
 from lhaw_record.recorder.events.model import CallKind, Role
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import TrialClock
@@ -241,7 +241,6 @@ class ModelCaller:
         has_new_tools = request.tools != self._tools
         self._call_count += 1
         call_id = f"{self._thread_id}.{self._call_count}"
-        details = CallDetails(form_known_by=self._form_known_by, cache_marks=request.cache_marks)
         await self.recording.append(
             ModelCalled(
                 call_id=call_id,
@@ -256,7 +255,8 @@ class ModelCaller:
                 new_messages_json=new_messages_json(request.messages, shared_count),
                 parent_call_id=self._parent_call_id,
                 tools_json=tools_json(request.tools) if has_new_tools else None,
-                details=None if details == CallDetails() else details,
+                form_known_by=self._form_known_by,
+                cache_marks=request.cache_marks,
             )
         )
         self._parent_call_id, self._history, self._tools = call_id, history, request.tools

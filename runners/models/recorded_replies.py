@@ -18,7 +18,6 @@ from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.segments import where_now
 from lhaw_record.runners.base.conversation.deltas import reply_message
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest
-from lhaw_record.runners.models.call_events import usage_of
 from lhaw_record.runners.models.protocol import ModelReply
 
 _CALLED = type_name(ModelCalled)
@@ -90,7 +89,7 @@ class ThreadMemory:
         reply = ModelReply(
             message=reply_message(responded),
             finish_reason=responded.finish_reason or "stop",
-            usage=usage_of(responded),
+            usage=responded.usage,
             served_model=responded.served_model,
             reasoning_text=responded.reasoning.text if responded.reasoning else None,
         )

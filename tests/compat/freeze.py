@@ -1,4 +1,4 @@
-"""Freeze a small store as files: ``python -m tests.compat.freeze`` writes tests/compat/store-1 anew, always the same.
+"""Freeze a small store as files: ``python -m tests.compat.freeze`` writes tests/compat/store-2 anew, always the same.
 
 Every event type is in it, once with every field set and once with every field unknown that may be; events lie in a
 merged segment, in a segment sealed from one journal, and in the journal of a writer that died; one stream is open; one
@@ -20,8 +20,8 @@ from unittest import mock
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events import EVENT_TYPES, AnyEvent, ArtifactStored, Envelope, RunStarted
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events import EVENT_TYPES, AnyEvent, ArtifactStored, Envelope, RunStarted, Usage
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.blobs import store_blob
@@ -34,8 +34,8 @@ from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
 
 HERE = Path(__file__).resolve().parent
-STORE = HERE / "store-1"
-LISTING = HERE / "store-1.jsonl.xz"
+STORE = HERE / "store-2"
+LISTING = HERE / "store-2.jsonl.xz"
 _SEED = 1
 _EVENTS = 200
 _TRIALS = 6
@@ -141,11 +141,13 @@ def _example(annotation: Any, name: str = "value") -> Any:
     return "{}" if name.endswith("_json") else scalars[annotation]
 
 
-def _unknown(event: AnyEvent) -> AnyEvent:
+def _unknown(event: Any) -> Any:
     """The same event with None wherever a value may be unknown."""
     hints = get_type_hints(type(event))
-    fields = [name for name in event.__struct_fields__ if type(None) in get_args(hints[name])]
-    return msgspec.structs.replace(event, **dict.fromkeys(fields))
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    unknown = {name: None for name in fields if type(None) in get_args(hints[name])}
+    usage = {"usage": _unknown(fields["usage"])} if isinstance(fields.get("usage"), Usage) else {}
+    return msgspec.structs.replace(event, **usage | unknown)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ These are pure functions of the request and of what the trial has served so far.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lhaw_record.recorder.events import AnyEvent, CallDetails, ModelCalled
+from lhaw_record.recorder.events import AnyEvent, ModelCalled
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, new_messages_json
@@ -96,7 +96,7 @@ def events_of(
         parent_call_id=parent.last_call_id if parent else None,
         tools_json=tools_json(tools) if tools != thread.tools else None,
         kind_reason=decision.classification.reason,
-        details=CallDetails(thread_change=decision.classification.change) if decision.classification.change else None,
+        thread_change=decision.classification.change,
     )
     insertion = decision.placement.events if decision.placement else ()
     return [*decision.changes.events, *insertion, called], history

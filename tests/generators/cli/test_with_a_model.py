@@ -224,5 +224,5 @@ def test_a_server_without_usage_has_no_cost_and_ends_a_run_with_a_limit(task):
     assert done.returncode == 1
     assert "--max-cost-usd cannot be kept: a reply came without its token counts" in done.stderr
     assert "cost unknown" in done.stderr
-    cost = "select model_responded.cost_usd from events where type = 'model_responded'"
+    cost = "select model_responded.usage.cost_usd from events where type = 'model_responded'"
     assert query(task.parent / "store", cost) == [(None,)]

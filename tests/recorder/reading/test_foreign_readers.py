@@ -31,7 +31,7 @@ from tests.recorder.stores import record_streams, started
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
 
-FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-1"
+FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-2"
 
 FORBID = """
 import sys

@@ -27,7 +27,7 @@ from tests.crash.mutations import DAMAGE_MUTATIONS
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
 
-FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-1"
+FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-2"
 CHAIN = """
 import hashlib, json, sys, zlib
 root, before = sys.argv[1], ""

@@ -178,7 +178,7 @@ def test_a_bomb_takes_no_memory(tmp_path):
     """
     path = tmp_path / "bomb.jsonl.zst"
     with pa.output_stream(str(path), compression="zstd") as out:
-        out.write(b'{"export":{"format":1}}\n')
+        out.write(b'{"export":{"format":2}}\n')
         for _ in range(64):
             out.write(bytes(1 << 24))
     assert path.stat().st_size < 200_000
@@ -249,5 +249,5 @@ def test_whatever_is_put_into_an_export_is_refused_or_stored_whole(tmp_path, lin
 def test_an_artifact_is_what_its_name_says(tmp_path, capsys):
     """Bytes under another digest than theirs are refused at their line."""
     blob = {"blob": {"sha256": SHA256, "base64": base64.b64encode(b"other").decode()}}
-    lines = [b'{"export":{"format":1}}\n', json.dumps(blob, separators=(",", ":")).encode() + b"\n"]
+    lines = [b'{"export":{"format":2}}\n', json.dumps(blob, separators=(",", ":")).encode() + b"\n"]
     assert "line 2" in refused(tmp_path, sealed(lines), capsys)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lhaw_record.command_line import main
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import ArtifactStored
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.blobs import load_blob

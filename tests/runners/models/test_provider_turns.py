@@ -102,7 +102,11 @@ async def check_turns(wire, turns, model_class=LitellmModel):
     assert [reply.wire.received_sha256 for reply in replies] == mimic.received_sha256
     assert replies[0].reasoning.text == "I think 0.0."
     assert replies[0].reasoning.provider_state_json
-    assert (replies[0].input_tokens, replies[0].cached_input_tokens, replies[0].output_tokens) == (18, 5, 20)
+    assert (replies[0].usage.input_tokens, replies[0].usage.cached_input_tokens, replies[0].usage.output_tokens) == (
+        18,
+        5,
+        20,
+    )
     called = [event for event in recording.events if isinstance(event, ModelCalled)]
     rebuilt = rebuild_requests(recording.events)
     assert len(rebuilt[called[-1].call_id]) == called[-1].message_count
@@ -146,9 +150,17 @@ async def test_forty_turns_lose_nothing(wire):
 async def test_numbers_of_reasoning_and_caches_are_recorded():
     """Reasoning tokens, cache writes and the provider's cost are those that it reported, and else unknown."""
     _, (reply, *_) = await check_turns("openrouter", 1)
-    assert (reply.reasoning.tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (12, 3, 0.25)
+    assert (reply.usage.reasoning_tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (
+        12,
+        3,
+        0.25,
+    )
     called, (reply, *_) = await check_turns("messages", 1)
-    assert (reply.reasoning.tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (None, 3, None)
+    assert (reply.usage.reasoning_tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (
+        None,
+        3,
+        None,
+    )
     assert json.loads(called[0].parameters_json) == {**THINKING, "dropped_parameters": {"temperature": 0}}
 
 

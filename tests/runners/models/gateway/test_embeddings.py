@@ -294,7 +294,7 @@ async def test_routed_embeddings_go_out_under_the_name_of_the_routed_model():
     assert reply["model"] == "text-embedding-3-small"
     assert called.model == "big-embedder"
     assert json.loads(called.parameters_json) == {"requested_model": "text-embedding-3-small"}
-    assert responded.cost_usd == 6e-6
+    assert responded.usage.cost_usd == 6e-6
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ async def test_embeddings_in_geminis_dialect(method, body, shown):
     (called,), (responded,) = rig.of(ModelCalled), rig.of(ModelResponded)
     assert (called.call_kind, called.model) == ("side", "gemini-embedding-001")
     assert json.loads(called.parameters_json) == ({} if shown else {"outputDimensionality": 2})
-    assert (responded.input_tokens, responded.cost_usd) == (None, None)
+    assert (responded.usage.input_tokens, responded.usage.cost_usd) == (None, None)
 
 
 @pytest.mark.parametrize("method", ["batchEmbedContents", "embedContent"])
@@ -339,7 +339,7 @@ async def test_routed_embeddings_in_geminis_dialect_have_the_name_of_the_routed_
     assert path == f"/v1beta/models/embed-2:{method}"
     assert {each["model"] for each in sent.get("requests", [sent])} == {"models/embed-2"}
     assert rig.of(ModelCalled)[0].model == "gemini/embed-2"
-    assert rig.of(ModelResponded)[0].cost_usd == pytest.approx(2.0)
+    assert rig.of(ModelResponded)[0].usage.cost_usd == pytest.approx(2.0)
 
 
 async def test_what_is_no_request_for_embeddings_is_not_recorded():

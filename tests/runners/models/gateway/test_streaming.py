@@ -122,9 +122,14 @@ async def test_what_decides_nothing_flows_and_the_end_of_a_call_waits_for_the_re
     seen, sent = ([_as_sent(data) for _, data in events_in(each)] for each in (text, "".join([*first, *call, *last])))
     assert seen == sent
     (responded,) = rig.of(ModelResponded)
-    assert (responded.input_tokens, responded.output_tokens, responded.cost_usd) == (10, 5, pytest.approx(7e-5))
+    assert (responded.usage.input_tokens, responded.usage.output_tokens, responded.usage.cost_usd) == (
+        10,
+        5,
+        pytest.approx(7e-5),
+    )
     assert (responded.text, responded.served_model, len(responded.tool_calls)) == ("Let me.", "real-1", 1)
-    assert responded.reasoning == Reasoning(text="hm", tokens=None if wire == "messages" else 2)
+    assert responded.reasoning == Reasoning(text="hm")
+    assert responded.usage.reasoning_tokens == (None if wire == "messages" else 2)
     assert 0 <= responded.wire.first_token_ms <= responded.latency_ms
 
 
@@ -150,7 +155,7 @@ async def test_a_request_goes_out_as_it_came(wire):
     assert name.get("model", "real-1") in text
     assert '"prompt_tokens"' not in text
     (responded,) = rig.of(ModelResponded)
-    assert responded.output_tokens == 5
+    assert responded.usage.output_tokens == 5
     assert responded.wire.sent_sha256 == hashlib.sha256(provider.raw[0]).hexdigest()
     assert responded.wire.received_sha256 == hashlib.sha256("".join([*first, *call, *last]).encode()).hexdigest()
 

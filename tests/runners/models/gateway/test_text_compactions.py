@@ -139,7 +139,7 @@ async def test_a_summary_is_no_action(agent, times):
     aside, later = check(rig, asides, after)
     if agent is not in_the_history:  # nothing tells that one from a step, until the history has been replaced
         assert {event.call_kind for event in aside} == {"side"}
-    compacted = [event.details and event.details.thread_change for event in later]
+    compacted = [event.thread_change for event in later]
     assert compacted == [None if agent is planning else "compacted", *[None] * (after - 1)]
 
 

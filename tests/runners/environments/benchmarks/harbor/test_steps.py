@@ -313,7 +313,7 @@ def test_a_program_is_started_again_for_each_step(tmp_path, monkeypatch, wire):
         assert values(events, TrialFlagged, "flag") == []
         calls = [each for each in events if isinstance(each, ModelCalled)]
         assert {(each.call_kind, each.thread_id) for each in calls} == {("main", "t1")}
-        assert [bool(each.details and each.details.thread_change) for each in calls].count(True) == 1
+        assert [bool(each.thread_change) for each in calls].count(True) == 1
     outputs = [each.name for each in trials["tiny", "full"] if isinstance(each, ArtifactStored)]
     assert [name for name in outputs if name.startswith("stdout")] == ["stdout.txt", "stdout-2.txt"]
 
@@ -330,7 +330,7 @@ def test_a_message_due_between_two_starts_follows_the_next_request(tmp_path, mon
     check_alike(trials, "tiny", ("full", "inject_50"))
     events = trials["tiny", "inject_50"]
     assert values(events, ClarificationInjected, "after_action") == [3]
-    later = next(each for each in events if isinstance(each, ModelCalled) and each.details)
+    later = next(each for each in events if isinstance(each, ModelCalled) and each.thread_change)
     *_, request, message = json.loads(later.new_messages_json)
     assert request["content"].endswith("Now add the word bye.")
     assert "the word hello" in message["content"]
