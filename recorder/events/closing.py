@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from lhaw_record.recorder.events import (
+    CONTROL,
     AnyEvent,
     Envelope,
+    OracleBudgetSet,
     RunFinished,
     RunStarted,
     TrialFailed,
@@ -18,6 +20,8 @@ from lhaw_record.recorder.events.encoding import encoded
 
 CLOSING = (RunFinished, TrialFinished, TrialFailed)
 CLOSING_TYPES = tuple(type_name(cls) for cls in CLOSING)
+DECISIONS = (*CLOSING, OracleBudgetSet, RunStarted, *CONTROL)
+"""Events that other hosts act on: ends of streams, action budgets, starts of runs, and commands to the daemon."""
 PROCESS_ENDED = "the process that recorded this stream ended before it was finished"
 RECORDER_ENDED = "the recorder ended before this stream was finished"
 

@@ -17,13 +17,7 @@ from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import consistent_read
 from lhaw_record.recorder.sealing.compaction import mergeable
 from lhaw_record.recorder.storage.journal import is_live, read_journal
-from lhaw_record.recorder.storage.segments import (
-    StoreSegment,
-    StoreSegments,
-    column_statistics,
-    list_segments,
-    readable,
-)
+from lhaw_record.recorder.storage.segments import StoreSegment, StoreSegments, list_segments, readable
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import load_index
 
@@ -255,3 +249,10 @@ def _files(store: Store, segments: StoreSegments, journals: Iterable[Path]) -> d
 def _sizes(paths: Iterable[Path]) -> Files:
     sizes = [path.stat().st_size for path in paths]
     return Files(files=len(sizes), bytes=sum(sizes))
+
+
+def column_statistics(metadata: pq.FileMetaData, column: str) -> list[pq.Statistics | None]:
+    """Return the statistics of a column, one entry for each row group."""
+    names = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
+    place = names.index(column)
+    return [metadata.row_group(group).column(place).statistics for group in range(metadata.num_row_groups)]

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.events import Envelope, type_name
 from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.inspection.stat import column_statistics
 from lhaw_record.recorder.inspection.summaries import summary
 from lhaw_record.recorder.reading.reader import consistent_read, stream_rows
 from lhaw_record.recorder.storage.journal import read_journal
 from lhaw_record.recorder.storage.retirement import list_retired
-from lhaw_record.recorder.storage.segments import StoreSegments, column_statistics, list_segments, readable, where_now
+from lhaw_record.recorder.storage.segments import StoreSegments, list_segments, readable, where_now
 from lhaw_record.recorder.storage.store import Store
 
 _LONGEST_SUMMARY = 100

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
-from lhaw_record.recorder.events.arrow_schema import from_row, unknown_columns
+from lhaw_record.recorder.events.arrow_schema import from_row
 from lhaw_record.recorder.inspection.verify_streams import Finding, Record, StreamChecks
 from lhaw_record.recorder.reading.reader import consistent_read
 from lhaw_record.recorder.storage.journal import is_live, read_journal
@@ -17,6 +17,7 @@ from lhaw_record.recorder.storage.manifest_check import find_problems
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import index_path, index_problem
+from lhaw_record.recorder.transfer.whole_streams import unknown_columns
 
 _ROWS_AT_ONCE = 5_000
 

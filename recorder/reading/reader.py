@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from lhaw_record.recorder.events import Envelope
 from lhaw_record.recorder.events.arrow_schema import from_row, to_table
 from lhaw_record.recorder.events.closing import CLOSING
-from lhaw_record.recorder.reading.pull import pull
 from lhaw_record.recorder.storage.journal import is_live, read_header, read_journal
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, readable, where_now
 from lhaw_record.recorder.storage.store import Store, retry_vanished
@@ -52,6 +51,8 @@ def consistent_read(store: Store, read: Callable[[], T]) -> T:
 
     def updated_read() -> T:
         if store.remote is not None:
+            from lhaw_record.recorder.reading.pull import pull  # a store of one host does without it
+
             pull(store, store.remote)
         return read()
 
@@ -144,6 +145,28 @@ def sealed_streams(store: Store, segments: Iterable[StoreSegment]) -> dict[tuple
             key = (segment.experiment_id, stream_id)
             found[key] = found.get(key, False) or closes
     return found
+
+
+def names_in_use(store: Store, experiment_id: str | None = None) -> frozenset[str]:
+    """Return the ids of all streams in segments and journals on this host, whether closed or open.
+
+    The working copy of a shared store is not updated first, because stream ids in a shared store contain the writer id.
+    """
+    return retry_vanished(store, lambda: _names(store, experiment_id))
+
+
+def stream_ids(root: Path) -> frozenset[str]:
+    """Return the ids of all streams that a store holds now. For a shared store, this includes those of other hosts."""
+    store = Store(root)
+    return consistent_read(store, lambda: _names(store, None))
+
+
+def _names(store: Store, experiment_id: str | None) -> frozenset[str]:
+    segments, envelopes = sealed_and_open(store, experiment_id)
+    found = {envelope.stream_id for envelope in envelopes}
+    for segment in segments:
+        found.update(load_index(store, segment.path)["stream_id"].to_pylist())
+    return frozenset(found)
 
 
 def read_envelopes(root: Path, stream_id: str | None = None) -> list[Envelope]:

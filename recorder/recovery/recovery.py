@@ -45,7 +45,7 @@ def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None
     """Recover every journal of a store whose writer is dead. Only one process at a time does this."""
     if is_dry_run:
         return list(_recovered(store, experiment_id, is_dry_run=True))
-    with store.hold_recovery():  # all journals of a writer must hold still to show what its streams lack
+    with store.hold("recovery"):  # all journals of a writer must hold still to show what its streams lack
         done = list(_recovered(store, experiment_id, is_dry_run=False))
         if store.address is None:
             # Compaction may have died between merging segments and retiring the old ones.
@@ -167,7 +167,7 @@ def _remove_temporaries(store: Store) -> None:
     patterns = ("*.tmp", "journal/*.tmp", "events/*/*.tmp", "index/*.tmp", "blobs/*/*.tmp")
     found = [path for pattern in patterns for path in store.root.glob(pattern)]
     busy = {str(name) for name in store.journals()}  # listed after the files, whose journals existed before them
-    with store.hold_compaction() as is_held:
+    with store.try_to_hold("compaction") as is_held:
         for path in found:
             if re.match(r"w.*\.(parquet|arrow)", path.name):
                 is_dead = not any(path.name.startswith(name) for name in busy)

@@ -18,15 +18,10 @@ from shlex import quote
 import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed
-from lhaw_record.recorder.events import CONTROL, OracleBudgetSet, RunStarted
-from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.files.remote import publishing_patience_s
 from lhaw_record.recorder.sharing.publishing_child import PublishingChild
 from lhaw_record.recorder.storage.journal import JournalFile
 from lhaw_record.recorder.storage.store import Store
-
-DECISIONS = (*CLOSING, OracleBudgetSet, RunStarted, *CONTROL)
-"""Events that other hosts act on: ends of streams, action budgets, starts of runs, and commands to the daemon."""
 
 
 class _Waiter(msgspec.Struct, frozen=True):

@@ -5,11 +5,9 @@ that was empty, and each loss that a person has accepted. A line holds a digest 
 durable before the file it announces.
 """
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import msgspec
@@ -59,7 +57,7 @@ def append(store: Store, entry: Entry) -> None:
     """Append one line durably if the store has a manifest. Two lines in one write could be torn apart unnoticed."""
     if not has_manifest(store):
         return
-    with _locked(store):
+    with store.hold("manifest"):
         descriptor = os.open(store.manifest_path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
             data = store.manifest_path.read_bytes()
@@ -77,7 +75,7 @@ def create(store: Store, adopted: Callable[[], Iterable[Entry]]) -> None:
     """Create the manifest unless it exists."""
     if store.address is not None or store.manifest_path.exists():
         return
-    with _locked(store):
+    with store.hold("manifest"):
         if not store.manifest_path.exists():
             publish(store.disk, store.manifest_path, _lines(adopted(), NO_CHAIN))
 
@@ -137,13 +135,3 @@ def _chained(entries: Iterable[Entry], chain: str) -> Iterator[bytes]:
 def _chain_of(entry: Entry, before: str) -> str:
     plain = msgspec.json.encode(msgspec.structs.replace(entry, chain=NO_CHAIN))
     return hashlib.sha256(before.encode() + plain).hexdigest()[:32]
-
-
-@contextmanager
-def _locked(store: Store) -> Iterator[None]:
-    descriptor = os.open(store.locks_dir / ".manifest", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -7,15 +7,20 @@ nothing. An open stream is left out, because the next attempt of its trial would
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import ArtifactStored, Envelope
-from lhaw_record.recorder.events.closing import CLOSING, covered
-from lhaw_record.recorder.reading.streams import stream_ends
+from lhaw_record.recorder.events.closing import CLOSING, CLOSING_TYPES, covered
+from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open
 from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.segments import readable
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
+from lhaw_record.recorder.storage.stream_index import load_index
 from lhaw_record.recorder.transfer.export import Blob
 from lhaw_record.recorder.transfer.import_writer import ImportWriter
 
@@ -96,9 +101,9 @@ def _opened(store: Store | None, experiment_id: str, opened: ExitStack, *, is_dr
     if store is None:
         return _Experiment({}, None)
     if is_dry_run:
-        return _Experiment(stream_ends(store, experiment_id), None)
+        return _Experiment(_stream_ends(store, experiment_id), None)
     opened.enter_context(store.hold_experiment(experiment_id))
-    ends = stream_ends(store, experiment_id)
+    ends = _stream_ends(store, experiment_id)
     return _Experiment(ends, opened.enter_context(ImportWriter(store, experiment_id)))
 
 
@@ -148,3 +153,32 @@ def _report(experiment_id: str, experiment: _Experiment) -> ImportedExperiment:
         conflicts=tuple(experiment.conflicts),
         missing_blobs=experiment.missing_blobs,
     )
+
+
+def _stream_ends(store: Store, experiment_id: str) -> dict[str, str | None]:
+    """Return the streams of an experiment by id, with the digest in the closing event, or None for an open stream."""
+    return consistent_read(store, lambda: _ends(store, experiment_id))
+
+
+def _ends(store: Store, experiment_id: str) -> dict[str, str | None]:
+    segments, envelopes = sealed_and_open(store, experiment_id)
+    begun: dict[str, str | None] = dict.fromkeys(envelope.stream_id for envelope in envelopes)
+    ended: dict[str, str | None] = {
+        each.stream_id: each.event.stream_digest for each in envelopes if isinstance(each.event, CLOSING)
+    }
+    for segment in segments:
+        begun |= dict.fromkeys(load_index(store, segment.path)["stream_id"].to_pylist())
+        ended |= _sealed_ends(segment.path)
+    return begun | ended
+
+
+def _sealed_ends(segment: Path) -> dict[str, str | None]:
+    import pyarrow.compute as pc
+
+    with readable(segment), pq.ParquetFile(segment, memory_map=True) as file:
+        present = [name for name in CLOSING_TYPES if name in file.schema_arrow.names]
+        if not present:
+            return {}
+        rows = file.read(["stream_id", "type", *(f"{name}.stream_digest" for name in present)])
+    is_closing = pc.is_in(rows["type"], pa.array(CLOSING_TYPES))
+    return {row["stream_id"]: row[row["type"]]["stream_digest"] for row in rows.filter(is_closing).to_pylist()}

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events import Envelope
-from lhaw_record.recorder.events.arrow_schema import from_row, unknown_columns
+from lhaw_record.recorder.events.arrow_schema import event_schema, from_row
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open, stream_rows
 from lhaw_record.recorder.storage.manifest_check import check_manifest
 from lhaw_record.recorder.storage.segments import StoreSegment, readable, where_now
@@ -149,3 +149,24 @@ def _in_order(store: Store, stream: list[Envelope]) -> list[Envelope]:
             "'lhaw-record log verify' shows where"
         )
     return stream
+
+
+def unknown_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns and fields in a segment's schema that this version does not know, as dotted paths."""
+    ours = event_schema()
+    found = [name for name in schema.names if name not in ours.names]
+    for name in set(schema.names) & set(ours.names):
+        found += [f"{name}.{path}" for path in _unknown_fields(schema.field(name).type, ours.field(name).type)]
+    return sorted(found)
+
+
+def _unknown_fields(theirs: pa.DataType, ours: pa.DataType) -> Iterator[str]:
+    if pa.types.is_list(theirs) and pa.types.is_list(ours):
+        theirs, ours = theirs.value_type, ours.value_type
+    if pa.types.is_struct(theirs) and pa.types.is_struct(ours):
+        known = {field.name: field.type for field in ours}
+        for field in theirs:
+            if field.name not in known:
+                yield field.name
+            else:
+                yield from (f"{field.name}.{path}" for path in _unknown_fields(field.type, known[field.name]))

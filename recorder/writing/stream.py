@@ -8,8 +8,7 @@ import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import AnyEvent, Envelope
-from lhaw_record.recorder.events.closing import CLOSING, RECORDER_ENDED, closing_event, with_digest
-from lhaw_record.recorder.sharing.publisher import DECISIONS
+from lhaw_record.recorder.events.closing import CLOSING, DECISIONS, RECORDER_ENDED, closing_event, with_digest
 from lhaw_record.recorder.storage.journal_format import record
 
 

@@ -16,7 +16,7 @@ import msgspec
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import ArtifactStored, TrialFailed, TrialFinished
 from lhaw_record.recorder.events.values import Usage
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.agents.behaviour import ObservedRecording
 from lhaw_record.runners.agents.program_place import ToldRecording, open_place
@@ -67,7 +67,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     prompts: Prompts
     settings: EnvironmentSettings
     services: Services
-    recorder: Recorder
+    recorder: StoreRecorder
     run_id: str
     listener: "Listener | None" = None
     leases: "Leases | None" = None

@@ -25,9 +25,8 @@ from lhaw_record.recorder.events import (
 )
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.reading.notes import note_line, read_notes
-from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot
+from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot, stream_ids
 from lhaw_record.recorder.reading.registrations import Registrations
-from lhaw_record.recorder.reading.streams import stream_ids
 from lhaw_record.recorder.sharing.address import place_of
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall

@@ -8,8 +8,7 @@ import msgspec
 from lhaw_record.recorder.events import ImportRecorded, Skipped, TaskRegistered, Understood, VariantGenerated
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Task, Variant
-from lhaw_record.recorder.reading.reader import read_snapshot
-from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.reading.reader import read_snapshot, stream_ids
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import check_experiment_id, has_store
 from lhaw_record.runners.imports.foreign_trial import (

@@ -17,7 +17,7 @@ from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.sharing.open_runs import open_runs
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.manifest_check import check_manifest
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget, spent_by_model
 from lhaw_record.runners.base.errors import ungrouped
 from lhaw_record.runners.base.host.interrupts import interruptibly
@@ -141,7 +141,9 @@ async def run_controlled(
             index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
             if store.address is not None:  # the lock holds on this host only; for other hosts there is only a warning
                 reporter.others(open_runs(snapshot, experiment.name))
-            recorder = await stack.enter_async_context(Recorder(store, experiment.name, redactor=redactor_of(prepared)))
+            recorder = await stack.enter_async_context(
+                StoreRecorder(store, experiment.name, redactor=redactor_of(prepared))
+            )
             stream = recorder.stream(run_id)
             await record_start(stream, prepared, root, index, run_id)
             limits = experiment.budget

@@ -56,7 +56,8 @@ from lhaw_record.recorder.events.canonical_json import canonical_json, digest, s
 from lhaw_record.recorder.events.values import Checkpoint, Segment, Task, Usage, Variant, prompt_state_and_channel
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder, Stream
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.judging.verdicts import JUDGED
 
 _DETAILS = {"cached_input_tokens": 4, "reasoning_tokens": 3, "cache_write_tokens": 2, "provider_cost_usd": 0.02}
@@ -591,7 +592,7 @@ async def write_events(folder: Path, envelopes: Sequence[Envelope]) -> None:
     """Record events in a new store on disk, each under its experiment."""
     store = create_store(folder)
     for experiment in dict.fromkeys(each.experiment_id for each in envelopes):
-        async with Recorder(store, experiment) as recorder:
+        async with StoreRecorder(store, experiment) as recorder:
             streams: dict[str, Stream] = {}
             for each in envelopes:
                 if each.experiment_id == experiment:

@@ -28,7 +28,8 @@ from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.export import event_line
-from lhaw_record.recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.writing.recorder import Clock
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
@@ -85,7 +86,7 @@ async def _append(
     """Record streams in one journal, and seal it unless its writer is to look killed."""
     ticks = iter(range(10**9))
     clock = Clock(wall_us=lambda: _BEGAN_US + 1000 * next(ticks), monotonic_ns=lambda: 1000 * next(ticks))
-    async with Recorder(store, experiment_id, clock=clock, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, experiment_id, clock=clock, start_sealing=InProcess) as recorder:
         for trial_id, events in streams:
             stream = recorder.stream(f"{trial_id}-1", trial_id=trial_id, attempt=1)
             for event in events:

@@ -29,8 +29,8 @@ from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.leases import Leases, open_leases
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError, ungrouped
 from lhaw_record.runners.base.host.http_serving import QuietServer, without_delay
@@ -178,7 +178,7 @@ async def opened_daemon(store: Store, max_trials: int, leases: Leases | None = N
             ) from error
         await anyio.to_thread.run_sync(recover, store)
         queue = await anyio.to_thread.run_sync(lambda: stored_queue(read_snapshot(store.root)))
-        async with Recorder(store, CONTROL_EXPERIMENT, redactor=Redactor(secrets_of(os.environ))) as recorder:
+        async with StoreRecorder(store, CONTROL_EXPERIMENT, redactor=Redactor(secrets_of(os.environ))) as recorder:
             daemon_id = f"daemon-{secrets.token_hex(6)}"
             stream = recorder.stream(daemon_id)
             config_json = canonical_json({"max_trials": max_trials}).decode()

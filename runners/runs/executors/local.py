@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.attempt import TrialRunner
 from lhaw_record.runners.agents.programs.experiment_programs import check_versions
 from lhaw_record.runners.agents.services import Services
@@ -76,7 +76,7 @@ class LocalExecutor:
 
     @asynccontextmanager
     async def runner(
-        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+        self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
     ) -> AsyncIterator[TrialRunner]:
         """Yield the runner of attempts. If some agent is a program, serve programs meanwhile."""
         experiment = prepared.experiment

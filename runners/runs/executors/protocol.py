@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.runs.preparation import PreparedExperiment
 from lhaw_record.runners.runs.reporter import Reporter
@@ -35,7 +35,7 @@ class Executor(Protocol):
         ...
 
     def runner(
-        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+        self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
     ) -> AbstractAsyncContextManager[AttemptRunner]:
         """Provide the scheduler with the runner of attempts, as a context manager.
 

@@ -19,7 +19,7 @@ import anyio.to_thread
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.trial_index import load_trial_index
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.base.errors import ExecutorError, ExperimentError
 from lhaw_record.runners.runs.executors.ray_environment import has_them_everywhere, shipped_packages
@@ -121,7 +121,7 @@ class RayExecutor:
 
     @asynccontextmanager
     async def runner(
-        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+        self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
     ) -> AsyncIterator[WorkerPool]:
         """Yield the pool of workers. Each worker has its own recorder."""
         yield self._pool

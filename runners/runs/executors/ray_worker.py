@@ -22,7 +22,7 @@ from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sharing.address import open_address, store_address
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
 from lhaw_record.runners.agents.programs.installation import install_missing
 from lhaw_record.runners.agents.trial_record import TrialOutcome
@@ -135,7 +135,7 @@ class Worker:
         self._trials = {trial.trial_id: trial for trial in prepared.plan.trials}
         try:
             async with (
-                Recorder(store, name, redactor=redactor_of(prepared)) as recorder,
+                StoreRecorder(store, name, redactor=redactor_of(prepared)) as recorder,
                 executor.runner(prepared, recorder, assignment.run_id, RunBudget(None)) as self._runner,
             ):
                 self._ready.set_result(

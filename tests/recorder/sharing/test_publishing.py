@@ -18,7 +18,7 @@ from lhaw_record.recorder.storage.blobs import load_blob, store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.journal import JournalFile, new_header
 from lhaw_record.recorder.storage.journal_format import record
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.sharing.hosts import ended_well
 from tests.recorder.stores import failed
 
@@ -119,7 +119,7 @@ def _closed_journal(store, number):
 async def _record(root):
     """Record one artifact and the end of its trial."""
     store = create_store(root)
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("s", trial_id="s", attempt=1)
         sha256 = store_blob(store, CONTENT)
         patch = ArtifactStored(

@@ -22,7 +22,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.manifest_check import find_problems
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.whole_streams import whole_streams
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.mutations import DAMAGE_MUTATIONS
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
@@ -45,10 +45,10 @@ for line in open(root + "/manifest.jsonl"):
 async def damageable(tmp_path):
     """A store with a merged segment, small ones, and two journals of a dead writer."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
         await record_streams(recorder, 4, 8)
     compact(store, grace_s=0.0)
-    async with Recorder(store, "exp", rotate_bytes=8_000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=8_000, start_sealing=InProcess) as recorder:
         await record_streams(recorder, 4, 8, prefix="again")
         await recorder.stream("open", trial_id="t-open", attempt=1).append(started(1), started(2))
         shutil.copytree(store.root, tmp_path / "dead")
@@ -211,13 +211,13 @@ async def test_a_device_in_the_place_of_a_file_is_not_read(damageable, place):
 async def test_an_append_that_a_power_cut_tore_announced_nothing(tmp_path, torn):
     """The next append cuts away sectors that never reached the disk and read as zeros or as what an older file had."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         await recorder.stream("s").append(started(1))
     good = store.manifest_path.read_bytes()
     entries = manifest.read_entries(store)
     store.manifest_path.write_bytes(good + torn)
     assert manifest.read_entries(store) == entries
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         await recorder.stream("t").append(started(1))
     assert store.manifest_path.read_bytes().startswith(good)
     assert verify(store.root).findings == ()
@@ -226,14 +226,14 @@ async def test_an_append_that_a_power_cut_tore_announced_nothing(tmp_path, torn)
 async def test_damage_that_entries_follow_is_no_torn_append(tmp_path):
     """However near the end it is, it is reported and kept, as is more damage than one append can leave."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         await recorder.stream("s").append(started(1))
     good = store.manifest_path.read_bytes()
     for damage in (b"\0", b"x", b"\n"):
         damaged = damage * 50 + good[50:]
         store.manifest_path.write_bytes(damaged)
         assert manifest.read_entries(store)[1] == 1
-        async with Recorder(store, "e") as recorder:
+        async with StoreRecorder(store, "e") as recorder:
             await recorder.stream(f"t{damage.hex()}").append(started(1))
         assert store.manifest_path.read_bytes().startswith(damaged)
     store.manifest_path.write_bytes(good + b"x" * 40 + b"\n" * (1 << 16))

@@ -20,7 +20,7 @@ from lhaw_record.recorder.storage.blobs import load_blob, store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.transfer.import_file import ImportLimits, export_lines, read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.transfer.stores import export_lines_of, import_from, make_source
 
 SHA256 = hashlib.sha256(b"a patch\n").hexdigest()
@@ -126,7 +126,7 @@ def test_deep_nesting_and_repeated_keys_are_refused(tmp_path, lines, capsys):
 
 def test_ids_of_our_own_are_held_to_the_same(tmp_path):
     """What no reader would take is not written either."""
-    recorder = Recorder(create_store(tmp_path / "store"), "one")
+    recorder = StoreRecorder(create_store(tmp_path / "store"), "one")
     with pytest.raises(RecordingFailed, match="cannot name"):
         recorder.stream("../x")
 

@@ -17,7 +17,7 @@ from lhaw_record.recorder.transfer import import_writer
 from lhaw_record.recorder.transfer.export import contents
 from lhaw_record.recorder.transfer.import_file import read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
 from tests.recorder.transfer.stores import all_events, export_lines_of, export_to, import_from, make_source
@@ -27,7 +27,7 @@ async def test_a_conflict_is_named_and_changes_nothing(tmp_path, capsys):
     """A stream of the same name with other events stays as it is, the others come in, and the exit code is 1."""
     for name, text in (("from", "mine"), ("to", "yours")):
         store = create_store(tmp_path / name)
-        async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
             await recorder.stream("same", trial_id="t", attempt=1).append(finished(1, text), failed())
             await recorder.stream(f"only-{name}", trial_id="t", attempt=1).append(failed())
     before = read_envelopes(tmp_path / "to", "same")
@@ -41,7 +41,7 @@ async def test_a_conflict_is_named_and_changes_nothing(tmp_path, capsys):
 async def test_open_streams_are_left_out(tmp_path, capsys):
     """A stream without its end would never get one here, and the next attempt of its trial would take its name."""
     store = create_store(tmp_path / "from")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         stream = recorder.stream("growing", trial_id="t", attempt=1)
         await stream.append(started(1))
         assert import_from(store.root, tmp_path / "to") == 0
@@ -161,7 +161,7 @@ IMPORTER = """
 async def test_a_killed_import_leaves_whole_streams(tmp_path, events):
     """Killed anywhere, while others recover: then each stream is whole or absent, and importing again completes it."""
     store = create_store(tmp_path / "from")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         await record_streams(recorder, 100, 10)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     target = create_store(tmp_path / "to")

@@ -21,7 +21,7 @@ from lhaw_record.recorder.transfer.export import contents
 from lhaw_record.recorder.transfer.import_file import read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
 from lhaw_record.recorder.transfer.whole_streams import Selection
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.events_strategy import open_events
 from tests.recorder.stores import failed, finished
@@ -40,7 +40,7 @@ def test_a_round_trip_loses_nothing(tmp_path_factory, streams):
     """Whatever is in the events comes back: equal records, good digests, and an equal export again."""
 
     async def record(store):
-        async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
             for number, (events, closing) in enumerate(streams):
                 kept = [each for each in events if not isinstance(each, ArtifactStored)]
                 await recorder.stream(f"s{number}", trial_id=f"t{number}", attempt=1).append(*kept, closing)
@@ -137,7 +137,7 @@ async def test_artifacts_can_be_left_out(tmp_path, capsys):
 async def test_a_number_that_json_cannot_write_stops_the_export(tmp_path):
     """Nothing is lost silently: a value that is not finite would come back as null."""
     store = create_store(tmp_path / "from")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         bad = msgspec.structs.replace(finished(1), duration_ms=float("nan"))
         await recorder.stream("s", trial_id="t", attempt=1).append(bad, failed())
     with pytest.raises(DamagedStore, match="not finite"):

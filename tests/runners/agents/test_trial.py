@@ -21,7 +21,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.attempt import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
@@ -122,7 +122,7 @@ async def attempt(tmp_path, answers, *, condition="full", simulator=None, change
     plan = make_plan(described, benchmark, prompts, "exact:1")
     trial = next(trial for trial in plan.trials if trial.condition == condition)
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "toy") as recorder:
+    async with StoreRecorder(store, "toy") as recorder:
         runner = TrialRunner(
             experiment=described,
             benchmark=benchmark,

@@ -8,7 +8,7 @@ from lhaw_record.recorder.events import ArtifactStored, RunFinished, RunStarted
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.judging.driver import Driver, JudgeSettings
 from lhaw_record.runners.judging.failure_modes import FailureModes
@@ -44,7 +44,7 @@ async def on_disk(root: Path, *stores: Written) -> Store:
         streams = defaultdict(list)
         for envelope in written.envelopes:
             streams[envelope.stream_id].append(envelope)
-        async with Recorder(store, written.experiment) as recorder:
+        async with StoreRecorder(store, written.experiment) as recorder:
             for stream_id, envelopes in streams.items():
                 first = envelopes[0]
                 stream = recorder.stream(stream_id, trial_id=first.trial_id, attempt=first.attempt)

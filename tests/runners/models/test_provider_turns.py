@@ -9,7 +9,7 @@ import pytest
 
 from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelResponded
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, ToolResult
@@ -227,7 +227,7 @@ async def test_show_folds_the_reasoning(tmp_path):
     store = create_store(tmp_path / "store")
     reply = text_reply("Done.")
     thoughts = msgspec.structs.replace(reply, reasoning_text="Which file?\nI could ask the user.")
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         stream = recorder.attempt("t", 1)
         model = CannedModel([thoughts])
         caller = ModelCaller(model=model, recording=stream, role="agent", thread_id="main", parameters={})
