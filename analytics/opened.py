@@ -27,8 +27,8 @@ from lhaw_record.analytics.views import store as stores
 from lhaw_record.analytics.views.headers import headers
 from lhaw_record.analytics.views.parameters import Setting
 from lhaw_record.analytics.views.rows import distinct
-from lhaw_record.recorder.cli.suggestions import did_you_mean
-from lhaw_record.recorder.storage.no_pandas import allow_pandas
+from lhaw_record.recorder.processes import allow_pandas
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb

@@ -35,9 +35,9 @@ from lhaw_record.generators.cli import (
 from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from lhaw_record.recorder.errors import DamagedStore, RecorderError
+from lhaw_record.recorder.processes import refuse_pandas
 from lhaw_record.recorder.resources import experiment_path
-from lhaw_record.recorder.sharing.address import opened, place_of, store_address
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.sharing.address import opened, store_address, store_name
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
 from lhaw_record.runners.cli import (
     agent_commands,
@@ -165,7 +165,7 @@ def _demo(options: argparse.Namespace) -> int:
         exit_code = int(step.function(step))
         if exit_code:
             return exit_code
-    place = place_of(options.store)
+    place = store_name(options.store)
     next_steps = (
         ["findings", place],
         ["tables", place, "wasted", "natural_ask"],

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from lhaw_record.recorder.cli.arguments import OUTPUT, STORE, percentage_points, share
-from lhaw_record.recorder.cli.command import Command, CommandGroup, argument
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, clear_errors
 from lhaw_record.recorder.cli.output import new_folder, open_output, say, write_folder
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 _HELP = {
     "hf": "classified variants as rows of the published dataset, a folder with a card",
@@ -96,7 +95,7 @@ def otlp_command(options: argparse.Namespace) -> int:
 
 def _said(store: Path, count: int, what: str, *more: str) -> int:
     result = f"{count} {what} exported" if count else f"no {what} to export"
-    say("; ".join([f"{place_of(store)}: {result}", *more]))
+    say("; ".join([f"{store_name(store)}: {result}", *more]))
     return 0 if count else 1
 
 

@@ -21,8 +21,8 @@ from lhaw_record.analytics.views.headers import headers, print_views
 from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, current, parse_settings
 from lhaw_record.analytics.views.rows import distinct
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.cli.terminal import QUIET, painted, shortened, terminal_width, visible
+from lhaw_record.recorder.wording import did_you_mean
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon

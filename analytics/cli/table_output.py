@@ -20,9 +20,9 @@ from lhaw_record.analytics.views.headers import headers
 from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, parse_settings
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.cli.terminal import BOLD, painted, terminal_width
 from lhaw_record.recorder.transfer.export import export_file
+from lhaw_record.recorder.wording import did_you_mean
 
 MAIN_TABLES = ("overall", "by_class", "voi")
 FORMS = (*FORMATS, "markdown", "latex")

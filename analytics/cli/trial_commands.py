@@ -9,7 +9,7 @@ from lhaw_record.analytics.cli.arguments import names_in_store
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive
 from lhaw_record.recorder.cli.command import Command, argument, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.wording import did_you_mean
 
 _FILTERS = {
     "agent": "agent",

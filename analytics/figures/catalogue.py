@@ -10,7 +10,7 @@ from lhaw_record.analytics.figures import agreement, asking, injections, questio
 from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read
 from lhaw_record.analytics.figures.style import styled
 from lhaw_record.analytics.views.parameters import current
-from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb

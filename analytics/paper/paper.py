@@ -25,9 +25,9 @@ from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
 from lhaw_record.analytics.views.claims import Finding, checks, claims
 from lhaw_record.analytics.views.parameters import Setting, values_of
 from lhaw_record.analytics.views.store import open as open_store
-from lhaw_record.recorder.cli.suggestions import did_you_mean
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.transfer.export import export_file
+from lhaw_record.recorder.wording import did_you_mean
 
 _DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")
@@ -214,7 +214,7 @@ def write_notebooks(
     A file that is not as it was last written here is left alone, because somebody worked in it. ``.written.json``
     tells them by their digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
     """
-    place = place_of(store)
+    place = store_name(store)
     source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)
     made = {
         "paper.toml": spec_text,

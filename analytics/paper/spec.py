@@ -13,8 +13,8 @@ from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
 from lhaw_record.analytics.tables.catalogue import spec_of
 from lhaw_record.analytics.tables.filters import FIGURE_KEYS
 from lhaw_record.analytics.views.parameters import Setting, check
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.wording import did_you_mean
 
 PRESETS = ("conditions", "lhaw", "ask-early")
 """The bundled files: one table of all conditions, and the main tables and figures of the two papers."""

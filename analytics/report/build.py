@@ -33,9 +33,9 @@ from lhaw_record.analytics.views.claims import checks
 from lhaw_record.analytics.views.parameters import current, parse_settings
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.html_templates import render
-from lhaw_record.recorder.labels import CONDITION_LABELS
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.wording import CONDITION_LABELS
 
 if TYPE_CHECKING:
     import duckdb

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lhaw_record.analytics.statistics.inference import Settings, agreeing, printed
 from lhaw_record.analytics.statistics.randomization import sign_flips
-from lhaw_record.recorder.storage.no_pandas import allow_pandas
+from lhaw_record.recorder.processes import allow_pandas
 
 if TYPE_CHECKING:
     import duckdb

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from lhaw_record.analytics.resources import sql_root
 from lhaw_record.analytics.views.headers import headers
-from lhaw_record.recorder.labels import CONDITION_LABELS
+from lhaw_record.recorder.wording import CONDITION_LABELS
 
 Unit = Literal["%", "pp", "USD", "tokens", "actions", ""]
 

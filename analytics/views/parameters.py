@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from lhaw_record.analytics.errors import BadParameter, UnknownName
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb

@@ -19,7 +19,7 @@ from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.arguments import FORMAT, store_option
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import say_failures, say_how_to_go_on
 
@@ -149,7 +149,7 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
     owed = len(generation.owed_extractions()) + len(generation.owed_variants())
     work = generation.work
     say(
-        f"{place_of(options.store)}: {made} variants of {len(generation.sources)} tasks; {owed} extractions and "
+        f"{store_name(options.store)}: {made} variants of {len(generation.sources)} tasks; {owed} extractions and "
         f"rewritings left; {work.spent}"
     )
     say_failures(work)

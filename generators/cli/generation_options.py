@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lhaw_record.recorder.cli.arguments import positive
 from lhaw_record.recorder.cli.command import ArgumentGroup, argument, flag
 from lhaw_record.recorder.cli.output import say
-from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.cli.terminal import Progress
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
     model_parameters,

@@ -14,7 +14,7 @@ from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.command import Command, argument
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.cli.model_options import model_parameters
 
@@ -138,7 +138,7 @@ def _write(selection: "Selection", options: argparse.Namespace, name: str) -> No
     write_dataset(options.store, selection.event, out)
     card = out.with_suffix(".md")
     write_card(options.store, selection.event, card, out.name)
-    say(f"{place_of(options.store)}: {len(selection.chosen)} variants in {out}, its card in {card}")
+    say(f"{store_name(options.store)}: {len(selection.chosen)} variants in {out}, its card in {card}")
 
 
 def _dataset_path(options: argparse.Namespace, name: str) -> Path:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.arguments import STORE
-from lhaw_record.recorder.cli.command import Command, argument
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, argument, clear_errors
 from lhaw_record.recorder.cli.output import say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -58,11 +57,14 @@ async def _review(options: argparse.Namespace) -> int:
             raise GeneratorError(_nothing(session.snapshot, options))
         waiting = to_review(items, read_decisions(session.snapshot), options.reviewer)
         if not waiting:
-            say(f"{place_of(options.store)}: {len(items)} variants, none that {options.reviewer} has not decided about")
+            say(
+                f"{store_name(options.store)}: {len(items)} variants, "
+                f"none that {options.reviewer} has not decided about"
+            )
             return 0
         with _single_keys() as keys:
             decided = await Workbench(session, waiting, outcomes_of(options.store), keys).run()
-    say(f"{place_of(options.store)}: {decided} decided, {len(waiting) - decided} left for {options.reviewer}")
+    say(f"{store_name(options.store)}: {decided} decided, {len(waiting) - decided} left for {options.reviewer}")
     return 0
 
 
@@ -72,7 +74,7 @@ def _nothing(snapshot: "Snapshot", options: argparse.Namespace) -> str:
 
     benchmarks, experiments = (", ".join(names) or "none" for names in choices(snapshot))
     return (
-        f"{place_of(options.store)} has no such variants to review; benchmarks with variants: {benchmarks}; "
+        f"{store_name(options.store)} has no such variants to review; benchmarks with variants: {benchmarks}; "
         f"experiments: {experiments}"
     )
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lhaw_record.recorder.cli.arguments import FORMAT, positive, store_option
-from lhaw_record.recorder.cli.command import Command, argument, flag
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, argument, clear_errors, flag
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from lhaw_record.generators.selection import Selection, SelectionRequest
@@ -53,8 +52,8 @@ def _narrate(selection: "Selection", options: argparse.Namespace, request: "Sele
 
     verb = "would be chosen" if options.dry_run else "chosen before" if selection.is_known else "chosen"
     say(
-        f"{place_of(options.store)}: {len(selection.chosen)} of {len(selection.offered.candidates)} variants {verb} as "
-        f"selection {request.name}; classes by {selection.event.classifier or 'nobody'}"
+        f"{store_name(options.store)}: {len(selection.chosen)} of {len(selection.offered.candidates)} variants {verb} "
+        f"as selection {request.name}; classes by {selection.event.classifier or 'nobody'}"
     )
     if selection.unjudged:
         say(

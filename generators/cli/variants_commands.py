@@ -21,7 +21,7 @@ from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, re
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events import VariantGenerated, VariantRejected
 from lhaw_record.recorder.events.values import EnvironmentChange, Segment, Severity, Variant
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
@@ -102,7 +102,7 @@ def show_command(options: argparse.Namespace) -> int:
     tasks = {task.task_id: task for task in index.tasks.values()}
     if options.task not in tasks:
         known = ", ".join(sorted(tasks)[:12]) or "none"
-        raise GeneratorError(f"{place_of(options.store)} has no task {options.task!r}; it has {known}")
+        raise GeneratorError(f"{store_name(options.store)} has no task {options.task!r}; it has {known}")
     made = [each for each in index.variants.values() if each.variant.task_id == options.task]
     _show(tasks[options.task], made, _given_up(index, options.task), options.limit)
     return 0 if made else 1

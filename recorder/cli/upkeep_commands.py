@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE
-from lhaw_record.recorder.cli.command import Command, argument, flag
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, argument, clear_errors, flag
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.progress import Progress
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.terminal import Progress
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.storage.store import Store
@@ -54,7 +53,7 @@ def compact_command(options: argparse.Namespace) -> int:
         done = compact(store, experiment_id=options.experiment, is_dry_run=options.dry_run, on_progress=progress)
     if done is None:
         say(
-            f"lhaw-record: another process is compacting {place_of(options.store)}; "
+            f"lhaw-record: another process is compacting {store_name(options.store)}; "
             "run the same command again when it has ended"
         )
         return 1

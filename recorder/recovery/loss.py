@@ -15,12 +15,12 @@ from lhaw_record.recorder.sealing.seal import seal
 from lhaw_record.recorder.storage import manifest_check
 from lhaw_record.recorder.storage.journal import JournalFile, new_header
 from lhaw_record.recorder.storage.journal_format import record
-from lhaw_record.recorder.storage.manifest_check import Problem
+from lhaw_record.recorder.storage.manifest_check import FileProblem
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
 
 
-def accept_loss(store: Store) -> list[Problem]:
+def accept_loss(store: Store) -> list[FileProblem]:
     """Record that missing data will not come back, recover the store, and return what was missing.
 
     Streams that went on in a lost file are closed as interrupted, so that their trials can run again.

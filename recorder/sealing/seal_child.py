@@ -11,9 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lhaw_record.recorder.sealing.own_session import start_module
+from lhaw_record.recorder.processes import refuse_pandas, start_module
 from lhaw_record.recorder.storage.journal import JournalFile
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
 from lhaw_record.recorder.storage.store import Store
 
 NICENESS = 10

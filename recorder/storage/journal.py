@@ -118,7 +118,8 @@ class JournalFile:
             self._disk.rename(unborn, self.path)
             self._disk.sync_directory(store.journal_dir)
             manifest.append(
-                store, manifest.Entry(kind="journal", journals=(str(self.name),), experiment_id=header.experiment_id)
+                store,
+                manifest.ManifestEntry(kind="journal", journals=(str(self.name),), experiment_id=header.experiment_id),
             )
         except OSError as error:
             self.close()

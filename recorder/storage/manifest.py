@@ -20,7 +20,7 @@ _LONGEST_APPEND_BYTES = 1 << 16
 """More unreadable bytes than this at the end are damage, not a torn append."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of the manifest.
 
     Depending on ``kind``, ``journals`` are those that were begun, that a segment covers, that were empty, or whose loss
@@ -53,7 +53,7 @@ def is_lost(store: Store) -> bool:
     return not is_shared and not store.manifest_path.exists() and bool(store.journals() or store.segment_paths())
 
 
-def append(store: Store, entry: Entry) -> None:
+def append(store: Store, entry: ManifestEntry) -> None:
     """Append one line durably if the store has a manifest. Two lines in one write could be torn apart unnoticed."""
     if not has_manifest(store):
         return
@@ -71,7 +71,7 @@ def append(store: Store, entry: Entry) -> None:
             os.close(descriptor)
 
 
-def create(store: Store, adopted: Callable[[], Iterable[Entry]]) -> None:
+def create(store: Store, adopted: Callable[[], Iterable[ManifestEntry]]) -> None:
     """Create the manifest unless it exists."""
     if store.address is not None or store.manifest_path.exists():
         return
@@ -80,12 +80,12 @@ def create(store: Store, adopted: Callable[[], Iterable[Entry]]) -> None:
             publish(store.disk, store.manifest_path, _lines(adopted(), NO_CHAIN))
 
 
-def read_entries(store: Store) -> tuple[list[Entry], int | None]:
+def read_entries(store: Store) -> tuple[list[ManifestEntry], int | None]:
     """Return the lines before the first damaged one, and that line's number from 1, or None if no line is damaged."""
     if not store.manifest_path.is_file() and store.manifest_path.exists():  # reading a device would never end
         return [], 1
     data = store.manifest_path.read_bytes()
-    entries: list[Entry] = []
+    entries: list[ManifestEntry] = []
     chain = NO_CHAIN
     for number, line in enumerate(data[: _whole_bytes(data)].splitlines(), 1):
         entry = _entry(line)
@@ -115,23 +115,23 @@ def _start(data: bytes, end: int) -> int:
     return data.rfind(b"\n", 0, end - 1) + 1
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> ManifestEntry | None:
     try:
-        return msgspec.json.decode(line, type=Entry)
+        return msgspec.json.decode(line, type=ManifestEntry)
     except msgspec.MsgspecError:
         return None
 
 
-def _lines(entries: Iterable[Entry], chain: str) -> bytes:
+def _lines(entries: Iterable[ManifestEntry], chain: str) -> bytes:
     return b"".join(_chained(entries, chain))
 
 
-def _chained(entries: Iterable[Entry], chain: str) -> Iterator[bytes]:
+def _chained(entries: Iterable[ManifestEntry], chain: str) -> Iterator[bytes]:
     for entry in entries:
         chain = _chain_of(entry, chain)
         yield msgspec.json.encode(msgspec.structs.replace(entry, chain=chain)) + b"\n"
 
 
-def _chain_of(entry: Entry, before: str) -> str:
+def _chain_of(entry: ManifestEntry, before: str) -> str:
     plain = msgspec.json.encode(msgspec.structs.replace(entry, chain=NO_CHAIN))
     return hashlib.sha256(before.encode() + plain).hexdigest()[:32]

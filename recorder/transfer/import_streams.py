@@ -22,7 +22,7 @@ from lhaw_record.recorder.storage.segments import readable
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
 from lhaw_record.recorder.storage.stream_index import load_index
 from lhaw_record.recorder.transfer.export import Blob
-from lhaw_record.recorder.transfer.import_writer import ImportWriter
+from lhaw_record.recorder.writing.journal_writer import JournalWriter
 
 
 class ImportedExperiment(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class ImportedExperiment(msgspec.Struct, frozen=True, kw_only=True):
 class _Experiment:
     """The import of one experiment: the streams that the store has, the writer, and the counts."""
 
-    def __init__(self, ends: dict[str, str | None], writer: ImportWriter | None) -> None:
+    def __init__(self, ends: dict[str, str | None], writer: JournalWriter | None) -> None:
         self.ends = ends
         self.streams = self.events = self.skipped = self.missing_blobs = 0
         self.open_streams: list[str] = []
@@ -104,7 +104,7 @@ def _opened(store: Store | None, experiment_id: str, opened: ExitStack, *, is_dr
         return _Experiment(_stream_ends(store, experiment_id), None)
     opened.enter_context(store.hold_experiment(experiment_id))
     ends = _stream_ends(store, experiment_id)
-    return _Experiment(ends, opened.enter_context(ImportWriter(store, experiment_id)))
+    return _Experiment(ends, opened.enter_context(JournalWriter(store, experiment_id)))
 
 
 def _check(stream: list[Envelope]) -> None:

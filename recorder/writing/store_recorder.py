@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lhaw_record.recorder.sealing.seal_child import start_sealing
-from lhaw_record.recorder.sharing.publisher import Publisher
+from lhaw_record.recorder.sharing.uploader import Uploader
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.journal import JournalFile
 from lhaw_record.recorder.storage.store import Store
@@ -45,7 +45,7 @@ class StoreRecorder(Recorder):
             clock=clock,
             rotate_bytes=rotate_bytes,
             start_sealing=start_sealing,
-            upload=Publisher if store.address else None,
+            upload=Uploader if store.address else None,
         )
 
     def keep(self, content: bytes) -> tuple[str, int]:

@@ -11,7 +11,7 @@ import msgspec
 from lhaw_record.recorder.cli.arguments import FORMAT, store_option
 from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 
 _COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
@@ -175,7 +175,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     if summary.left:
         return 130 if summary.outcome == "interrupted" else 1
     stream = f"{prepared.plan.trials[-1].trial_id}-1"
-    say(f"recorded; look at it with:\n  lhaw-record show {shlex.quote(place_of(options.store))} {stream}")
+    say(f"recorded; look at it with:\n  lhaw-record show {shlex.quote(store_name(options.store))} {stream}")
     return 0
 
 

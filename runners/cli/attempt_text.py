@@ -24,10 +24,10 @@ from lhaw_record.recorder.events import (
     TrialStarted,
 )
 from lhaw_record.recorder.events.values import Segment
-from lhaw_record.recorder.reading.notes import note_line, read_notes
+from lhaw_record.recorder.reading.annotations import note_line, read_notes
 from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot, stream_ids
 from lhaw_record.recorder.reading.registrations import Registrations
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
@@ -91,7 +91,9 @@ def stream_of(root: Path, prefix: str) -> str:
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
     if len(found) != 1 and prefix not in found:
         few = ", ".join(sorted(found)[:5]) or "none"
-        raise StoreError(f"{len(found)} streams of {place_of(root)} begin with {prefix!r} ({few}); give more of the id")
+        raise StoreError(
+            f"{len(found)} streams of {store_name(root)} begin with {prefix!r} ({few}); give more of the id"
+        )
     return prefix if prefix in found else found[0]
 
 

@@ -5,7 +5,7 @@ import argparse
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import ArgumentGroup, Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 
 FILTERS = ("agent", "condition", "benchmark", "task", "experiment", "run", "trial")
@@ -57,14 +57,16 @@ def discard_command(options: argparse.Namespace) -> int:
     trials = len({each.trial_id for each in found})
     what = "taken back in" if options.undo else "set aside and owed again" if options.rerun else "set aside"
     if not found:
-        say(f"{place_of(options.store)}: nothing to do; what is meant is {'in use' if options.undo else what} already")
+        say(
+            f"{store_name(options.store)}: nothing to do; what is meant is {'in use' if options.undo else what} already"
+        )
         return 1
     if options.dry_run:
         say(f"{trials} trials would be {what}")
         return 0
     anyio.run(record_decision, create_store(options.store), found, decision)
     undo = "" if options.undo else "; the same command with --undo takes them back in"
-    say(f"{place_of(options.store)}: {trials} trials are {what}{undo}")
+    say(f"{store_name(options.store)}: {trials} trials are {what}{undo}")
     return 0
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lhaw_record.recorder.cli.arguments import FORMAT, TARGET_STORE
-from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, flag
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, clear_errors, flag
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, FAULTY_CONDITIONS
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from lhaw_record.runners.imports import Import
@@ -93,7 +92,7 @@ def _rows(done: "Import") -> list[dict[str, object]]:
 
 
 def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -> None:
-    place = place_of(options.store)
+    place = store_name(options.store)
     if done.is_known:
         text = f"{place}: {options.path} was imported before; nothing was added"
     else:

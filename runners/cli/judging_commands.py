@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.progress import Progress
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.terminal import Progress
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
@@ -86,7 +86,7 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
 
 def _conclude_judge(driver: "Driver", options: argparse.Namespace) -> int:
     """Report how the command ended and how to continue, and return the exit code."""
-    say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
+    say(f"{store_name(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
     say_failures(driver.work)
     return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
 
@@ -161,7 +161,7 @@ async def _run_claim_judge(options: argparse.Namespace, parameters: dict[str, An
 def _conclude_grade(regrading: "JudgedRegrading", options: argparse.Namespace) -> int:
     """Report how the command ended and how to continue, and return the exit code."""
     left = regrading.ledger.total["left"]
-    say(f"{place_of(options.store)}: {left} trials left, with {regrading.claims_left} claims; {regrading.work.spent}")
+    say(f"{store_name(options.store)}: {left} trials left, with {regrading.claims_left} claims; {regrading.work.spent}")
     say_failures(regrading.work)
     if left:
         return say_how_to_go_on(regrading.work, "trial")

@@ -7,7 +7,7 @@ from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import Command, argument, flag
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events import NoteCause
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.discard_command import FILTERS, which_trials
 
@@ -19,7 +19,7 @@ def note_command(options: argparse.Namespace) -> int:
     import anyio
 
     from lhaw_record.recorder.events import TrialsNoted
-    from lhaw_record.recorder.reading.notes import read_notes
+    from lhaw_record.recorder.reading.annotations import read_notes
     from lhaw_record.recorder.reading.reader import read_snapshot
     from lhaw_record.recorder.storage.creation import create_store
     from lhaw_record.runners.runs.discarding import chosen, read_attempts
@@ -66,7 +66,7 @@ def note_command(options: argparse.Namespace) -> int:
     )
     anyio.run(record_note, create_store(options.store), note)
     verb = "without their note" if options.undo else "noted"
-    say(f"{place_of(options.store)}: attempts {verb}: {len(meant)}")
+    say(f"{store_name(options.store)}: attempts {verb}: {len(meant)}")
     return 0
 
 

@@ -12,7 +12,7 @@ import msgspec
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, format_option, positive, store_option
 from lhaw_record.recorder.cli.command import Command, argument, flag
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.models.costs import UNKNOWN_COST
 
@@ -55,7 +55,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
-        say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
+        say(f"{store_name(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     with Progress(sys.stderr) as progress:
         run = partial(run_experiment, retries_refused=options.retry_refused, has_preflight=not options.no_preflight)
@@ -148,7 +148,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     from lhaw_record.runners.runs.planning.spending import spending
     from lhaw_record.runners.runs.preparation import redactor_of
 
-    place = place_of(root)
+    place = store_name(root)
     again = _again(options, place)
     spent = spending(prepared.experiment, summary.spent_usd, summary.unpriced + summary.unknown_cost_calls)
     redactor = redactor_of(prepared)

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.events.encoding import LARGEST_INTEGER
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.decoding_errors import key_problem
 from lhaw_record.runners.experiment.program import ProgramSpec

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.wording import did_you_mean
 
 _STEP = re.compile(r"\[(?P<index>\d+)\]|(?P<entry>\[\.\.\.\])|(?P<name>[^.\[\]]+)")
 _WORDS = {

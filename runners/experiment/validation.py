@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events.values import CONDITIONS
 from lhaw_record.recorder.storage.store import check_experiment_id
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.experiment.program import (
     FOUND,
     PLACEHOLDERS,

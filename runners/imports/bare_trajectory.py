@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.events import AnyEvent, Skipped
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,

@@ -25,7 +25,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.events.arrow_schema import from_row
 from lhaw_record.recorder.events.run import EXPERIMENT
 from lhaw_record.recorder.events.values import Task, Variant
-from lhaw_record.recorder.reading.discards import standing_discards
+from lhaw_record.recorder.reading.annotations import standing_discards
 from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, stream_rows
 from lhaw_record.recorder.reading.trial_index import Rank, rank
 from lhaw_record.recorder.reading.typed_rows import events_of_types

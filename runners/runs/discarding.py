@@ -7,12 +7,12 @@ from typing import Literal
 
 import msgspec
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.events import Envelope, TrialFailed, TrialFinished, TrialsDiscarded, TrialStarted
-from lhaw_record.recorder.reading.discards import standing_discards
+from lhaw_record.recorder.reading.annotations import standing_discards
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run

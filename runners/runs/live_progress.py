@@ -6,8 +6,8 @@ from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from lhaw_record.recorder.reading.trial_index import OpenRun
 from lhaw_record.recorder.recovery.recovery import RecoveryAction
-from lhaw_record.recorder.sharing.open_runs import OpenRun
 from lhaw_record.runners.models.endpoints.door import DoorState, door_states
 from lhaw_record.runners.runs.planning.spending import spending
 from lhaw_record.runners.runs.reporter import Reporter

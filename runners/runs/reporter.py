@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from lhaw_record.recorder.reading.trial_index import OpenRun
 from lhaw_record.recorder.recovery.recovery import RecoveryAction
-from lhaw_record.recorder.sharing.open_runs import OpenRun
 from lhaw_record.runners.runs.scheduler import Scheduler
 
 

@@ -11,10 +11,9 @@ import msgspec
 
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.reading.reader import read_snapshot
-from lhaw_record.recorder.reading.trial_index import load_trial_index
+from lhaw_record.recorder.reading.trial_index import load_trial_index, open_runs
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.compaction import compact
-from lhaw_record.recorder.sharing.open_runs import open_runs
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.manifest_check import check_manifest
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder

@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from lhaw_record.recorder.errors import RecorderError, RecordingFailed
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.processes import refuse_pandas
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.synthetic.design import Design, Trial

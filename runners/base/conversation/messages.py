@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.recorder.events.action import SandboxLimit
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
+from lhaw_record.recorder.events.interaction import SandboxLimit
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):

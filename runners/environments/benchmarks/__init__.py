@@ -4,7 +4,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from lhaw_record.recorder.storage.no_pandas import allow_pandas
+from lhaw_record.recorder.processes import allow_pandas
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, with_defaults
 from lhaw_record.runners.experiment.tables import GraderSpec

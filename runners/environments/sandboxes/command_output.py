@@ -2,7 +2,7 @@
 
 import re
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, ProgramEnd, SandboxLimits
 
 _PYTHON_TOO = "; the shell and the Python interpreter start anew, without their variables"

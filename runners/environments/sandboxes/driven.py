@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
 from lhaw_record.runners.environments.sandboxes.command_output import command_result, program_end

@@ -7,7 +7,7 @@ from typing import Protocol
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 
 
 class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,9 +16,9 @@ from starlette.staticfiles import StaticFiles
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import NoteCause
 from lhaw_record.recorder.html_templates import render
-from lhaw_record.recorder.labels import CONDITION_LABELS
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.wording import CONDITION_LABELS
 from lhaw_record.runners.runs.daemon.attempt_notes import is_attempt
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.errors import DaemonRefusal

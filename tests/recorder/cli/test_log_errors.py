@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from lhaw_record.command_line import main
-from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.cli.terminal import Progress
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
@@ -101,7 +101,7 @@ def test_progress_is_silent_on_short_work_and_speaks_on_long(capsys, monkeypatch
     with Progress("events checked") as progress:
         progress(1, 10)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("lhaw_record.recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("lhaw_record.recorder.cli.terminal.SECONDS_BETWEEN_LINES", 0.0)
     with Progress("events checked") as progress:
         progress(1, 10)
         progress(5, None)

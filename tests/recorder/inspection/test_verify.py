@@ -118,7 +118,7 @@ async def test_a_missing_and_a_changed_artifact_are_found(tmp_path):
 
 async def test_the_command_reports_progress_and_exits_3(store, capsys, monkeypatch):
     """Findings are data on standard output, also as JSON; the verdict is on standard error."""
-    monkeypatch.setattr("lhaw_record.recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("lhaw_record.recorder.cli.terminal.SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr("lhaw_record.recorder.inspection.verify._ROWS_AT_ONCE", 20)
     assert main(["log", "verify", str(store.root), "--format", "json"]) == 0
     out, err = capsys.readouterr()

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lhaw_record.recorder.events import ActionStarted, QuestionAnswered, QuestionAsked
-from lhaw_record.recorder.events.question import RevealedSegment
+from lhaw_record.recorder.events.interaction import RevealedSegment
 from lhaw_record.runners.agents.behaviour import ObservedRecording
 from lhaw_record.runners.agents.trial_record import TrialOutcome
 from lhaw_record.runners.runs.run_cautions import run_cautions

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events.action import SandboxLimit
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor.compose import Compose

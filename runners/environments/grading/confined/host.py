@@ -32,8 +32,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lhaw_record.recorder import processes
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.recorder.sealing import own_session
 from lhaw_record.runners.environments.grading.confined.limits import (
     EXCEPTION,
     FRAME_HEADER_BYTES,
@@ -237,7 +237,7 @@ class _Server:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         paths = [path for path in sys.path if path]
         try:
-            self._process = own_session.start(
+            self._process = processes.start(
                 [sys.executable, "-I", "-c", _BOOT.format(paths)],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,

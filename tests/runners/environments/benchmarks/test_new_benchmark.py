@@ -11,7 +11,7 @@ import pytest
 
 from lhaw_record.command_line import main
 from lhaw_record.recorder.events.values import Checkpoint, ExpectedQuestions
-from lhaw_record.recorder.storage.no_pandas import allow_pandas, refuse_pandas
+from lhaw_record.recorder.processes import allow_pandas, refuse_pandas
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks import known_benchmarks, open_benchmark
 from lhaw_record.runners.environments.benchmarks.contract import problems_of

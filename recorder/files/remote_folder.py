@@ -18,7 +18,7 @@ _CONNECT_TIMEOUT_S = 5.0
 _SILENCE_TIMEOUT_S = 20.0
 
 
-class Place:
+class RemoteFolder:
     """Files below a base path. Methods take file names relative to that path.
 
     Args:
@@ -74,7 +74,7 @@ class Place:
         return f"{self._base}/{name}".rstrip("/")
 
 
-class Directory(Place):
+class Directory(RemoteFolder):
     """A mounted directory. Files are written through :class:`Disk`, because pyarrow does not sync them."""
 
     def make(self, first: Mapping[str, bytes]) -> None:
@@ -98,7 +98,7 @@ class Directory(Place):
         publish(disk, path, content)
 
 
-def open_place(address: str) -> Place:
+def open_folder(address: str) -> RemoteFolder:
     from pyarrow import ArrowException, fs
 
     if address.startswith("shared:"):
@@ -118,4 +118,4 @@ def open_place(address: str) -> Place:
         )
     except (ArrowException, TypeError, ValueError) as error:
         raise StoreError(f"cannot open {address}: {error}") from error
-    return Place(files, parts.netloc + parts.path)
+    return RemoteFolder(files, parts.netloc + parts.path)

@@ -18,7 +18,7 @@ from lhaw_record.recorder.writing.recorder import ROTATE_BYTES
 _COMMIT_BYTES = 1 << 20
 
 
-class ImportWriter:
+class JournalWriter:
     """Writes streams of one experiment. Use it as a context manager.
 
     A commit holds complete streams, so that a death leaves all of a stream or nothing.

@@ -11,8 +11,7 @@ import pytest
 
 from lhaw_record.analytics.tables.render import to_csv
 from lhaw_record.analytics.tables.tables import Table
-from lhaw_record.recorder.cli.csv_cells import inert
-from lhaw_record.recorder.cli.output import print_rows
+from lhaw_record.recorder.cli.output import inert, print_rows
 from lhaw_record.recorder.resources import data_path
 from tests.support.needs import needs
 
@@ -76,7 +75,7 @@ def test_only_these_write_csv():
         for path in (root / folder).rglob("*.py")
         if "csv.writer" in path.read_text(encoding="utf-8") or "DictWriter" in path.read_text(encoding="utf-8")
     }
-    assert own == {"recorder/cli/csv_cells.py"}
+    assert own == {"recorder/cli/output.py"}
 
 
 @needs("node")

@@ -19,7 +19,7 @@ import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.files.remote import publishing_patience_s
-from lhaw_record.recorder.sharing.publishing_child import PublishingChild
+from lhaw_record.recorder.sharing.upload_child import UploadChild
 from lhaw_record.recorder.storage.journal import JournalFile
 from lhaw_record.recorder.storage.store import Store
 
@@ -32,7 +32,7 @@ class _Waiter(msgspec.Struct, frozen=True):
     future: asyncio.Future[None]
 
 
-class _Publication:
+class _QueuedJournal:
     """A closed journal that waits to be published. A copy of its descriptor keeps the lock."""
 
     def __init__(self, journal: JournalFile) -> None:
@@ -53,7 +53,7 @@ class _Publication:
         return self._exit_code
 
 
-class Publisher:
+class Uploader:
     """Publishes the journals of one writer in order, and wakes the tasks that wait for them.
 
     Args:
@@ -68,9 +68,9 @@ class Publisher:
         self.failure: RecordingFailed | None = None
         self._store = store
         self._ask_rotation = ask_rotation
-        self._child = PublishingChild(store, publishing_patience_s())
+        self._child = UploadChild(store, publishing_patience_s())
         self._changed = threading.Condition()
-        self._queue: deque[_Publication] = deque()
+        self._queue: deque[_QueuedJournal] = deque()
         self._waiters: list[_Waiter] = []
         self._published = 0
         self._is_closing = False
@@ -97,10 +97,10 @@ class Publisher:
         with self._changed:
             return not self._queue and any(waiter.number >= number for waiter in self._waiters)
 
-    def start(self, store: Store, journal: JournalFile) -> _Publication:
+    def start(self, store: Store, journal: JournalFile) -> _QueuedJournal:
         """Queue a closed journal for publishing. The caller may then release the journal."""
         assert store is self._store
-        publication = _Publication(journal)
+        publication = _QueuedJournal(journal)
         with self._changed:
             if not self._thread.is_alive():
                 self._thread.start()

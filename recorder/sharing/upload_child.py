@@ -1,6 +1,6 @@
 """The child process of a publisher. It seals and uploads one journal after another for as long as the run lives.
 
-    python -m lhaw_record.recorder.sharing.publishing_child STORE SOCKET PATIENCE_S
+    python -m lhaw_record.recorder.sharing.upload_child STORE SOCKET PATIENCE_S
 
 Sealing in the run's own process would block its event loop. A new process for each journal would take 0.6 s of CPU time
 to start, which costs more than the upload. Each journal comes with its descriptor, so that its lock is held until the
@@ -14,9 +14,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from lhaw_record.recorder.sealing.own_session import start_module
+from lhaw_record.recorder.processes import refuse_pandas, start_module
 from lhaw_record.recorder.storage.journal import JournalFile
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
 from lhaw_record.recorder.storage.store import Store
 
 _LONGEST_MESSAGE = 65_536
@@ -24,7 +23,7 @@ _DONE = b"0"
 _FAILED = b"1"
 
 
-class PublishingChild:
+class UploadChild:
     """Controls the child process from the run. The child starts on first use.
 
     Methods block, and only one thread may use an object.
@@ -66,9 +65,7 @@ class PublishingChild:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 arguments = [str(self._store.root), str(theirs.fileno()), str(self._patience_s)]
-                self._process = start_module(
-                    "lhaw_record.recorder.sharing.publishing_child", arguments, theirs.fileno()
-                )
+                self._process = start_module("lhaw_record.recorder.sharing.upload_child", arguments, theirs.fileno())
             self._socket = ours
         return self._socket
 

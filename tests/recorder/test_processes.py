@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from lhaw_record.recorder.sealing import own_session
+from lhaw_record.recorder import processes
 
 STARTS_MANY = """
 import os, signal, threading, time
-from lhaw_record.recorder.sealing import own_session
+from lhaw_record.recorder import processes
 
 signal.signal(signal.SIGINT, lambda number, frame: None)
 ended = threading.Event()
@@ -22,7 +22,7 @@ def interrupt():
         time.sleep(0.00005)
 
 threading.Thread(target=interrupt, daemon=True).start()
-codes = [own_session.start(["/bin/true"]).wait() for _ in range(40)]
+codes = [processes.start(["/bin/true"]).wait() for _ in range(40)]
 ended.set()
 assert codes == [0] * 40, codes
 """
@@ -38,10 +38,10 @@ def test_a_storm_of_interrupts_ends_no_child():
 
 def test_a_child_leads_its_own_session():
     """Its session is not ours, so the terminal's signals pass it by."""
-    process = own_session.start([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = processes.start([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         assert os.getsid(process.pid) == process.pid
-        assert own_session.has_run(process.pid, None)
+        assert processes.has_run(process.pid, None)
     finally:
         process.communicate(b"\n")
 
@@ -51,4 +51,4 @@ def test_a_child_that_is_gone_is_judged_by_how_it_ended(returncode, expected):
     """Where the child was waited for already, only an interrupt means that it never ran."""
     process = subprocess.Popen(["/bin/true"])
     process.wait()
-    assert own_session.has_run(process.pid, returncode) is expected
+    assert processes.has_run(process.pid, returncode) is expected
