@@ -8,7 +8,7 @@ large, and JSON's are unlimited.
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,7 +18,6 @@ from lhaw_record.recorder.events import AnyEvent, Envelope, Event, type_name
 EventT = TypeVar("EventT", bound=Event)
 
 LARGEST_INTEGER = (1 << 63) - 1
-_MOST_FIELDS = 15  # a map with more entries has a longer header
 
 _encoder = msgspec.msgpack.Encoder()
 _may_be_too_large = re.compile(rb"\xcf[\x80-\xff]").search  # a number of 64 bits, or similar text
@@ -30,27 +29,16 @@ def encoded(envelope: Envelope) -> bytes:
     Raises:
         RecordingFailed: The event holds an integer that Parquet cannot store.
     """
+    plain = msgspec.to_builtins(envelope)  # a dictionary's header depends on its size, a struct's on its class
     try:
-        # msgspec gives a struct of more than 15 fields a long header even if it writes few of them
-        payload = _encoder.encode(
-            msgspec.to_builtins(envelope) if _is_wide(type(envelope.event)) else envelope,
-        )
+        payload = _encoder.encode(plain)
     except OverflowError:
         raise _too_large(envelope) from None
     except UnicodeEncodeError:  # models write lone surrogates in JSON, which UTF-8 cannot encode
         return encoded(msgspec.structs.replace(envelope, event=map_text(envelope.event, _valid_unicode)))
-    if _may_be_too_large(payload) and _has_too_large(msgspec.to_builtins(envelope.event)):
+    if _may_be_too_large(payload) and _has_too_large(plain["event"]):
         raise _too_large(envelope)
     return payload
-
-
-@cache
-def _is_wide(annotation: Any) -> bool:
-    """Return whether a type is or contains a struct of more than 15 fields, counting the event's type as one."""
-    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-        fields = len(annotation.__struct_fields__) + (annotation.__struct_config__.tag is not None)
-        return fields > _MOST_FIELDS or any(map(_is_wide, get_type_hints(annotation).values()))
-    return any(map(_is_wide, get_args(annotation)))
 
 
 def _has_too_large(value: Any) -> bool:

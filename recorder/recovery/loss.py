@@ -1,23 +1,18 @@
 """Goes on after a loss: accepts that files are gone, and closes the streams whose rest was in them."""
 
-import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 
 from lhaw_record.recorder.events import Envelope
 from lhaw_record.recorder.events.closing import closing_record
-from lhaw_record.recorder.events.encoding import encoded
-from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_streams, stream_envelopes
 from lhaw_record.recorder.recovery.recovery import recover
-from lhaw_record.recorder.sealing.seal import seal
 from lhaw_record.recorder.storage import manifest_check
-from lhaw_record.recorder.storage.journal import JournalFile, new_header
-from lhaw_record.recorder.storage.journal_format import record
 from lhaw_record.recorder.storage.manifest_check import FileProblem
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.journal_writer import JournalWriter
 
 
 def accept_loss(store: Store) -> list[FileProblem]:
@@ -33,7 +28,8 @@ def accept_loss(store: Store) -> list[FileProblem]:
     streams = consistent_read(store, lambda: list(_abandoned(store)))
     now_us = time.time_ns() // 1000
     for experiment_id, group in groupby(streams, key=lambda records: records[0].experiment_id):
-        _write_records(store, experiment_id, [closing_record(records, now_us) for records in group])
+        with JournalWriter(store, experiment_id) as writer:
+            writer.write([closing_record(records, now_us) for records in group])
     return found
 
 
@@ -52,15 +48,3 @@ def _abandoned(store: Store) -> Iterator[list[Envelope]]:
             is_whole = [each.sequence for each in records] == list(range(len(records)))
             if is_whole and records[-1].writer_id not in living:
                 yield records
-
-
-def _write_records(store: Store, experiment_id: str, envelopes: Sequence[Envelope]) -> None:
-    """Write records to a new journal in one commit, and seal it."""
-    name = JournalName(f"w{secrets.token_hex(6)}", 1)
-    journal = JournalFile(store, new_header(name, experiment_id, time.time_ns() // 1000))
-    try:
-        journal.append([record(encoded(each)) for each in envelopes])
-        journal.write_footer()
-        seal(store, journal.path)
-    finally:
-        journal.close()

@@ -1,4 +1,4 @@
-"""Writes imported streams: fills and seals journals like a recorder, but synchronously."""
+"""Writes recorded events, as imports do: fills and seals journals like a recorder, but synchronously."""
 
 import secrets
 import time

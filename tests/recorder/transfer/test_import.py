@@ -13,10 +13,10 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.transfer import import_writer
 from lhaw_record.recorder.transfer.export import contents
 from lhaw_record.recorder.transfer.import_file import read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
+from lhaw_record.recorder.writing import journal_writer
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
@@ -113,8 +113,8 @@ async def test_a_cut_file_is_damaged(tmp_path, capsys):
 async def test_large_imports_fill_several_journals(tmp_path, monkeypatch):
     """A journal that grew long is sealed while the import goes on."""
     store = await make_source(tmp_path / "from", "a")
-    monkeypatch.setattr(import_writer, "_COMMIT_BYTES", 1)
-    monkeypatch.setattr(import_writer, "ROTATE_BYTES", 4000)
+    monkeypatch.setattr(journal_writer, "_COMMIT_BYTES", 1)
+    monkeypatch.setattr(journal_writer, "ROTATE_BYTES", 4000)
     target = create_store(tmp_path / "to")
     import_streams(target, contents(store))
     assert len(target.segment_paths()) > 1
@@ -130,7 +130,7 @@ async def test_a_full_disk_loses_no_stream_that_was_committed(tmp_path, monkeypa
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(import_writer, "seal", full)
+    monkeypatch.setattr(journal_writer, "seal", full)
     with pytest.raises(RecordingFailed, match="free space, then"):
         import_streams(target, contents(store))
     assert all_events(target.root) == all_events(store.root)
@@ -141,14 +141,14 @@ async def test_a_full_disk_loses_no_stream_that_was_committed(tmp_path, monkeypa
 IMPORTER = """
     import sys
     from pathlib import Path
-    from lhaw_record.recorder.transfer import import_writer
+    from lhaw_record.recorder.writing import journal_writer
     from lhaw_record.recorder.transfer.export import contents
     from lhaw_record.recorder.transfer.import_streams import import_streams
     from lhaw_record.recorder.storage.creation import create_store
     from lhaw_record.recorder.storage.store import Store
 
-    import_writer._COMMIT_BYTES = 1
-    import_writer.ROTATE_BYTES = 20_000
+    journal_writer._COMMIT_BYTES = 1
+    journal_writer.ROTATE_BYTES = 20_000
     import_streams(
         create_store(Path(sys.argv[2])), contents(Store(Path(sys.argv[1]))),
         on_progress=lambda done, total: print(done, flush=True),

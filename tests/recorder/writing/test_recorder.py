@@ -168,7 +168,7 @@ def test_strange_directories_are_refused(tmp_path):
         create_store(tmp_path)
     create_store(tmp_path / "store")
     (tmp_path / "store" / "store.json").write_text('{"format": 99}')
-    with pytest.raises(StoreError, match="format 99, this version reads 1"):
+    with pytest.raises(StoreError, match="format 99, this version reads 2"):
         Store(tmp_path / "store")
     (tmp_path / "store" / "store.json").write_text("{")
     with pytest.raises(StoreError, match="is damaged"):
