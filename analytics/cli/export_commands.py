@@ -77,12 +77,12 @@ def otlp_command(options: argparse.Namespace) -> int:
     """Write a line for each attempt that was recorded here. The exit code is 1 if there is none."""
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
-    from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
+    from lhaw_record.recorder.transfer.whole_streams import StreamSelection, whole_streams
 
     count = left = 0
     with clear_errors("export", options.store), ExitStack() as opened:
         out = None
-        for stream in whole_streams(Store(options.store), Selection(experiment_id=options.experiment)):
+        for stream in whole_streams(Store(options.store), StreamSelection(experiment_id=options.experiment)):
             if is_timed_trial(stream):
                 out = out or opened.enter_context(open_output(options.output))
                 out.write(json.dumps(trace_of(stream), ensure_ascii=False).encode() + b"\n")

@@ -34,15 +34,15 @@ def export_command(options: argparse.Namespace) -> int:
     """Write events and artifacts into one file."""
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.transfer.export import contents, write_export
-    from lhaw_record.recorder.transfer.whole_streams import Selection
+    from lhaw_record.recorder.transfer.whole_streams import StreamSelection
 
-    selection = Selection(experiment_id=options.experiment, trial_id=options.trial, stream_id=options.stream)
+    selection = StreamSelection(experiment_id=options.experiment, trial_id=options.trial, stream_id=options.stream)
     with clear_errors("export", options.store), Progress("events exported") as progress:
         store = Store(options.store)
         source = contents(store, selection, has_blobs=not options.no_blobs, on_progress=progress)
         with open_output(options.output) as out:
             end = write_export(source, out)
-            if not end.events and selection != Selection():
+            if not end.events and selection != StreamSelection():
                 raise StoreError(
                     f"{store.name} has no such events; 'lhaw-record log stat' and 'log tail' show what is there"
                 )

@@ -26,7 +26,7 @@ _COLUMNS = ["type", "trial_id"]
 _NO_STREAMS = pa.schema({"stream_id": pa.string(), "is_closed": pa.bool_()}).empty_table()
 
 
-class Files(msgspec.Struct, frozen=True, kw_only=True):
+class FileCount(msgspec.Struct, frozen=True, kw_only=True):
     """The number of files of one kind, and their total size in bytes."""
 
     files: int
@@ -68,7 +68,7 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     event_types: dict[str, int]
     experiments: tuple[ExperimentStat, ...]
     streams: Streams
-    files: dict[str, Files]
+    files: dict[str, FileCount]
     bytes_per_event: float | None
     mergeable_segments: int
     merged_segments: int
@@ -236,7 +236,7 @@ def _true_values(values: pa.ChunkedArray) -> int:
     return int(pc.sum(values).as_py() or 0)
 
 
-def _files(store: Store, segments: StoreSegments, journals: Iterable[Path]) -> dict[str, Files]:
+def _files(store: Store, segments: StoreSegments, journals: Iterable[Path]) -> dict[str, FileCount]:
     return {
         "journals": _sizes(journals),
         "segments": _sizes(segment.path for segment in segments.chosen),
@@ -246,9 +246,9 @@ def _files(store: Store, segments: StoreSegments, journals: Iterable[Path]) -> d
     }
 
 
-def _sizes(paths: Iterable[Path]) -> Files:
+def _sizes(paths: Iterable[Path]) -> FileCount:
     sizes = [path.stat().st_size for path in paths]
-    return Files(files=len(sizes), bytes=sum(sizes))
+    return FileCount(files=len(sizes), bytes=sum(sizes))
 
 
 def column_statistics(metadata: pq.FileMetaData, column: str) -> list[pq.Statistics | None]:

@@ -17,7 +17,7 @@ from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.storage import manifest
 from lhaw_record.recorder.storage.journal_format import (
     MAGIC,
-    Tail,
+    JournalTail,
     commit,
     first_commit,
     payloads,
@@ -54,7 +54,7 @@ class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
     header: JournalHeader
     payloads: tuple[bytes, ...]
     footer: JournalFooter | None
-    tail: Tail
+    tail: JournalTail
     seed: int
 
     def envelopes(self, start: int = 0) -> list[Envelope]:

@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 5_000
 _FEW_STREAMS = 50
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class StreamSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which streams to export: those that match every field that is not None. ``trial_id`` matches as a prefix."""
 
     experiment_id: str | None = None
@@ -37,14 +37,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 def whole_streams(
     store: Store,
-    selection: Selection | None = None,
+    selection: StreamSelection | None = None,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Iterator[list[Envelope]]:
     """Yield the current events of each stream, in order. The streams of one experiment come together."""
-    selection = selection or Selection()
+    selection = selection or StreamSelection()
     check_manifest(store)
     segments, unsealed = consistent_read(store, lambda: sealed_and_open(store))
-    is_all = selection == Selection()
+    is_all = selection == StreamSelection()
     total = sum(segment.records for segment in segments) + len(unsealed) if is_all else None
     done = 0
     for experiment_id in sorted({each.experiment_id for each in segments} | {each.experiment_id for each in unsealed}):
@@ -57,14 +57,14 @@ def whole_streams(
                 yield _in_order(store, stream)
 
 
-def _takes(selection: Selection, envelope: Envelope) -> bool:
+def _takes(selection: StreamSelection, envelope: Envelope) -> bool:
     return selection.stream_id in (None, envelope.stream_id) and (
         selection.trial_id is None or (envelope.trial_id or "").startswith(selection.trial_id)
     )
 
 
 def _of_experiment(
-    store: Store, segments: Iterable[StoreSegment], unsealed: Iterable[Envelope], selection: Selection
+    store: Store, segments: Iterable[StoreSegment], unsealed: Iterable[Envelope], selection: StreamSelection
 ) -> Iterator[list[Envelope]]:
     """Yield the streams of one experiment, each as soon as the last file with a part of the stream was read."""
     wanted = {segment: _selected(store, segment, selection) for segment in segments}
@@ -83,7 +83,7 @@ def _of_experiment(
     yield from held.values()
 
 
-def _selected(store: Store, segment: StoreSegment, selection: Selection) -> frozenset[str]:
+def _selected(store: Store, segment: StoreSegment, selection: StreamSelection) -> frozenset[str]:
     """Return the selected streams of a segment."""
     with _readable(store, segment.path):
         if selection.trial_id is not None:

@@ -15,7 +15,7 @@ import anyio.to_thread
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
-from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
+from lhaw_record.recorder.transfer.whole_streams import StreamSelection, whole_streams
 from lhaw_record.runners.runs.daemon.messages import TrialChange
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
@@ -112,7 +112,7 @@ class TraceSender:
 
     def _body(self, change: TrialChange) -> bytes:
         """Return the trace of an attempt."""
-        selection = Selection(experiment_id=change.experiment, trial_id=change.trial.trial_id)
+        selection = StreamSelection(experiment_id=change.experiment, trial_id=change.trial.trial_id)
         for stream in whole_streams(self._store, selection):
             if is_timed_trial(stream) and stream[0].attempt == change.trial.attempt:
                 return json.dumps(trace_of(stream)).encode()

@@ -20,7 +20,7 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.export import contents
 from lhaw_record.recorder.transfer.import_file import read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
-from lhaw_record.recorder.transfer.whole_streams import Selection
+from lhaw_record.recorder.transfer.whole_streams import StreamSelection
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.events_strategy import open_events
@@ -148,5 +148,5 @@ async def test_few_streams_are_found_without_reading_all(tmp_path, monkeypatch):
     """One stream comes from the row groups that the index names, also when it lies in several segments."""
     store = await make_source(tmp_path / "from", "a")
     monkeypatch.setattr("lhaw_record.recorder.transfer.whole_streams._all_rows", None)
-    (stream,) = contents(store, Selection(stream_id="s2"))
+    (stream,) = contents(store, StreamSelection(stream_id="s2"))
     assert stream == read_envelopes(store.root, "s2")
