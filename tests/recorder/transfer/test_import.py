@@ -73,7 +73,7 @@ CHANGES = {
     "lines follow": (lambda lines: lines + lines, "follows the last line"),
     "an artifact was changed": (lambda lines: _with(lines, b'"base64":"Y', b'"base64":"Z'), "other bytes"),
     "it is something else": (lambda lines: [b"hello\n"], "first line of an export"),
-    "a newer format": (lambda lines: [b'{"export":{"format":2}}\n', *lines[1:]], "format 1"),
+    "a newer format": (lambda lines: [b'{"export":{"format":3}}\n', *lines[1:]], "format 2"),
     "it is empty": (lambda lines: [], "ends early"),
 }
 
