@@ -19,6 +19,7 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.agents.behaviour import ObservedRecording
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.program_place import ToldRecording, open_place
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.agents.toolbox import TrialToolbox, open_toolbox
@@ -41,7 +42,6 @@ from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.gateway.session import SessionLimits
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator

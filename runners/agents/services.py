@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.scripted import ScriptedModel
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import Message
@@ -20,7 +21,6 @@ from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.models.reply_forms import ReplyForm, whole_reply
 from lhaw_record.runners.models.retry import RetryPolicy
 from lhaw_record.runners.models.wire import WireRecord
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator

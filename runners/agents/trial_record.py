@@ -9,8 +9,8 @@ from lhaw_record.recorder.events import TrialFailed, TrialStarted
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.reading.trial_index import FailedTrial
 from lhaw_record.runners.agents.behaviour import Behaviour
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.conversation.injection import injection_action
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
 
 
 class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):

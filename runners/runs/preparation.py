@@ -12,7 +12,7 @@ from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.trial_index import TrialIndex, load_trial_index
 from lhaw_record.recorder.storage.store import has_store
 from lhaw_record.recorder.writing.redaction import Redactor, given_secrets, secrets_of
-from lhaw_record.runners.agents.programs.experiment_programs import check_mcp_tools, check_programs, with_programs
+from lhaw_record.runners.agents.programs.experiment_programs import check_programs, with_programs
 from lhaw_record.runners.agents.services import simulator_identity
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks import open_benchmark
@@ -53,7 +53,6 @@ def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment
         check_image(experiment, benchmark)
         prompts = Prompts(experiment, base, benchmark.system_prompt(), benchmark.program_prompt())
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
-        check_mcp_tools(plan, benchmark)
     return PreparedExperiment(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
 
 

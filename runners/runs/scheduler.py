@@ -20,12 +20,13 @@ import msgspec
 from lhaw_record.recorder.events import TrialFailed
 from lhaw_record.recorder.reading.trial_index import FailedTrial, FinishedTrial, TrialIndex
 from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.runners.agents.planned_trial import BudgetUnit, PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome, failed_outcome
 from lhaw_record.runners.base.budget import cost_of
 from lhaw_record.runners.base.errors import EndpointDown, LeaseReturned, RunBudgetSpent
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 from lhaw_record.runners.models.retry import REFUSED_KINDS
-from lhaw_record.runners.runs.planning.plan import BudgetUnit, Plan, PlannedTrial, budgets_of, settle_budget
+from lhaw_record.runners.runs.planning.plan import Plan, budgets_of, settle_budget
 from lhaw_record.runners.runs.planning.spending import expected_per_trial_usd
 from lhaw_record.runners.runs.repeated_failures import RepeatedFailures
 from lhaw_record.runners.runs.run_cautions import run_cautions

@@ -11,6 +11,7 @@ import msgspec
 from lhaw_record.recorder.events import TaskRegistered, VariantGenerated
 from lhaw_record.recorder.events.values import Task, Usage, Variant
 from lhaw_record.runners.agents.attempt import TrialRunner
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
@@ -27,7 +28,7 @@ from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
-from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial, make_plan
+from lhaw_record.runners.runs.planning.plan import Plan, make_plan
 from lhaw_record.runners.runs.scheduler import RunSummary, Scheduler
 from tests.support.toy_plan import EMPTY, ListedBenchmark
 

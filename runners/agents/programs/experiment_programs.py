@@ -8,12 +8,10 @@ from lhaw_record.recorder.events.values import prompt_state_and_channel
 from lhaw_record.runners.agents.programs.entries import found_content, found_version, resolved, shown_folders
 from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.text.listing import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.environments.sandboxes.driver_config import folder_in_the_way_of
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
-from lhaw_record.runners.runs.planning.plan import Plan
 
 
 def with_programs(experiment: Experiment, base: Path) -> Experiment:
@@ -42,20 +40,6 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
             )
         if experiment.sandbox.kind != "process":
             _check_shown(key, agent.external)
-
-
-def check_mcp_tools(plan: Plan, benchmark: Benchmark) -> None:
-    """Reject a plan in which a program that calls no tools over MCP works on a task that offers some."""
-    deaf = [each for each in plan.trials if each.agent.external and each.agent.external.ask_user == "none"]
-    if not deaf:
-        return
-    tasks = sorted({each.task.task_id for each in deaf if benchmark.has_mcp_tools(each.task.task_id)})
-    if tasks:
-        others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
-        raise ExperimentError(
-            f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
-            f'(its entry says ask_user = "none"); take a program that does{others}'
-        )
 
 
 def check_versions(experiment: Experiment) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import anyio
 
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome
 from lhaw_record.runners.base.errors import ungrouped
 from lhaw_record.runners.runs.daemon.messages import Cell, LiveTrial, TrialChange, TrialState
 from lhaw_record.runners.runs.daemon.queue import Queue
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.runs.scheduler import AttemptRunner, Scheduler
 
 CellKey = tuple[str, str]

@@ -18,11 +18,11 @@ from lhaw_record.recorder.events import TrialFailed
 from lhaw_record.recorder.reading.trial_index import TrialIndex
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sharing.address import open_address, store_address
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome, failed_outcome
 from lhaw_record.runners.base.errors import ExecutorError
 from lhaw_record.runners.runs.executors.ray_worker import Assignment, WorkerInfo, store_of
 from lhaw_record.runners.runs.executors.ray_worker_group import WorkerGroup, WorkerHandle, first_line
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
 
 _PATIENCE_S = 30.0
 """Seconds that a run waits for the host of a lost worker, which may be cut off from the network."""

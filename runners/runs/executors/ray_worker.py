@@ -23,6 +23,8 @@ from lhaw_record.recorder.sharing.address import open_address, store_address
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
 from lhaw_record.runners.agents.programs.installation import install_missing
 from lhaw_record.runners.agents.trial_record import TrialOutcome
@@ -33,7 +35,7 @@ from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor
 from lhaw_record.runners.runs.executors.ray_files import unpack
-from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial
+from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.preparation import PreparedExperiment, prepare_experiment, redactor_of
 from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.scheduler import AttemptRunner

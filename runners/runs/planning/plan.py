@@ -1,8 +1,4 @@
-"""The plan: every trial that an experiment file describes, and what the store says about each.
-
-A trial's id is a hash over what is measured. The value of the action budget, concurrency, the store, paths and cost
-limits are not part of it. If a prompt or parameter changes, the trials get new ids, and the plan shows them as new.
-"""
+"""The plan: every trial that an experiment file describes, and the action budgets that the store has for them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,66 +10,16 @@ from lhaw_record.recorder.events import OracleBudgetSet
 from lhaw_record.recorder.events.canonical_json import digest, short_digest
 from lhaw_record.recorder.events.values import Task, Variant, prompt_state_and_channel
 from lhaw_record.recorder.reading.trial_index import FinishedTrial, TrialIndex
+from lhaw_record.runners.agents.planned_trial import BudgetUnit, PlannedTrial, TrialKey
 from lhaw_record.runners.base.conversation.injection import oracle_budget
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.text.listing import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, LimitsSpec
 from lhaw_record.runners.runs.planning.cells import sessions_of
 
 T = TypeVar("T")
-
-
-class TrialKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a trial measures, and its experiment. Trials with equal keys are the same trial."""
-
-    experiment: str
-    benchmark: str
-    benchmark_version: str
-    task_digest: str
-    variant_digest: str | None
-    prompt_state: str
-    channel: str
-    agent_digest: str
-    prompts_digest: str
-    user_simulator: str | None
-    grader: str
-    limits: dict[str, float]
-    oracle_scope: str
-    trial_index: int
-    seed: int
-
-
-class BudgetUnit(msgspec.Struct, frozen=True):
-    """What an action budget applies to: an agent on a task, or on a variant."""
-
-    agent_digest: str
-    scope: str
-    unit_id: str
-
-
-class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial to run. ``variant`` is None for conditions with the full prompt and scope ``task``."""
-
-    trial_id: str
-    key: TrialKey
-    agent: AgentSpec
-    task: Task
-    variant: Variant | None
-    condition: str
-    trial_index: int
-    seed: int
-    unit: BudgetUnit
-
-    @property
-    def shown_variant(self) -> Variant | None:
-        """The variant that the agent works on, or None if it gets the full prompt."""
-        return None if self.key.prompt_state == "full" else self.variant
-
-    @property
-    def inject_percent(self) -> int | None:
-        """The percentage in the name of an ``inject_`` condition. It is None for other conditions."""
-        return int(self.condition.removeprefix("inject_")) if self.condition.startswith("inject_") else None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +66,7 @@ def make_plan(
         raise ExperimentError(f"agents {' and '.join(names)} do not differ in anything that is measured; remove one")
     if not trials:
         raise ExperimentError("no trials are planned; check benchmark.tasks, benchmark.variants and conditions")
+    _check_mcp_tools(trials, benchmark)
     return Plan(trials=_in_run_order(trials, [*tasks], [*variants]))
 
 
@@ -265,6 +212,18 @@ def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> N
                 f"{trial.shown_variant.variant_id}; name other variants in 'benchmark.variants', or give the agent "
                 "'conditions' of its own"
             )
+
+
+def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> None:
+    """Refuse a program that calls no tools over MCP on tasks that offer some."""
+    deaf = [each for each in trials if each.agent.external and each.agent.external.ask_user == "none"]
+    tasks = sorted({each.task.task_id for each in deaf if benchmark.has_mcp_tools(each.task.task_id)})
+    if tasks:
+        others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
+        raise ExperimentError(
+            f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
+            f'(its entry says ask_user = "none"); take a program that does{others}'
+        )
 
 
 def _measured_limits(experiment: Experiment) -> dict[str, float]:

@@ -6,12 +6,13 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from lhaw_record.recorder.reading.trial_index import TrialIndex
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.text.listing import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.tables import BenchmarkSpec, Experiment
 from lhaw_record.runners.models.replay import MASKED_REPLAY, hides_nothing
 from lhaw_record.runners.runs.planning.designs import DesignedBenchmark
-from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial
+from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.planning.spending import (
     ASSUMED_INPUT_TOKENS,
     ASSUMED_OUTPUT_TOKENS,
