@@ -18,8 +18,8 @@ from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import Experiment, StoreSpec
 from lhaw_record.runners.judging.driver import Driver
 from lhaw_record.runners.runs.executors.local import LocalExecutor
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from lhaw_record.runners.runs.scheduler import RunSummary
 

@@ -41,11 +41,10 @@ from lhaw_record.recorder.sharing.address import opened, store_address, store_na
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
 from lhaw_record.runners.cli import (
     agent_commands,
+    attempt_commands,
     benchmark_commands,
-    discard_command,
     import_commands,
     judging_commands,
-    note_command,
     run_commands,
 )
 from lhaw_record.runners.cli.daemon_commands import daemon_commands
@@ -122,8 +121,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *daemon_commands(_report, _reviewing),
         *import_commands.COMMANDS,
         *judging_commands.COMMANDS,
-        *discard_command.COMMANDS,
-        *note_command.COMMANDS,
+        *attempt_commands.COMMANDS,
         *task_commands.COMMANDS,
         *generate_commands.COMMANDS,
         *variants_commands.COMMANDS,
@@ -202,7 +200,7 @@ def _program() -> list[str]:
 def _planned_study(path: Path) -> power_commands.PlannedStudy:
     """Return what an experiment file plans for the agent with the most trials with and without questions."""
     from lhaw_record.recorder.reading.trial_index import TrialIndex
-    from lhaw_record.runners.runs.planning.spending import expected_per_trial_usd
+    from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
     from lhaw_record.runners.runs.preparation import prepare
 
     plan = prepare(path).plan

@@ -8,7 +8,7 @@ from lhaw_record.generators.gate.calibration import RULES, Labelled, Rates, labe
 from lhaw_record.generators.generation.paid_run import Callers, PaidRun, PaidSettings
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
-from lhaw_record.runners.runs.supplementary_run import held
+from lhaw_record.runners.runs.run_record import held
 
 
 class CalibrationSettings(PaidSettings, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
-from lhaw_record.runners.runs.supplementary_run import Counts, recorded_run
+from lhaw_record.runners.runs.run_record import Counts, recorded_run
 
 CallerOf = Callable[[Stream, str, str], ModelCaller | None]
 """Returns the model caller for a stream, a role and a thread id, or None if rules do the work."""

@@ -17,7 +17,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import Counts, held, recorded_run
 
 
 class ReviewSession:

@@ -37,7 +37,7 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ungrouped
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.endpoints import Endpoint, Extension
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
+from lhaw_record.runners.runs.daemon.messages import DaemonRefusal
 from lhaw_record.runners.runs.daemon.pages import shown
 
 

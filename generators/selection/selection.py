@@ -18,7 +18,7 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
-from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import Counts, held, recorded_run
 
 
 class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):

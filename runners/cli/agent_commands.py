@@ -82,10 +82,10 @@ def test_command(options: argparse.Namespace) -> int:
     from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
     from lhaw_record.runners.agents.programs.installation import install_entry, is_installed
     from lhaw_record.runners.base.host.scratch import scratch_folder
-    from lhaw_record.runners.cli.agent_test_text import print_test
-    from lhaw_record.runners.runs.agent_test import planned_test
+    from lhaw_record.runners.cli.attempt_details import print_test
     from lhaw_record.runners.runs.live_progress import Progress
     from lhaw_record.runners.runs.run import run_experiment
+    from lhaw_record.runners.runs.single_trials import planned_test
 
     spec = load_entry(options.entry, Path())
     if not is_installed(spec):
@@ -131,7 +131,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     from lhaw_record.runners.runs.live_progress import Progress
     from lhaw_record.runners.runs.preparation import redactor_of
     from lhaw_record.runners.runs.run import run_experiment
-    from lhaw_record.runners.runs.wrapping import WrapOptions, next_trial, unseen_files
+    from lhaw_record.runners.runs.single_trials import WrapOptions, next_trial, unseen_files
 
     wrapped = WrapOptions(
         task=options.task,

@@ -22,9 +22,8 @@ from lhaw_record.runners.cli.model_options import (
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.judging.driver import Driver, JudgeSettings
-    from lhaw_record.runners.judging.protocol import Judging
-    from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
+    from lhaw_record.runners.judging.driver import Driver, JudgeSettings, Judging
+    from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
 
 def judge_command(options: argparse.Namespace) -> int:
@@ -33,9 +32,9 @@ def judge_command(options: argparse.Namespace) -> int:
 
     from lhaw_record.recorder.reading.reader import read_snapshot
     from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.judging.driver import TALLY_COLUMNS, Tally, of_agents
     from lhaw_record.runners.judging.stored_trials import load_stored
-    from lhaw_record.runners.judging.tally import TALLY_COLUMNS, Tally, of_agents
-    from lhaw_record.runners.runs.supplementary_run import experiments_of
+    from lhaw_record.runners.runs.run_record import experiments_of
 
     store = Store(options.store)
     parameters = model_parameters(options)
@@ -105,8 +104,8 @@ def _grade_without_model(options: argparse.Namespace) -> int:
     import anyio
 
     from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.judging.regrading.ledger import GRADE_COLUMNS
-    from lhaw_record.runners.judging.regrading.regrading import Regrading
+    from lhaw_record.runners.judging.regrading import Regrading
+    from lhaw_record.runners.judging.stored_graders import GRADE_COLUMNS
 
     store = Store(options.store) if options.dry_run else _writable_store(options.store)
     with Progress("graded") as progress:
@@ -126,7 +125,7 @@ def _grade_without_model(options: argparse.Namespace) -> int:
 def _grade_with_judge(options: argparse.Namespace) -> int:
     import anyio
 
-    from lhaw_record.runners.judging.regrading.ledger import GRADE_COLUMNS
+    from lhaw_record.runners.judging.stored_graders import GRADE_COLUMNS
 
     parameters = model_parameters(options)
     regrading = anyio.run(_run_claim_judge, options, parameters)
@@ -139,7 +138,7 @@ def _grade_with_judge(options: argparse.Namespace) -> int:
 async def _run_claim_judge(options: argparse.Namespace, parameters: dict[str, Any]) -> "JudgedRegrading":
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
-    from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
+    from lhaw_record.runners.judging.stored_claims import JudgedRegrading
     from lhaw_record.runners.models.litellm_library import close_clients
 
     judge = ClaimJudge(options.claim_judge, options.judge_model, parameters)

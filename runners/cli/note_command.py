@@ -23,7 +23,6 @@ def note_command(options: argparse.Namespace) -> int:
     from lhaw_record.recorder.reading.reader import read_snapshot
     from lhaw_record.recorder.storage.creation import create_store
     from lhaw_record.runners.runs.discarding import chosen, read_attempts
-    from lhaw_record.runners.runs.noting import record_note
 
     wanted = {key: getattr(options, key) for key in FILTERS if getattr(options, key)}
     snapshot = read_snapshot(options.store)

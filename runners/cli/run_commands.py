@@ -18,8 +18,8 @@ from lhaw_record.runners.models.costs import UNKNOWN_COST
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.writing.redaction import Redactor
-    from lhaw_record.runners.runs.executors.protocol import Executor
     from lhaw_record.runners.runs.preparation import PreparedExperiment
+    from lhaw_record.runners.runs.run import Executor
     from lhaw_record.runners.runs.scheduler import RunSummary
 
 _CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
@@ -145,7 +145,7 @@ def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
 def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, prepared: "PreparedExperiment") -> int:
     """Report how the run ended and how to continue, and return the exit code."""
     from lhaw_record.runners.models.retry import REFUSED_KINDS
-    from lhaw_record.runners.runs.planning.spending import spending
+    from lhaw_record.runners.runs.planning.plan_table import spending
     from lhaw_record.runners.runs.preparation import redactor_of
 
     place = store_name(root)
@@ -196,7 +196,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
 def show_command(options: argparse.Namespace) -> int:
     """Print one attempt of a trial. The exit code is 1 if its recorded messages contradict their digests."""
     if options.requests:
-        from lhaw_record.runners.cli.attempt_requests import print_requests
+        from lhaw_record.runners.cli.attempt_details import print_requests
 
         return print_requests(options.store, options.stream, sys.stdout)
 

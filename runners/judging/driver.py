@@ -1,27 +1,90 @@
 """Run a judge over a store: several judgements at a time, within a cost limit, never judging twice."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio.to_thread
 import msgspec
 
+from lhaw_record.recorder.events import AnyEvent
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.base.errors import ModelBoundaryError
-from lhaw_record.runners.judging.protocol import Judging, Subject
-from lhaw_record.runners.judging.stored_trials import StoredTrials, StreamReader, load_stored
-from lhaw_record.runners.judging.tally import Tally, of_agents
+from lhaw_record.runners.base.errors import ExperimentError, ModelBoundaryError
+from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader, load_stored
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
 from lhaw_record.runners.models.llm_jobs.question import ask
 from lhaw_record.runners.models.protocol import Model
+from lhaw_record.runners.models.reply_forms import ReplyForm
 from lhaw_record.runners.models.retry import RetryPolicy
-from lhaw_record.runners.runs.supplementary_run import Counts, experiments_of, held, recorded_run
+from lhaw_record.runners.runs.run_record import Counts, experiments_of, held, recorded_run
 
+LAYOUT = 1
+"""Part of every prompt digest. Increase it when a change in this folder changes what a judge sees."""
 Thing = TypeVar("Thing")
+TALLY_COLUMNS = (
+    "experiment_id",
+    "agent",
+    "condition",
+    "found",
+    "judged_before",
+    "judged",
+    "failed",
+    "left",
+    "cost_usd",
+)
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to judge: some valid trials of one agent, recorded in the experiment of the last trial."""
+
+    trials: tuple[StoredTrial, ...]
+    is_judged: bool
+
+    @property
+    def last(self) -> StoredTrial:
+        """The trial that identifies the subject."""
+        return self.trials[-1]
+
+
+class Judging(Protocol):
+    """A kind of judging.
+
+    ``kind`` is its name on the command line. ``prompt_digest`` covers everything that decides what the judge sees and
+    how it answers. ``form`` is the form of its reply.
+    """
+
+    kind: str
+    prompt_digest: str
+    template: PromptTemplate
+    form: ReplyForm
+
+    def subjects(self, stored: StoredTrials) -> Sequence[Subject]:
+        """Return all subjects, including those that this judge has already judged with this prompt."""
+        ...
+
+    def question(self, subject: Subject, stored: StoredTrials, reader: StreamReader) -> str:
+        """Return the user prompt. Blocks: it reads the store."""
+        ...
+
+    def read(self, reply: str) -> Any:
+        """Return the verdict in a reply.
+
+        Raises:
+            UnusableReply: The reply does not contain a verdict.
+        """
+        ...
+
+    def event(self, subject: Subject, verdict: Any) -> AnyEvent:
+        """Return the event that records a verdict."""
+        ...
+
+
+def plain_words(error: msgspec.ValidationError) -> str:
+    return str(error).replace("`", "'")
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,3 +216,73 @@ class Driver:
 
 def _experiment_of(subject: Subject) -> str:
     return subject.last.experiment_id
+
+
+class _Group(msgspec.Struct):
+    found: int = 0
+    judged_before: int = 0
+    judged: int = 0
+    failed: int = 0
+    cost_usd: float | None = 0.0
+
+
+class Tally:
+    """Counts the subjects of one invocation.
+
+    Args:
+        subjects: Everything there is to judge.
+    """
+
+    def __init__(self, subjects: Iterable[Subject]) -> None:
+        self._groups: dict[tuple[str, str, str], _Group] = {}
+        for subject in subjects:
+            group = self._group(subject)
+            group.found += 1
+            group.judged_before += subject.is_judged
+
+    def add(self, subject: Subject, cost_usd: float | None, *, is_judged: bool, has_failed: bool) -> None:
+        """Count one judgement, failed or interrupted ones too. An unknown price makes the group's cost unknown."""
+        group = self._group(subject)
+        group.judged += is_judged
+        group.failed += has_failed
+        group.cost_usd = None if group.cost_usd is None or cost_usd is None else group.cost_usd + cost_usd
+
+    @property
+    def tried(self) -> int:
+        """The number of subjects that were judged or failed in this invocation."""
+        return sum(group.judged + group.failed for group in self._groups.values())
+
+    @property
+    def to_do(self) -> int:
+        """The number of subjects that were not judged before this invocation."""
+        return sum(group.found - group.judged_before for group in self._groups.values())
+
+    @property
+    def left(self) -> int:
+        """The number of subjects without a verdict."""
+        return sum(group.found - group.judged_before - group.judged for group in self._groups.values())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per experiment, agent and condition."""
+        return [
+            {
+                **dict(zip(TALLY_COLUMNS, key, strict=False)),
+                **msgspec.structs.asdict(group),
+                "left": group.found - group.judged_before - group.judged,
+            }
+            for key, group in sorted(self._groups.items())
+        ]
+
+    def _group(self, subject: Subject) -> _Group:
+        started = subject.last.started
+        return self._groups.setdefault((subject.last.experiment_id, started.agent, started.condition), _Group())
+
+
+def of_agents(subjects: Iterable[Subject], agents: tuple[str, ...]) -> list[Subject]:
+    """Return the subjects of the named agents, or all subjects if no agent is named."""
+    found = list(subjects)
+    known = sorted({subject.last.started.agent for subject in found})
+    for name in agents:
+        if name not in known:
+            raise ExperimentError(f"agent {name!r} has nothing to judge; these have: {', '.join(known) or 'none'}")
+    return [subject for subject in found if not agents or subject.last.started.agent in agents]

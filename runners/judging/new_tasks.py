@@ -7,17 +7,20 @@ same terminal state.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from lhaw_record.recorder.events import ArtifactStored, NewTaskJudged
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.values import Task
-from lhaw_record.runners.judging.protocol import Subject
+from lhaw_record.runners.base.errors import UnusableReply
+from lhaw_record.runners.judging.driver import LAYOUT, Subject, plain_words
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
-from lhaw_record.runners.judging.transcript import LAYOUT
-from lhaw_record.runners.judging.verdicts import NEW_TASK_FORM, NewTaskVerdict, read_new_task
+from lhaw_record.runners.models.llm_jobs.json_replies import json_object
 from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
 from lhaw_record.runners.models.llm_jobs.truncation import cut
+from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 _ANSWER_CHARACTERS = 8_000
 _FILE_CHARACTERS = 6_000
@@ -36,6 +39,32 @@ _TEXT_ENDINGS = (
     ".yaml",
     ".yml",
 )
+
+
+NEW_TASK_FORM = ReplyForm(
+    "new_task",
+    object_schema(
+        {
+            "same_answer": {"type": "boolean"},
+            "completes_task": {"type": "boolean"},
+            "reason": {"type": "string"},
+        }
+    ),
+)
+"""The form of a reply about a new task."""
+
+
+class NewTaskVerdict(msgspec.Struct, frozen=True):
+    """A judge's verdict about the trials of a variant."""
+
+    same_answer: bool
+    completes_task: bool
+    reason: str
+
+    @property
+    def verdict(self) -> Literal["confirmed", "rejected"]:
+        """``confirmed`` only if every trial gave the same answer and that answer completes the underspecified task."""
+        return "confirmed" if self.same_answer and self.completes_task else "rejected"
 
 
 class NewTasks:
@@ -148,3 +177,11 @@ def _terminal_state(trial: StoredTrial, task: Task) -> tuple[float, ...]:
     """Return the scores in the order of the checkpoints. A claim of mcp_atlas counts only with its full score."""
     scores = [trial.results[checkpoint.checkpoint_id].score for checkpoint in task.checkpoints]
     return tuple(float(score == 1.0) if task.benchmark == "mcp_atlas" else score for score in scores)
+
+
+def read_new_task(reply: str) -> NewTaskVerdict:
+    """Return a judge's verdict about the trials of a variant."""
+    try:
+        return msgspec.convert(json_object(reply, "same_answer"), NewTaskVerdict)
+    except msgspec.ValidationError as error:
+        raise UnusableReply(plain_words(error)) from error

@@ -1,13 +1,23 @@
-"""Sets attempts of finished trials aside, or takes them back in, by an appended event: nothing is deleted."""
+"""Discards attempts of finished trials, takes them back in, or notes something about them, by an appended event."""
 
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Literal
 
+import anyio.to_thread
 import msgspec
 
-from lhaw_record.recorder.events import Envelope, TrialFailed, TrialFinished, TrialsDiscarded, TrialStarted
+from lhaw_record.recorder.events import (
+    NOTES_EXPERIMENT,
+    Envelope,
+    TrialFailed,
+    TrialFinished,
+    TrialsDiscarded,
+    TrialsNoted,
+    TrialStarted,
+)
 from lhaw_record.recorder.reading.annotations import standing_discards
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
@@ -15,9 +25,11 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import Counts, held, recorded_run
 
 _DIGITS = 6
+_LONGEST_AUTHOR = 80
+_LONGEST_NOTE = 4_000
 
 
 class StoredAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,3 +154,22 @@ async def record_decision(store: Store, attempts: Sequence[StoredAttempt], decis
             async with recorded_run(store, experiment_id, "discard", config, counts, redactor=redactor) as stream:
                 await stream.append(msgspec.structs.replace(decision, stream_ids=tuple(stream_ids)))
                 counts.done, counts.outcome = len(stream_ids), "completed"
+
+
+async def record_note(store: Store, note: TrialsNoted) -> None:
+    """Record a note, as one line: runs of blanks and line breaks become one blank."""
+    note = msgspec.structs.replace(note, author=" ".join(note.author.split()), note=" ".join(note.note.split()))
+    if not 0 < len(note.author) <= _LONGEST_AUTHOR:
+        raise ExperimentError(f"a note needs the name of who wrote it, of at most {_LONGEST_AUTHOR} characters")
+    if not (note.note or note.is_undone):
+        raise ExperimentError("the note says nothing; readers of the store will want to know what was seen")
+    if len(note.note) > _LONGEST_NOTE:
+        raise ExperimentError(f"the note has {len(note.note)} characters, and may have {_LONGEST_NOTE}; shorten it")
+    with ExitStack() as stack:
+        await anyio.to_thread.run_sync(lambda: stack.enter_context(held(store, (NOTES_EXPERIMENT,))))
+        counts = Counts(len(note.stream_ids))
+        redactor = Redactor(secrets_of(os.environ))
+        config = {"author": note.author}
+        async with recorded_run(store, NOTES_EXPERIMENT, "note", config, counts, redactor=redactor) as stream:
+            await stream.append(note)
+            counts.done, counts.outcome = len(note.stream_ids), "completed"

@@ -27,7 +27,7 @@ from lhaw_record.runners.models.litellm_library import is_embedding_model, load_
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.runs.model_listing import ListedModel, listed_model
-from lhaw_record.runners.runs.planning.spending import list_prices
+from lhaw_record.runners.runs.planning.plan_table import list_prices
 
 SMALL_CONTEXT = 16_384
 """A model with fewer tokens of context ends most trials early."""

@@ -3,20 +3,39 @@
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
+
+import msgspec
 
 from lhaw_record.recorder.reading.trial_index import OpenRun
 from lhaw_record.recorder.recovery.recovery import RecoveryAction
 from lhaw_record.runners.models.endpoints.door import DoorState, door_states
-from lhaw_record.runners.runs.planning.spending import spending
-from lhaw_record.runners.runs.reporter import Reporter
+from lhaw_record.runners.runs.planning.plan_table import spending
 from lhaw_record.runners.runs.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 SECONDS_BETWEEN_LINES = 5.0
+
+
+class Reporter(msgspec.Struct, frozen=True):
+    """The callbacks of a run. Each of them does nothing by default.
+
+    They receive the warnings of the preflight and what it used, the other open runs of the experiment, what was
+    recovered, the sandbox and its preparation, workers that join or are lost, every change and every second, and the
+    moment from which the run only waits for running trials.
+    """
+
+    checked: Callable[[list[str], str], None] = lambda _warnings, _used: None
+    others: Callable[[list[OpenRun]], None] = lambda _: None
+    recovered: Callable[[list[RecoveryAction]], None] = lambda _: None
+    sandbox: Callable[[str], None] = lambda _: None
+    workers: Callable[[str], None] = lambda _: None
+    change: Callable[[Scheduler], None] = lambda _: None
+    stopping: Callable[[Scheduler], None] = lambda _: None
 
 
 class Progress:

@@ -22,7 +22,7 @@ from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSp
 from lhaw_record.runners.models.litellm_library import missing_credentials
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.runs.planning.plan import Plan
-from lhaw_record.runners.runs.planning.spending import list_prices
+from lhaw_record.runners.runs.planning.plan_table import list_prices
 
 
 def check_scripted_names(experiment: Experiment) -> None:

@@ -2,8 +2,9 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -16,6 +17,8 @@ from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.manifest_check import check_manifest
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget, spent_by_model
 from lhaw_record.runners.base.errors import ungrouped
@@ -24,7 +27,7 @@ from lhaw_record.runners.base.host.scratch import sweep_scratch_folders
 from lhaw_record.runners.models.endpoints.door import try_doors_now
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor
-from lhaw_record.runners.runs.executors.protocol import Executor
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import (
     PreparedExperiment,
     check_runnable,
@@ -32,11 +35,48 @@ from lhaw_record.runners.runs.preparation import (
     redactor_of,
     stored_index,
 )
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run_record import record_start, run_finished
 from lhaw_record.runners.runs.scheduler import AttemptRunner, PriorFailures, RunSummary, Scheduler
 
 _SECONDS_BETWEEN_REPORTS = 1.0
+
+
+class Executor(Protocol):
+    """Executes the attempts of one run. Each method is called once, in the order below."""
+
+    async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
+        """Find problems that would stop the run, before anything is created or recorded.
+
+        Raises:
+            ExperimentError: The experiment cannot be executed in this way. The message has the remedy.
+        """
+        ...
+
+    def held(self, prepared: PreparedExperiment, store: Store, run_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold the worker processes, if there are any. Their hosts first recover what earlier workers left.
+
+        Raises:
+            ExecutorError: There is no cluster, or its machines cannot run the experiment.
+        """
+        ...
+
+    def runner(
+        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+    ) -> AbstractAsyncContextManager[AttemptRunner]:
+        """Provide the scheduler with the runner of attempts, as a context manager.
+
+        Args:
+            prepared: The planned experiment.
+            recorder: The recorder of this process.
+            run_id: The run that the attempts belong to.
+            budget: What the run may spend. Attempts in other processes cannot see it.
+        """
+        ...
+
+    @property
+    def sandbox_kind(self) -> str:
+        """The kind of sandbox that agents work in."""
+        ...
 
 
 class Control(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from lhaw_record.recorder.events.values import Variant, prompt_state_and_channel
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
-from lhaw_record.runners.judging.verdicts import JUDGED
+from lhaw_record.runners.judging.failure_modes import JUDGED
 from tests.reconstruction.told import TRIALS, Agent, Tale, Told, name_of
 from tests.reconstruction.trial_events import events
 

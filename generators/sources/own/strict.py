@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from lhaw_record.generators.errors import SourceError
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import key_problem
 
 T = TypeVar("T")
 _BYTE_ORDER_MARK = "\ufeff"

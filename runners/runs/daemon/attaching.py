@@ -32,8 +32,7 @@ from lhaw_record.runners.experiment.program import (
     placeholders_in,
 )
 from lhaw_record.runners.runs.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE, Client
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest
+from lhaw_record.runners.runs.daemon.messages import DaemonRefusal, LeaseClosing, LeaseReply, LeaseRequest
 from lhaw_record.runners.users.ask_user import bridge
 
 _INTERRUPTED = 128 + signal.SIGINT

@@ -12,8 +12,8 @@ import msgspec
 from lhaw_record.recorder.files.disk import publish
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
 from lhaw_record.runners.runs.daemon.messages import (
+    DaemonRefusal,
     Detail,
     ErrorReply,
     LeaseClosing,

@@ -24,15 +24,13 @@ from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ExperimentError, ModelsOutOfReach, RunnerError
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.endpoints.door import door_states
-from lhaw_record.runners.runs.daemon.hub import Hub
-from lhaw_record.runners.runs.daemon.last_events import LastEvents
 from lhaw_record.runners.runs.daemon.live import Counts, LiveRun, Slots
+from lhaw_record.runners.runs.daemon.live_events import Hub, LastEvents
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts, Detail, Listing, Overview, ShownState, TrialChange
 from lhaw_record.runners.runs.daemon.queue import Entry, Queue
 from lhaw_record.runners.runs.executors.local import LocalExecutor
-from lhaw_record.runners.runs.live_progress import endpoint_words
+from lhaw_record.runners.runs.live_progress import Reporter, endpoint_words
 from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import Control, run_controlled
 from lhaw_record.runners.runs.run_record import run_finished
 

@@ -1,5 +1,7 @@
-"""The API as a table of endpoints, and the OpenAPI description that is generated from the table."""
+"""The API as a table of endpoints, its JSON replies, and the OpenAPI description that is generated from the table."""
 
+import sys
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -8,12 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from lhaw_record.runners.runs.daemon import attempt_notes, leasing, orders
+from lhaw_record.recorder.errors import RecorderError, RecordingFailed
+from lhaw_record.runners.base.errors import RunnerError
+from lhaw_record.runners.runs.daemon import leasing, orders
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
 from lhaw_record.runners.runs.daemon.messages import (
     AttemptNote,
     DaemonFacts,
+    DaemonRefusal,
     Detail,
     ErrorReply,
     LeaseClosing,
@@ -22,15 +26,14 @@ from lhaw_record.runners.runs.daemon.messages import (
     Listing,
     Message,
     Order,
+    Problem,
     RequeueReply,
     Retuning,
     Submission,
     TrialChange,
 )
-from lhaw_record.runners.runs.daemon.replies import as_json, refusal_of, refused
 
 MAX_BODY_BYTES = 4 << 20
-
 _STATUSES = {
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
@@ -48,7 +51,6 @@ _EVENT_STREAM = (
     "Detail without its live trials, a few times a second at most; `trial`: a TrialChange. Send the id of the last "
     "event as `Last-Event-ID` to go on after it."
 )
-
 M = TypeVar("M", bound=Message)
 Handler = Callable[[Any, str, Any], Awaitable[Message]]
 """Answers a request: its arguments are what the endpoint is served for, the name in the path, and the body."""
@@ -175,7 +177,7 @@ ENDPOINTS = (
         summary="Note something about an attempt. It changes no number.",
         request=AttemptNote,
         response=AttemptNote,
-        handler=attempt_notes.take,
+        handler=orders.note,
         errors=(404, 409, 422, 507),
     ),
     Endpoint(
@@ -272,3 +274,36 @@ def _refusals(statuses: Iterable[int]) -> dict[str, Any]:
 
 def _json(kind: type[Message]) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
+
+
+def as_json(value: Message, status: int = 200) -> Response:
+    """Create a JSON reply from a message. It has the status 202 and an address if there is more to come."""
+    if value.pending_at is not None:
+        status, headers = 202, {"location": value.pending_at, "retry-after": "2"}
+    else:
+        headers = {}
+    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
+
+
+def refused(refusal: DaemonRefusal) -> Response:
+    """Create the JSON reply that tells the client about a refusal."""
+    body = ErrorReply(error=Problem(kind=refusal.kind, message=str(refusal)))
+    reply = as_json(body, refusal.status)
+    if refusal.status == 401:
+        reply.headers["www-authenticate"] = "Bearer"
+    return reply
+
+
+def refusal_of(error: Exception) -> DaemonRefusal:
+    """Convert an error to a refusal for the client. Unexpected errors are also printed to standard error."""
+    match error:
+        case DaemonRefusal():
+            return error
+        case RecordingFailed():
+            message = f"nothing was changed: {error}. The daemon stops; make room, then start it again"
+            return DaemonRefusal(message, kind="not_recorded", status=507)
+        case RecorderError() | RunnerError():
+            return DaemonRefusal(str(error), kind="failed", status=500)
+    traceback.print_exception(error, file=sys.stderr)
+    message = "the daemon has a bug; its standard error says more"
+    return DaemonRefusal(message, kind="internal", status=500)

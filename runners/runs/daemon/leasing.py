@@ -8,8 +8,7 @@ import msgspec
 
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.runs.daemon.daemon import Daemon, experiment_of
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest, Order
+from lhaw_record.runners.runs.daemon.messages import DaemonRefusal, LeaseClosing, LeaseReply, LeaseRequest, Order
 from lhaw_record.runners.runs.daemon.orders import known
 from lhaw_record.runners.runs.scheduler import Scheduler
 

@@ -1,17 +1,17 @@
-"""The messages of the control API: request bodies, reply bodies and the data of live events."""
+"""The messages of the control API: request bodies, reply bodies, refusals and the data of live events."""
 
 from typing import Annotated, Literal
 
 import msgspec
 
 from lhaw_record.recorder.events import NoteCause
+from lhaw_record.runners.base.errors import RunnerError
 
 ShownState = Literal[
     "waiting", "running", "pausing", "paused", "cancelling", "cancelled", "finished", "failed", "cost_limit", "problem"
 ]
 MOST_AT_A_TIME = 100_000
 """The largest concurrency that an order may set. It is larger than any machine can use."""
-
 TrialState = Literal["started", "finished", "failed", "interrupted"]
 
 
@@ -241,3 +241,18 @@ class ErrorReply(Message, frozen=True):
     """The body of every reply that refuses a request."""
 
     error: Problem
+
+
+class DaemonRefusal(RunnerError):
+    """The daemon refuses a request.
+
+    Args:
+        message: What cannot be done, and what to do next.
+        kind: A short identifier of the error for programs. It never changes.
+        status: The HTTP status of the reply.
+    """
+
+    def __init__(self, message: str, *, kind: str, status: int) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status

@@ -19,12 +19,18 @@ from lhaw_record.recorder.html_templates import render
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import CONDITION_LABELS
-from lhaw_record.runners.runs.daemon.attempt_notes import is_attempt
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import MOST_AT_A_TIME, Cell, DaemonFacts, Detail, Listing, Overview
-from lhaw_record.runners.runs.daemon.orders import known
-from lhaw_record.runners.runs.daemon.replies import refusal_of
+from lhaw_record.runners.runs.daemon.endpoints import refusal_of
+from lhaw_record.runners.runs.daemon.messages import (
+    MOST_AT_A_TIME,
+    Cell,
+    DaemonFacts,
+    DaemonRefusal,
+    Detail,
+    Listing,
+    Overview,
+)
+from lhaw_record.runners.runs.daemon.orders import is_attempt, known
 
 REPORT_HEADERS = {"content-security-policy": "frame-ancestors 'none'"}
 """The headers of the report. It contains its own, stricter policy; the daemon's would forbid its inline script."""

@@ -36,7 +36,7 @@ from lhaw_record.runners.base.errors import ExperimentError, RunnerError, ungrou
 from lhaw_record.runners.base.host.http_serving import QuietServer, without_delay
 from lhaw_record.runners.base.host.interrupts import interruptibly
 from lhaw_record.runners.models.litellm_library import close_clients
-from lhaw_record.runners.runs.daemon.app import application
+from lhaw_record.runners.runs.daemon.app import SHORTEST_TOKEN, application, is_loopback
 from lhaw_record.runners.runs.daemon.client import (
     LEASE_TOKEN_VARIABLE,
     TOKEN_VARIABLE,
@@ -46,7 +46,6 @@ from lhaw_record.runners.runs.daemon.client import (
 )
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.endpoints import Extension
-from lhaw_record.runners.runs.daemon.guard import SHORTEST_TOKEN, is_loopback
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts
 from lhaw_record.runners.runs.daemon.pages import MakeReport, Reports, WriteAttempt, page_routes
 from lhaw_record.runners.runs.daemon.queue import stored_queue

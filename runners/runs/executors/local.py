@@ -18,6 +18,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSett
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
 from lhaw_record.runners.environments.sandboxes.shell_limits import check_shell_limits
 from lhaw_record.runners.experiment.tables import Experiment
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preflight import (
     check_prices,
     check_sandbox,
@@ -27,7 +28,6 @@ from lhaw_record.runners.runs.preflight import (
     room_notes,
 )
 from lhaw_record.runners.runs.preparation import PreparedExperiment
-from lhaw_record.runners.runs.reporter import Reporter
 
 if TYPE_CHECKING:
     from lhaw_record.runners.agents.programs.leases import Leases

@@ -22,13 +22,12 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.base.errors import ExecutorError, ExperimentError
-from lhaw_record.runners.runs.executors.ray_environment import has_them_everywhere, shipped_packages
-from lhaw_record.runners.runs.executors.ray_files import packed
 from lhaw_record.runners.runs.executors.ray_pool import WorkerPool
+from lhaw_record.runners.runs.executors.ray_shipping import has_them_everywhere, packed, shipped_packages
 from lhaw_record.runners.runs.executors.ray_worker import Assignment, installed_version, plan_digest
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preflight import check_prices, refuse_leased
 from lhaw_record.runners.runs.preparation import PreparedExperiment
-from lhaw_record.runners.runs.reporter import Reporter
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 NAMESPACE = "lhaw-record"

@@ -34,10 +34,10 @@ from lhaw_record.runners.base.host.scratch import scratch_folder, sweep_scratch_
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor
-from lhaw_record.runners.runs.executors.ray_files import unpack
+from lhaw_record.runners.runs.executors.ray_shipping import unpack
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.preparation import PreparedExperiment, prepare_experiment, redactor_of
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.scheduler import AttemptRunner
 
 

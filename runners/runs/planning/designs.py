@@ -17,7 +17,7 @@ from lhaw_record.recorder.events.values import Checkpoint, Segment, Severity, Ta
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, EnvironmentSettings
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import key_problem
 
 _KEY = "benchmark.design"
 _PAGE = "docs/papers.md"

@@ -20,8 +20,7 @@ from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.judging.failure_modes import FailureModes
-from lhaw_record.runners.judging.verdicts import JUDGED
+from lhaw_record.runners.judging.failure_modes import JUDGED, FailureModes
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from tests.runners.judging.stores import FLAGS, JUDGE, PRICE, Judge, asking, events_of, judged, on_disk
 from tests.support.chat_server import ChatServer, chat_server

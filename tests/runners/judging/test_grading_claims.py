@@ -22,8 +22,8 @@ from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
 from lhaw_record.runners.judging.driver import JudgeSettings
-from lhaw_record.runners.judging.regrading.regrading import Regrading
-from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
+from lhaw_record.runners.judging.regrading import Regrading
+from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.retry import RetryPolicy
 from tests.analytics.imported import as_imported

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from lhaw_record.runners.base.errors import UnusableReply
-from lhaw_record.runners.judging.verdicts import COMPUTED, FLAGS, JUDGED, read_flags, read_new_task
+from lhaw_record.runners.judging.failure_modes import COMPUTED, FLAGS, JUDGED, read_flags
+from lhaw_record.runners.judging.new_tasks import read_new_task
 
 
 def said(**changes):

@@ -7,7 +7,7 @@ from lhaw_record.recorder.events import ActionStarted, QuestionAnswered, Questio
 from lhaw_record.recorder.events.interaction import RevealedSegment
 from lhaw_record.runners.agents.behaviour import ObservedRecording
 from lhaw_record.runners.agents.trial_record import TrialOutcome
-from lhaw_record.runners.runs.run_cautions import run_cautions
+from lhaw_record.runners.runs.outcome_warnings import run_cautions
 from tests.runners.runs.test_scheduler import run
 from tests.support.canned_model import MemoryRecording
 from tests.support.toy_plan import PretendingRunner, experiment

@@ -8,7 +8,7 @@ import pytest
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.models.gateway.declarations import ThreadRules
 from lhaw_record.runners.runs import preflight
-from lhaw_record.runners.runs.wrapping import WrapOptions, next_trial
+from lhaw_record.runners.runs.single_trials import WrapOptions, next_trial
 
 OPTIONS = WrapOptions(
     task="desk/log-triage",

@@ -37,7 +37,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.variants import (
     variants_of,
 )
 from lhaw_record.runners.environments.benchmarks.published import PublishedError, read_text
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import key_problem
 
 BENCHMARK = "harbor"
 VERSION = "1"

@@ -17,7 +17,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     is_file_of,
     runtime_roots,
 )
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import key_problem
 
 _PAGE = "docs/benchmarks/mcp-atlas.md"
 _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]

@@ -11,10 +11,10 @@ from lhaw_record.runners.agents.programs.experiment_programs import check_progra
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.sandboxes.driver_config import folder_in_the_way_of
 from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.planning.plan import agent_digest
 from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_rows
 from lhaw_record.runners.runs.preparation import prepare, stored_index
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.agents.programs.rigs import described, recorded, scripted, tiny
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task

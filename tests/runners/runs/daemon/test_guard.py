@@ -7,7 +7,7 @@ from lhaw_record.runners.agents.programs.leases import LeasedTrial
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.models.endpoints.door import door_of
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.runs.daemon.guard import COOKIE, session_of
+from lhaw_record.runners.runs.daemon.app import COOKIE, session_of
 from lhaw_record.runners.runs.daemon.serve import Settings, check
 from tests.runners.runs.daemon.running import daemon_at
 from tests.support.canned_model import text_reply

@@ -4,7 +4,7 @@ import json
 
 import anyio
 
-from lhaw_record.runners.runs.daemon.hub import Hub
+from lhaw_record.runners.runs.daemon.live_events import Hub
 
 
 def hub(**settings):

@@ -12,8 +12,7 @@ import uvicorn
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.runners.agents.programs.leases import open_leases
 from lhaw_record.runners.cli.attempt_text import print_attempt
-from lhaw_record.runners.runs.daemon.app import application
-from lhaw_record.runners.runs.daemon.guard import COOKIE
+from lhaw_record.runners.runs.daemon.app import COOKIE, application
 from lhaw_record.runners.runs.daemon.live import Counts
 from lhaw_record.runners.runs.daemon.pages import Reports, page_routes
 from lhaw_record.runners.runs.daemon.serve import bound, opened_daemon

@@ -13,8 +13,8 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.experiment.decoding import load_experiment
-from lhaw_record.runners.runs.planning.cells import assign_sessions
 from lhaw_record.runners.runs.planning.designs import Cell, Design, chosen, load_design
+from lhaw_record.runners.runs.planning.plan import assign_sessions
 from lhaw_record.runners.runs.preparation import check_runnable, prepare
 
 EXPERIMENTS = Path(__file__).parents[4] / "experiments"

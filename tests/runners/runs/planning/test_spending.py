@@ -10,7 +10,7 @@ from lhaw_record.runners.experiment.tables import (
     ModelSpec,
     UserSimulatorSpec,
 )
-from lhaw_record.runners.runs.planning.spending import spending
+from lhaw_record.runners.runs.planning.plan_table import spending
 from tests.cli.experiments import write_experiment
 from tests.cli.program import called
 

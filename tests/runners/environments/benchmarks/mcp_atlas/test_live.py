@@ -31,8 +31,8 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
 )
 from lhaw_record.runners.models.protocol import ModelRequest
 from lhaw_record.runners.models.replay import MaskedReplayModel
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.environments.benchmarks.mcp_atlas.conftest import LIVE_TASKS, ROWS_FILES
 from tests.runners.environments.benchmarks.mcp_atlas.test_servers_with_faults import is_running

@@ -28,13 +28,12 @@ from lhaw_record.runners.environments.grading.confined_grading import read_apart
 from lhaw_record.runners.environments.grading.deliverables import Deliverables
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.judging.driver import JudgeSettings, judge_each
-from lhaw_record.runners.judging.regrading.ledger import Ledger
-from lhaw_record.runners.judging.regrading.protocol import NotGradable, ReadEvents, RegradingResult, differing
+from lhaw_record.runners.judging.stored_graders import Ledger, NotGradable, ReadEvents, RegradingResult, differing
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, load_stored
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
 from lhaw_record.runners.models.llm_jobs.question import ask
-from lhaw_record.runners.runs.supplementary_run import Counts, experiments_of, held
+from lhaw_record.runners.runs.run_record import Counts, experiments_of, held
 
 
 class StoredClaims:

@@ -15,12 +15,17 @@ from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.host.interrupts import interruptibly
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.judging.regrading.ledger import Ledger
-from lhaw_record.runners.judging.regrading.protocol import OFFERED, DeterministicGrader, NotGradable, RegradingResult
-from lhaw_record.runners.judging.regrading.stored_claims import StoredMatcher
-from lhaw_record.runners.judging.regrading.stored_desk import DeskChecks
+from lhaw_record.runners.judging.stored_claims import StoredMatcher
+from lhaw_record.runners.judging.stored_desk import DeskChecks
+from lhaw_record.runners.judging.stored_graders import (
+    OFFERED,
+    DeterministicGrader,
+    Ledger,
+    NotGradable,
+    RegradingResult,
+)
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader, load_stored
-from lhaw_record.runners.runs.supplementary_run import Counts, experiments_of, held, recorded_run
+from lhaw_record.runners.runs.run_record import Counts, experiments_of, held, recorded_run
 
 
 def deterministic_graders(store: Store, kind: str | None = None) -> dict[str, DeterministicGrader]:

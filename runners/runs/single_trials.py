@@ -1,4 +1,4 @@
-"""``lhaw-record wrap``: runs one trial of any program. Each call runs the next trial of the same cell."""
+"""The single trials of ``lhaw-record wrap`` and ``lhaw-record agents test``."""
 
 import os
 import shutil
@@ -8,7 +8,9 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.recorder.events.values import prompt_state_and_channel
+from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.decoding import load_experiment
 from lhaw_record.runners.experiment.program import GATEWAY_VARIABLES, AskingSpec, ProgramSpec, placeholders_in
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, SandboxSpec
 from lhaw_record.runners.experiment.validation import program_problems
@@ -16,11 +18,18 @@ from lhaw_record.runners.models.gateway.declarations import ThreadRules
 from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.preparation import PreparedExperiment, prepare_experiment, stored_index
 
-EXPERIMENT = "wrap"
+WRAP_EXPERIMENT = "wrap"
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 _OF_THE_SANDBOX = ("python", "python3")
 _OF_EVERY_SANDBOX = (Path("/usr"), Path("/bin"), Path("/etc"))
 _ONLY_ASKING = frozenset({"mcp_url", "mcp_bridge"})
+TEST_EXPERIMENT = "agents-test"
+_DESK = Experiment(
+    name=TEST_EXPERIMENT,
+    benchmark=BenchmarkSpec(name="desk", tasks=("log-triage",)),
+    agents=(AgentSpec(name="none", model="none"),),
+    conditions=("full",),
+)
 
 
 class WrapOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +57,9 @@ def next_trial(options: WrapOptions, root: Path) -> PreparedExperiment:
     condition = experiment.conditions[-1]
     trials = 1
     while True:
-        planned = prepare_experiment(msgspec.structs.replace(experiment, trials=trials), Path(f"{EXPERIMENT}.toml"))
+        planned = prepare_experiment(
+            msgspec.structs.replace(experiment, trials=trials), Path(f"{WRAP_EXPERIMENT}.toml")
+        )
         index = stored_index(planned, root)
         of_cell = [trial for trial in planned.plan.trials if trial.condition == condition]
         if len(of_cell) != trials:
@@ -91,7 +102,7 @@ def _experiment(options: WrapOptions) -> Experiment:
     program = _program(options, has_ask_user=channel == "ask_user")
     spec = BenchmarkSpec(name=benchmark, tasks=(task,), variants=(variant,) if variant else ())
     return Experiment(
-        name=EXPERIMENT,
+        name=WRAP_EXPERIMENT,
         benchmark=spec,
         agents=(AgentSpec(name=options.name or program.name, model=options.model, program=program),),
         conditions=("full", condition) if condition.startswith("inject_") else (condition,),
@@ -169,3 +180,23 @@ def _base_of(environment: Path) -> Path | None:
         (value.strip() for name, _, value in (line.partition("=") for line in lines) if name.strip() == "home"), ""
     )
     return Path(home).parent if home else None
+
+
+def planned_test(entry: str, model: str, condition: str, file: Path | None) -> PreparedExperiment:
+    """Plan the first trial of an entry."""
+    path = entry_path(entry, Path())
+    program = str(path.resolve()) if entry.endswith(".toml") else entry
+    agent = AgentSpec(name=load_entry(entry, Path()).name, model=model, program=program)
+    described = _DESK if file is None else load_experiment(file)
+    experiment = msgspec.structs.replace(
+        described,
+        name=TEST_EXPERIMENT,
+        agents=(agent,),
+        conditions=(condition,),
+        trials=1,
+        retry=msgspec.structs.replace(described.retry, max_attempts=1),
+    )
+    prepared = prepare_experiment(experiment, file or Path(f"{TEST_EXPERIMENT}.toml"))
+    if not prepared.plan.trials:
+        raise ExperimentError(f"{prepared.path} plans no trial under {condition}; it may need variants")
+    return msgspec.structs.replace(prepared, plan=Plan(trials=prepared.plan.trials[:1]))

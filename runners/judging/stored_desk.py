@@ -16,7 +16,7 @@ from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, modules_of
 from lhaw_record.runners.environments.grading.confined_grading import failed_grade, read_apart, scored
 from lhaw_record.runners.environments.grading.grade import Grade
-from lhaw_record.runners.judging.regrading.protocol import NotGradable, ReadEvents, RegradingResult, differing
+from lhaw_record.runners.judging.stored_graders import NotGradable, ReadEvents, RegradingResult, differing
 from lhaw_record.runners.judging.stored_trials import StoredTrial
 
 

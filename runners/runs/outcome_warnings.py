@@ -1,11 +1,16 @@
-"""What the trials of a run make one doubt, in a line for each agent: said at the end of the run, before any table."""
+"""What the outcomes of trials make one doubt: agents that fail again and again, and cautions at the end of a run."""
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 
 from lhaw_record.runners.agents.behaviour import Behaviour
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome
 
+_VARYING = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}\b|\d+")  # addresses, ids, times
 _LIMITS = {
     "context_limit": "the conversation became too long for the model",
     "output_limit": "the reply was cut",
@@ -13,6 +18,75 @@ _LIMITS = {
     "resource_abuse": "they count as failed, and the details of their checkpoints say why",
 }
 _SHOWN_CUT_PERCENT, _SHOWN_IDENTICAL_PERCENT = 1.0, 50.0
+
+
+class _Row(msgspec.Struct):
+    """Failures of an agent in the same words. ``since`` is when the first of them was added."""
+
+    kind: tuple[str, str, str]
+    since: int
+    count: int = 0
+    tasks: set[str] = msgspec.field(default_factory=set)
+
+
+class RepeatedFailures:
+    """Counts the latest given-up trials of each agent that failed alike. A valid trial or another failure ends the row.
+
+    A task may be unfit with all its variants, so an agent is held only when ``limit`` tasks have failed so, or all of
+    its tasks if it has fewer, with ``limit`` trials together. Trials that ran while the first of a row ended may have
+    met the same short trouble, so they are not counted.
+
+    Args:
+        limit: After how many an agent is held; 0 for never.
+        tasks: How many tasks each agent has, by its name.
+    """
+
+    def __init__(self, limit: int, tasks: Mapping[str, int]) -> None:
+        self._limit = limit
+        self._tasks = tasks
+        self._rows: dict[str, _Row] = {}
+        self._added = 0
+
+    def now(self) -> int:
+        """Return the moment at which an attempt begins, for :meth:`add`."""
+        return self._added
+
+    def clear(self) -> None:
+        """Forget what was counted."""
+        self._rows.clear()
+
+    def add(self, outcome: TrialOutcome, began: int) -> str | None:
+        """Return why the agent of an attempt should be held from now on, or None if it need not be."""
+        trial, failure = outcome.trial, outcome.failure
+        name = trial.agent.name
+        self._added += 1
+        if failure is None:
+            self._rows.pop(name, None)
+            return None
+        kind = (str(failure.boundary), failure.error_kind, _words(failure.message, trial))
+        row = self._rows.get(name)
+        if row is None or row.kind != kind:
+            row = self._rows[name] = _Row(kind, self._added)
+        elif began < row.since:
+            return None
+        row.count += 1
+        row.tasks.add(trial.task.task_id)
+        there = self._tasks[name]
+        if not self._limit or row.count < self._limit or len(row.tasks) < min(self._limit, there):
+            return None
+        return (
+            f"agent {name}: {row.count} of its trials, one after another, failed in the same words, on "
+            f"{len(row.tasks)} of its {there} tasks, at {failure.boundary} ({failure.error_kind}), so no more were "
+            "started; mend that, or raise retry.same_failures"
+        )
+
+
+def _words(message: str, trial: PlannedTrial) -> str:
+    """Return a message without what differs between trials: the ids of its task and variant, addresses, numbers."""
+    for own in (trial.variant.variant_id if trial.variant else None, trial.task.task_id):
+        if own:
+            message = re.sub(rf"(?<!\w){re.escape(own)}(?!\w)", "#", message)
+    return _VARYING.sub("#", message)
 
 
 def run_cautions(outcomes: Iterable[TrialOutcome]) -> tuple[str, ...]:
