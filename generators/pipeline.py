@@ -16,7 +16,7 @@ from lhaw_record.generators.selection import Selection, SelectionRequest, compet
 from lhaw_record.recorder.events.values import CONTROL_CONDITIONS
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import Experiment, StoreSpec
-from lhaw_record.runners.judging.driver import Driver
+from lhaw_record.runners.judging.driver import JudgeRun
 from lhaw_record.runners.runs.executors.local import LocalExecutor
 from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index
@@ -61,7 +61,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     request: SelectionRequest
     reporter: Reporter
     say: Callable[[str], None]
-    judge: Callable[[], Awaitable[Driver]] | None = None
+    judge: Callable[[], Awaitable[JudgeRun]] | None = None
     has_controls: bool = False
 
     async def run(self) -> Selection:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lhaw_record.generators.protocol import SourceTask
     from lhaw_record.generators.selection import Selection
     from lhaw_record.runners.experiment.tables import Experiment
-    from lhaw_record.runners.judging.driver import Driver
+    from lhaw_record.runners.judging.driver import JudgeRun
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown")
 CONTROLS = "controls"
@@ -81,7 +81,7 @@ def _design_path(options: argparse.Namespace, benchmark: str) -> Path:
 async def _run(options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]") -> "Selection":
     from lhaw_record.generators.pipeline import Pipeline
     from lhaw_record.generators.selection import VOTE, SelectionRequest
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.live_progress import RunProgress
 
     made: list[Generation] = []
 
@@ -89,12 +89,12 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
         made.append(await generate(options, design.name, chosen))
         return made[0]
 
-    async def judging() -> "Driver":
+    async def judging() -> "JudgeRun":
         spent_usd = made[0].work.spent_usd
         left_usd = None if options.max_cost_usd is None else max(0.0, options.max_cost_usd - spent_usd)
         return await _judged(options, design.name, left_usd)
 
-    with Progress(sys.stderr) as progress:
+    with RunProgress(sys.stderr) as progress:
         pipeline = Pipeline(
             root=options.store,
             design=design,
@@ -118,7 +118,7 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
         return await pipeline.run()
 
 
-async def _judged(options: argparse.Namespace, experiment: str, left_usd: float | None) -> "Driver":
+async def _judged(options: argparse.Namespace, experiment: str, left_usd: float | None) -> "JudgeRun":
     """Have the judge look for new tasks among what the classifiers failed at, as the command ``judge`` does."""
     from lhaw_record.recorder.storage.blobs import load_blob
     from lhaw_record.runners.cli.judging_commands import run_judge

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lhaw_record.runners.runs.daemon.messages import Message
+from lhaw_record.runners.runs.daemon.messages import ApiMessage
 
 _OUTCOMES = """
     select variant_digest, agent, condition, count(*)::bigint as trials, count(*) filter (where is_success) as successes
@@ -14,7 +14,7 @@ _OUTCOMES = """
 """
 
 
-class Outcome(Message, frozen=True):
+class Outcome(ApiMessage, frozen=True):
     """How many of the valid trials of one agent with a variant under one condition succeeded."""
 
     agent: str

@@ -17,7 +17,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.runs.run_record import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 
 class ReviewSession:
@@ -30,7 +30,7 @@ class ReviewSession:
         counts: The number of decisions, which the session updates.
     """
 
-    def __init__(self, stream: Stream, reviewer: str, snapshot: Snapshot, counts: Counts) -> None:
+    def __init__(self, stream: Stream, reviewer: str, snapshot: Snapshot, counts: WorkCounts) -> None:
         self.reviewer = reviewer
         self.snapshot = snapshot
         self._stream = stream
@@ -109,7 +109,7 @@ async def review_session(store: Path, reviewer: str) -> AsyncIterator[ReviewSess
             return opened, stack.enter_context(held(opened, (experiment_id,)))
 
         opened, snapshot = await anyio.to_thread.run_sync(hold)
-        counts = Counts(0)
+        counts = WorkCounts(0)
         redactor = Redactor(secrets_of(os.environ))
         config = {"reviewer": reviewer}
         async with recorded_run(opened, experiment_id, "review", config, counts, redactor=redactor) as stream:

@@ -36,7 +36,7 @@ from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ungrouped
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.endpoints import Endpoint, Extension
+from lhaw_record.runners.runs.daemon.endpoints import ApiEndpoint, Extension
 from lhaw_record.runners.runs.daemon.messages import DaemonRefusal
 from lhaw_record.runners.runs.daemon.pages import shown
 
@@ -162,7 +162,7 @@ def _unknown(variant_digest: str) -> DaemonRefusal:
 
 
 ENDPOINTS = (
-    Endpoint(
+    ApiEndpoint(
         method="POST",
         path="/api/reviews/{name}",
         operation="review",
@@ -172,7 +172,7 @@ ENDPOINTS = (
         handler=_open,
         errors=(409, 507),
     ),
-    Endpoint(
+    ApiEndpoint(
         method="POST",
         path="/api/reviews/{name}/comparison",
         operation="compare",
@@ -182,7 +182,7 @@ ENDPOINTS = (
         handler=_compare,
         errors=(404, 409, 507),
     ),
-    Endpoint(
+    ApiEndpoint(
         method="POST",
         path="/api/reviews/{name}/decisions",
         operation="decide",
@@ -192,7 +192,7 @@ ENDPOINTS = (
         handler=_decide,
         errors=(404, 409, 507),
     ),
-    Endpoint(
+    ApiEndpoint(
         method="POST",
         path="/api/reviews/{name}/close",
         operation="close",

@@ -18,7 +18,7 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
-from lhaw_record.runners.runs.run_record import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 
 class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ async def select_benchmark(store: Path, request: SelectionRequest, *, experiment
         if not selection.is_known:
             config = msgspec.to_builtins(request)
             redactor = Redactor(secrets_of(os.environ))
-            counts = Counts(1)
+            counts = WorkCounts(1)
             async with recorded_run(opened, experiment_id, "select", config, counts, redactor=redactor) as stream:
                 await stream.append(selection.event)
                 counts.done, counts.outcome = 1, "completed"

@@ -83,7 +83,7 @@ def test_command(options: argparse.Namespace) -> int:
     from lhaw_record.runners.agents.programs.installation import install_entry, is_installed
     from lhaw_record.runners.base.host.scratch import scratch_folder
     from lhaw_record.runners.cli.attempt_details import print_test
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.run import run_experiment
     from lhaw_record.runners.runs.single_trials import planned_test
 
@@ -92,7 +92,7 @@ def test_command(options: argparse.Namespace) -> int:
         install_entry(spec, entry_path(options.entry, Path()), say)
     prepared = planned_test(options.entry, options.model, options.condition, options.experiment)
     with scratch_folder() as folder:
-        with Progress(sys.stderr) as progress:
+        with RunProgress(sys.stderr) as progress:
             summary = anyio.run(run_experiment, prepared, folder / "store", progress.reporter())
         events = [
             envelope.event
@@ -128,7 +128,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     """
     import anyio
 
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.preparation import redactor_of
     from lhaw_record.runners.runs.run import run_experiment
     from lhaw_record.runners.runs.single_trials import WrapOptions, next_trial, unseen_files
@@ -148,7 +148,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     )
     prepared = next_trial(wrapped, options.store)
     kinds: list[str] = []
-    with Progress(sys.stderr) as progress:
+    with RunProgress(sys.stderr) as progress:
 
         def sandbox(kind: str) -> None:
             kinds.append(kind)

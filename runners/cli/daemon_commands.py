@@ -35,10 +35,10 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
 
     from lhaw_record.runners.cli.attempt_text import print_attempt
     from lhaw_record.runners.runs.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE
-    from lhaw_record.runners.runs.daemon.serve import Settings, serve
+    from lhaw_record.runners.runs.daemon.serve import ServeSettings, serve
 
     token = os.environ.get(TOKEN_VARIABLE) or None
-    settings = Settings(
+    settings = ServeSettings(
         host=options.host,
         port=options.port,
         max_trials=options.max_trials,

@@ -22,7 +22,7 @@ from lhaw_record.runners.cli.model_options import (
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.judging.driver import Driver, JudgeSettings, Judging
+    from lhaw_record.runners.judging.driver import JudgeRun, JudgeSettings, Judging
     from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
 
@@ -32,7 +32,7 @@ def judge_command(options: argparse.Namespace) -> int:
 
     from lhaw_record.recorder.reading.reader import read_snapshot
     from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.judging.driver import TALLY_COLUMNS, Tally, of_agents
+    from lhaw_record.runners.judging.driver import TALLY_COLUMNS, JudgingTally, of_agents
     from lhaw_record.runners.judging.stored_trials import load_stored
     from lhaw_record.runners.runs.run_record import experiments_of
 
@@ -42,7 +42,7 @@ def judge_command(options: argparse.Namespace) -> int:
     if options.dry_run:
         experiments_of(store, options.experiment)
         stored = load_stored(read_snapshot(store.root), options.experiment)
-        tally = Tally(of_agents(judging.subjects(stored), tuple(options.agent)))
+        tally = JudgingTally(of_agents(judging.subjects(stored), tuple(options.agent)))
         print_rows(tally.rows(), TALLY_COLUMNS, options.format)
         return 0
     driver = anyio.run(run_judge, options, judging, parameters)
@@ -50,9 +50,9 @@ def judge_command(options: argparse.Namespace) -> int:
     return _conclude_judge(driver, options)
 
 
-async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "Driver":
+async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "JudgeRun":
     """Judge what has no judgement yet, with the options of ``judge``, and return the driver that did it."""
-    from lhaw_record.runners.judging.driver import Driver
+    from lhaw_record.runners.judging.driver import JudgeRun
     from lhaw_record.runners.models.litellm_library import close_clients
 
     config = {
@@ -62,7 +62,7 @@ async def run_judge(options: argparse.Namespace, judging: "Judging", parameters:
     }
     settings = _judge_settings(options, ("--model", options.model), "judge", parameters, config, tuple(options.agent))
     with Progress("judged") as progress:
-        driver = Driver(
+        driver = JudgeRun(
             _writable_store(options.store), judging, settings, lambda now: progress(now.tally.tried, now.tally.to_do)
         )
         try:
@@ -83,7 +83,7 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
     return NewTasks(options.model, parameters, lambda sha256: load_blob(store, sha256), options.prompt)
 
 
-def _conclude_judge(driver: "Driver", options: argparse.Namespace) -> int:
+def _conclude_judge(driver: "JudgeRun", options: argparse.Namespace) -> int:
     """Report how the command ended and how to continue, and return the exit code."""
     say(f"{store_name(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
     say_failures(driver.work)
@@ -117,7 +117,7 @@ def _grade_without_model(options: argparse.Namespace) -> int:
     print_rows(regrading.ledger.rows(), GRADE_COLUMNS, options.format)
     for line in regrading.ledger.summary():
         say(line)
-    if regrading.is_stopped:
+    if regrading.work.stop_reason is not None:
         return 130
     return 1 if regrading.ledger.has_refused else 0
 

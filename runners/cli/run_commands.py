@@ -29,7 +29,7 @@ def run_command(options: argparse.Namespace) -> int:
     """Plan and run an experiment. The exit code is 1 if some trials are unfinished, 130 if interrupted."""
     import anyio
 
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_notes, plan_rows
     from lhaw_record.runners.runs.preparation import check_runnable, prepare, stored_index
     from lhaw_record.runners.runs.run import run_experiment
@@ -57,7 +57,7 @@ def run_command(options: argparse.Namespace) -> int:
     if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
         say(f"{store_name(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
-    with Progress(sys.stderr) as progress:
+    with RunProgress(sys.stderr) as progress:
         run = partial(run_experiment, retries_refused=options.retry_refused, has_preflight=not options.no_preflight)
         summary = anyio.run(run, prepared, root, progress.reporter(), executor)
     return _conclude(summary, options, root, prepared)

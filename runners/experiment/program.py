@@ -114,17 +114,10 @@ class ProgramSpec(_Table, frozen=True):
 
     def identity(self) -> dict[str, Any]:
         """Return what must be equal for trials to be comparable: command, version and content, but no folders."""
-        left_out = ["mounts", "install", "install_digest", "version", "about", "name"]
-        if self.threads == ThreadRules():
-            left_out.append("threads")  # an entry without the table is the same agent as before there was one
-        if self.leased:
-            left_out.remove("name")  # nothing else is known of what runs elsewhere
-        else:
-            left_out.append("leased")  # the key is younger than other entries
-        identity = {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
-        if not self.threads.side:
-            identity.get("threads", {}).pop("side", None)  # it is younger than the table
-        return identity
+        left_out = {"mounts", "install", "install_digest", "version", "about"}
+        if not self.leased:
+            left_out.add("name")  # nothing else is known of what runs elsewhere
+        return {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
 
 
 class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):

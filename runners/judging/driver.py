@@ -20,7 +20,7 @@ from lhaw_record.runners.models.llm_jobs.question import ask
 from lhaw_record.runners.models.protocol import Model
 from lhaw_record.runners.models.reply_forms import ReplyForm
 from lhaw_record.runners.models.retry import RetryPolicy
-from lhaw_record.runners.runs.run_record import Counts, experiments_of, held, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of, held, recorded_run
 
 LAYOUT = 1
 """Part of every prompt digest. Increase it when a change in this folder changes what a judge sees."""
@@ -87,7 +87,15 @@ def plain_words(error: msgspec.ValidationError) -> str:
     return str(error).replace("`", "'")
 
 
-class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run that judges or grades is recorded."""
+
+    kind: str
+    config: Mapping[str, Any]
+    redactor: Redactor
+
+
+class JudgeSettings(RunSettings, frozen=True, kw_only=True):
     """Which trials are judged, by which model, and within which limits. ``max_cost_usd`` limits one invocation.
 
     ``retry`` and ``request_timeout_s`` are the limits of one request. ``say`` prints a line for the user.
@@ -95,9 +103,6 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     model: Model
     parameters: Mapping[str, Any]
-    kind: str
-    config: Mapping[str, Any]
-    redactor: Redactor
     retry: RetryPolicy
     request_timeout_s: float
     experiment_id: str | None = None
@@ -123,9 +128,9 @@ async def judge_each(
     store: Store,
     things: Iterable[Thing],
     experiment_of: Callable[[Thing], str],
-    settings: JudgeSettings,
+    settings: RunSettings,
     work: PaidWork,
-    job: Callable[[Thing, Stream, Counts], Job],
+    job: Callable[[Thing, Stream, WorkCounts], Job],
 ) -> None:
     """Judge every given thing, in one recorded run per experiment, until the work is stopped."""
     by_experiment: dict[str, list[Thing]] = {}
@@ -134,15 +139,15 @@ async def judge_each(
     for experiment_id, chosen in by_experiment.items():
         if work.stop_reason is not None:
             return
-        counts = Counts(len(chosen))
+        counts = WorkCounts(len(chosen))
         async with recorded_run(
             store, experiment_id, settings.kind, settings.config, counts, redactor=settings.redactor
         ) as stream:
             await work.run(job(thing, stream, counts) for thing in chosen)
-            counts.outcome = work.stop_reason or ("failed" if counts.failed else "completed")
+            counts.outcome = work.stop_reason or ("failed" if counts.failed and work.failures else "completed")
 
 
-class Driver:
+class JudgeRun:
     """One invocation of a judge.
 
     Args:
@@ -157,7 +162,7 @@ class Driver:
         store: Store,
         judging: Judging,
         settings: JudgeSettings,
-        on_change: Callable[["Driver"], None] = lambda _: None,
+        on_change: Callable[["JudgeRun"], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._judging = judging
@@ -168,7 +173,7 @@ class Driver:
             on_change=lambda _: on_change(self),
             say=settings.say,
         )
-        self.tally = Tally(())
+        self.tally = JudgingTally(())
 
     async def run(self) -> None:
         """Judge everything that is not judged yet.
@@ -179,18 +184,20 @@ class Driver:
         with held(self._store, experiments_of(self._store, chosen)) as snapshot:
             stored = await anyio.to_thread.run_sync(load_stored, snapshot, chosen)
             subjects = of_agents(self._judging.subjects(stored), self._settings.agents)
-            self.tally = Tally(subjects)
+            self.tally = JudgingTally(subjects)
             left = sorted((each for each in subjects if not each.is_judged), key=_experiment_of)
             job = partial(self._job, stored, StreamReader(self._store, snapshot))
             await judge_each(self._store, left, _experiment_of, self._settings, self.work, job)
 
-    def _job(self, stored: StoredTrials, reader: StreamReader, subject: Subject, stream: Stream, counts: Counts) -> Job:
+    def _job(
+        self, stored: StoredTrials, reader: StreamReader, subject: Subject, stream: Stream, counts: WorkCounts
+    ) -> Job:
         """Return a job that judges one subject, counts the outcome, and returns the cost in US dollars."""
 
         async def judge() -> float | None:
             question = await anyio.to_thread.run_sync(self._judging.question, subject, stored, reader)
             caller = self._settings.caller(stream, subject.last.stream_id)
-            has_failed = False
+            is_judged = has_failed = False
             try:
                 await ask(
                     caller,
@@ -203,7 +210,7 @@ class Driver:
                 )
                 is_judged = True
             except ModelBoundaryError as error:
-                is_judged, has_failed = False, self.work.note_failure(error)
+                has_failed = self.work.note_failure(error)
             cost_usd = caller.total_usage.cost_usd
             self.work.unknown_cost_calls += caller.unknown_cost_calls
             counts.done += is_judged
@@ -218,7 +225,7 @@ def _experiment_of(subject: Subject) -> str:
     return subject.last.experiment_id
 
 
-class _Group(msgspec.Struct):
+class _GroupCounts(msgspec.Struct):
     found: int = 0
     judged_before: int = 0
     judged: int = 0
@@ -226,7 +233,7 @@ class _Group(msgspec.Struct):
     cost_usd: float | None = 0.0
 
 
-class Tally:
+class JudgingTally:
     """Counts the subjects of one invocation.
 
     Args:
@@ -234,7 +241,7 @@ class Tally:
     """
 
     def __init__(self, subjects: Iterable[Subject]) -> None:
-        self._groups: dict[tuple[str, str, str], _Group] = {}
+        self._groups: dict[tuple[str, str, str], _GroupCounts] = {}
         for subject in subjects:
             group = self._group(subject)
             group.found += 1
@@ -273,9 +280,9 @@ class Tally:
             for key, group in sorted(self._groups.items())
         ]
 
-    def _group(self, subject: Subject) -> _Group:
+    def _group(self, subject: Subject) -> _GroupCounts:
         started = subject.last.started
-        return self._groups.setdefault((subject.last.experiment_id, started.agent, started.condition), _Group())
+        return self._groups.setdefault((subject.last.experiment_id, started.agent, started.condition), _GroupCounts())
 
 
 def of_agents(subjects: Iterable[Subject], agents: tuple[str, ...]) -> list[Subject]:

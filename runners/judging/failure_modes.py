@@ -93,6 +93,18 @@ _ALL_CHARACTERS = 60_000
 _UNKNOWN = "(unknown)"
 
 
+def read_flags(reply: str) -> tuple[JudgedFlag, ...]:
+    """Return the verdict on each judged flag, in the order of ``JUDGED``. Other flags are ignored."""
+    said = json_object(reply, "flags")["flags"]
+    if not isinstance(said, dict):
+        raise UnusableReply('the key "flags" has no object')
+    by_name = {str(name).strip().lower().removeprefix(_PREFIX): value for name, value in said.items()}
+    missing = [name for name in JUDGED if name not in by_name]
+    if missing:
+        raise UnusableReply(f"these flags are missing: {', '.join(missing)}")
+    return tuple(_flag(name, by_name[name]) for name in JUDGED)
+
+
 class FailureModes:
     """The judge of questions.
 
@@ -103,6 +115,7 @@ class FailureModes:
     """
 
     kind = "failure-modes"
+    read = staticmethod(read_flags)
     form = FLAGS_FORM
 
     def __init__(self, judge: str, parameters: Mapping[str, Any], path: Path | None = None) -> None:
@@ -139,10 +152,6 @@ class FailureModes:
             }
         )
 
-    def read(self, reply: str) -> tuple[JudgedFlag, ...]:
-        """Return the verdict on each judged flag. Raises UnusableReply."""
-        return read_flags(reply)
-
     def event(self, subject: Subject, verdict: tuple[JudgedFlag, ...]) -> QuestionJudged:
         """Return the event that records the verdict about one trial."""
         return QuestionJudged(
@@ -157,18 +166,6 @@ class FailureModes:
 class _Flag(msgspec.Struct, frozen=True):
     verdict: str
     reason: str
-
-
-def read_flags(reply: str) -> tuple[JudgedFlag, ...]:
-    """Return the verdict on each judged flag, in the order of ``JUDGED``. Other flags are ignored."""
-    said = json_object(reply, "flags")["flags"]
-    if not isinstance(said, dict):
-        raise UnusableReply('the key "flags" has no object')
-    by_name = {str(name).strip().lower().removeprefix(_PREFIX): value for name, value in said.items()}
-    missing = [name for name in JUDGED if name not in by_name]
-    if missing:
-        raise UnusableReply(f"these flags are missing: {', '.join(missing)}")
-    return tuple(_flag(name, by_name[name]) for name in JUDGED)
 
 
 def _flag(name: str, value: Any) -> JudgedFlag:

@@ -67,6 +67,14 @@ class NewTaskVerdict(msgspec.Struct, frozen=True):
         return "confirmed" if self.same_answer and self.completes_task else "rejected"
 
 
+def read_new_task(reply: str) -> NewTaskVerdict:
+    """Return a judge's verdict about the trials of a variant."""
+    try:
+        return msgspec.convert(json_object(reply, "same_answer"), NewTaskVerdict)
+    except msgspec.ValidationError as error:
+        raise UnusableReply(plain_words(error)) from error
+
+
 class NewTasks:
     """The judge of new tasks.
 
@@ -79,6 +87,7 @@ class NewTasks:
     """
 
     kind = "new-task"
+    read = staticmethod(read_new_task)
     form = NEW_TASK_FORM
 
     def __init__(
@@ -122,10 +131,6 @@ class NewTasks:
         numbered = [f"Attempt {number}:\n{answer}" for number, answer in enumerate(answers, 1)]
         variant = stored.variants[subject.last.started.variant_digest or ""]
         return self.template.user({"sent_prompt": variant.prompt, "answers": "\n\n".join(numbered)})
-
-    def read(self, reply: str) -> NewTaskVerdict:
-        """Return the verdict in a reply. Raises UnusableReply."""
-        return read_new_task(reply)
 
     def event(self, subject: Subject, verdict: NewTaskVerdict) -> NewTaskJudged:
         """Return the event that records the verdict about one variant."""
@@ -177,11 +182,3 @@ def _terminal_state(trial: StoredTrial, task: Task) -> tuple[float, ...]:
     """Return the scores in the order of the checkpoints. A claim of mcp_atlas counts only with its full score."""
     scores = [trial.results[checkpoint.checkpoint_id].score for checkpoint in task.checkpoints]
     return tuple(float(score == 1.0) if task.benchmark == "mcp_atlas" else score for score in scores)
-
-
-def read_new_task(reply: str) -> NewTaskVerdict:
-    """Return a judge's verdict about the trials of a variant."""
-    try:
-        return msgspec.convert(json_object(reply, "same_answer"), NewTaskVerdict)
-    except msgspec.ValidationError as error:
-        raise UnusableReply(plain_words(error)) from error

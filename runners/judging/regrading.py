@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 
-import anyio
 import anyio.to_thread
 
 from lhaw_record.recorder.reading.reader import read_snapshot
@@ -12,20 +11,21 @@ from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.base.host.interrupts import interruptibly
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
+from lhaw_record.runners.judging.driver import RunSettings, judge_each
 from lhaw_record.runners.judging.stored_claims import StoredMatcher
 from lhaw_record.runners.judging.stored_desk import DeskChecks
 from lhaw_record.runners.judging.stored_graders import (
     OFFERED,
     DeterministicGrader,
-    Ledger,
+    GradingTally,
     NotGradable,
     RegradingResult,
 )
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader, load_stored
-from lhaw_record.runners.runs.run_record import Counts, experiments_of, held, recorded_run
+from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
+from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of, held
 
 
 def deterministic_graders(store: Store, kind: str | None = None) -> dict[str, DeterministicGrader]:
@@ -58,13 +58,13 @@ class Regrading:
         on_change: Callable[[int, int | None], None] = lambda done, total: None,
     ) -> None:
         self._graders: Mapping[str, DeterministicGrader] = deterministic_graders(store, kind)
-        self.ledger = Ledger(self._graders, kind)
+        self.ledger = GradingTally(self._graders, kind)
         self._store = store
         self._experiment_id = experiment_id
         self._on_change = on_change
         self._looked_at = 0
         self._total = 0
-        self.is_stopped = False
+        self.work = PaidWork(concurrency=1)
 
     def look(self) -> None:
         """Grade and compare every trial that is not graded yet, without recording the results."""
@@ -79,45 +79,34 @@ class Regrading:
         """Grade every trial that is not graded yet, and record the new results of each trial together."""
         with held(self._store, experiments_of(self._store, self._experiment_id)) as snapshot:
             stored = load_stored(snapshot, self._experiment_id)
-            reader = StreamReader(self._store, snapshot)
-            owed = self._owed(stored)
-            for experiment_id in dict.fromkeys(trial.experiment_id for trial in owed):
-                if self.is_stopped:
-                    continue
-                trials = [trial for trial in owed if trial.experiment_id == experiment_id]
-                counts = Counts(len(trials))
-                names = [grader.grader for grader in self._graders.values()]
-                config = {"graders": names, "experiment": self._experiment_id}
-                redactor = Redactor(secrets_of(os.environ))
-                async with recorded_run(
-                    self._store, experiment_id, "grade", config, counts, redactor=redactor
-                ) as stream:
-                    work = partial(self._record_all, trials, stored, reader, stream, counts)
-                    await interruptibly(work, self._stop)
-                    counts.outcome = "interrupted" if self.is_stopped else "completed"
-
-    def _stop(self) -> bool:
-        is_new = not self.is_stopped
-        self.is_stopped = True
-        return is_new
+            names = [grader.grader for grader in self._graders.values()]
+            settings = RunSettings(
+                kind="grade",
+                config={"graders": names, "experiment": self._experiment_id},
+                redactor=Redactor(secrets_of(os.environ)),
+            )
+            job = partial(self._job, stored, StreamReader(self._store, snapshot))
+            await judge_each(
+                self._store, self._owed(stored), lambda trial: trial.experiment_id, settings, self.work, job
+            )
 
     def _owed(self, stored: StoredTrials) -> list[StoredTrial]:
         owed = self.ledger.owed(stored)
         self._total = len(owed)
         return owed
 
-    async def _record_all(
-        self, trials: list[StoredTrial], stored: StoredTrials, reader: StreamReader, stream: Stream, counts: Counts
-    ) -> None:
-        for trial in trials:
-            if self.is_stopped:
-                return
+    def _job(
+        self, stored: StoredTrials, reader: StreamReader, trial: StoredTrial, stream: Stream, counts: WorkCounts
+    ) -> Job:
+        async def grade() -> float:
             regraded = await anyio.to_thread.run_sync(self._try, trial, stored, reader)
-            if regraded is None:
-                counts.failed += 1
-            else:
+            if regraded is not None:
                 await stream.append(*regraded.events)
-                counts.done += 1
+            counts.done += regraded is not None
+            counts.failed += regraded is None
+            return 0.0
+
+        return grade
 
     def _try(self, trial: StoredTrial, stored: StoredTrials, reader: StreamReader) -> RegradingResult | None:
         """Grade one trial and count the outcome."""

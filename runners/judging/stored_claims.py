@@ -28,12 +28,12 @@ from lhaw_record.runners.environments.grading.confined_grading import read_apart
 from lhaw_record.runners.environments.grading.deliverables import Deliverables
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.judging.driver import JudgeSettings, judge_each
-from lhaw_record.runners.judging.stored_graders import Ledger, NotGradable, ReadEvents, RegradingResult, differing
+from lhaw_record.runners.judging.stored_graders import GradingTally, NotGradable, ReadEvents, RegradingResult, differing
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, load_stored
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
 from lhaw_record.runners.models.llm_jobs.question import ask
-from lhaw_record.runners.runs.run_record import Counts, experiments_of, held
+from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of, held
 
 
 class StoredClaims:
@@ -124,7 +124,7 @@ class JudgedRegrading:
         on_change: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         self._claims = StoredClaims(judge.name)
-        self.ledger = Ledger({self._claims.benchmark: self._claims}, "judge")
+        self.ledger = GradingTally({self._claims.benchmark: self._claims}, "judge")
         self.claims_left = 0
         """The number of claims to judge that do not have a score yet."""
         self._store = store
@@ -170,7 +170,7 @@ class JudgedRegrading:
     def _done(self, trial: StoredTrial, stored: StoredTrials) -> Mapping[str, float]:
         return stored.graded.get((trial.stream_id, self._claims.grading_id), {})
 
-    def _job(self, stored: StoredTrials, trial: StoredTrial, stream: Stream, counts: Counts) -> Job:
+    def _job(self, stored: StoredTrials, trial: StoredTrial, stream: Stream, counts: WorkCounts) -> Job:
         """Return a job that judges one trial, counts the outcome, and returns the cost in US dollars."""
         done = self._done(trial, stored)
         task = stored.tasks[trial.started.task_digest]

@@ -101,7 +101,7 @@ def differing(trial: StoredTrial, events: Sequence[CheckpointScored]) -> int:
     return sum(trial.results[event.checkpoint_id].score != event.score for event in events)
 
 
-class Ledger:
+class GradingTally:
     """The counts, by experiment, benchmark and task.
 
     Args:

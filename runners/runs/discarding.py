@@ -25,7 +25,7 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.runs.run_record import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 _DIGITS = 6
 _LONGEST_AUTHOR = 80
@@ -149,7 +149,7 @@ async def record_decision(store: Store, attempts: Sequence[StoredAttempt], decis
     redactor = Redactor(secrets_of(os.environ))
     with held(store, tuple(by_experiment)):
         for experiment_id, stream_ids in by_experiment.items():
-            counts = Counts(len(stream_ids))
+            counts = WorkCounts(len(stream_ids))
             config = {"reason": decision.reason, "is_owed": decision.is_owed, "is_undone": decision.is_undone}
             async with recorded_run(store, experiment_id, "discard", config, counts, redactor=redactor) as stream:
                 await stream.append(msgspec.structs.replace(decision, stream_ids=tuple(stream_ids)))
@@ -167,7 +167,7 @@ async def record_note(store: Store, note: TrialsNoted) -> None:
         raise ExperimentError(f"the note has {len(note.note)} characters, and may have {_LONGEST_NOTE}; shorten it")
     with ExitStack() as stack:
         await anyio.to_thread.run_sync(lambda: stack.enter_context(held(store, (NOTES_EXPERIMENT,))))
-        counts = Counts(len(note.stream_ids))
+        counts = WorkCounts(len(note.stream_ids))
         redactor = Redactor(secrets_of(os.environ))
         config = {"author": note.author}
         async with recorded_run(store, NOTES_EXPERIMENT, "note", config, counts, redactor=redactor) as stream:

@@ -44,7 +44,7 @@ _ASK = (Message(role="user", content="Call the tool `ready` now, with the answer
 Level = Literal["ok", "warning", "problem"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ModelFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What the check found about one model. ``key`` is its place in the experiment file.
 
     ``may_pass`` says of a problem that it may be mended elsewhere than in the file: the server starts, the account gets
@@ -63,12 +63,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of a check, and what it used."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ModelFinding, ...]
     requests: int
     usage: Usage
 
     @property
-    def problems(self) -> list[Finding]:
+    def problems(self) -> list[ModelFinding]:
         """The findings that would spoil every trial."""
         return [finding for finding in self.findings if finding.level == "problem"]
 
@@ -119,7 +119,7 @@ class _Check:
 
     def __init__(self, key: str, spec: ModelSpec, *, has_limit: bool, is_routed: bool) -> None:
         self.key = key
-        self.findings: list[Finding] = []
+        self.findings: list[ModelFinding] = []
         self.requests = 0
         self.usage = Usage(cost_usd=0.0)
         self._spec = spec
@@ -268,7 +268,7 @@ class _Check:
 
     def _note(self, level: Level, finding: str, next_step: str = "", *, may_pass: bool = False) -> None:
         self.findings.append(
-            Finding(
+            ModelFinding(
                 level=level,
                 key=self.key,
                 model=self._spec.model,
@@ -280,6 +280,6 @@ class _Check:
         )
 
 
-def warnings_of(findings: Sequence[Finding]) -> list[str]:
+def warnings_of(findings: Sequence[ModelFinding]) -> list[str]:
     """Return the warnings as sentences."""
     return [f"{each.model}: {each.finding}; {each.next_step}" for each in findings if each.level == "warning"]

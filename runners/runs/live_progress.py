@@ -38,7 +38,7 @@ class Reporter(msgspec.Struct, frozen=True):
     stopping: Callable[[Scheduler], None] = lambda _: None
 
 
-class Progress:
+class RunProgress:
     """Shows the progress of a run. Use it as a context manager.
 
     Args:

@@ -79,7 +79,7 @@ class Executor(Protocol):
         ...
 
 
-class Control(msgspec.Struct, frozen=True):
+class RunControl(msgspec.Struct, frozen=True):
     """How the caller controls a run.
 
     ``drive`` awaits ``scheduler.run()`` and may stop or cancel it meanwhile. ``prior`` has the failures of earlier runs
@@ -126,7 +126,7 @@ async def run_experiment(
 
     try:
         prior = PriorFailures(gives_up_refused=not retries_refused)
-        control = Control(drive, prior=prior, has_preflight=has_preflight)
+        control = RunControl(drive, prior=prior, has_preflight=has_preflight)
         return await run_controlled(prepared, root, reporter, control, executor or LocalExecutor())
     finally:
         await close_clients()
@@ -154,7 +154,7 @@ async def _check_models(prepared: PreparedExperiment, root: Path, reporter: Repo
 
 
 async def run_controlled(
-    prepared: PreparedExperiment, root: Path, reporter: Reporter, control: Control, executor: Executor
+    prepared: PreparedExperiment, root: Path, reporter: Reporter, control: RunControl, executor: Executor
 ) -> RunSummary:
     """Run the trials of an experiment that a store lacks, under the caller's control.
 

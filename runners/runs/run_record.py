@@ -116,7 +116,7 @@ def _packages() -> Iterator[Package]:
             continue
 
 
-class Counts:
+class WorkCounts:
     """How many items a run has to process, how many it has processed, and how the run ended."""
 
     def __init__(self, to_do: int) -> None:
@@ -147,7 +147,7 @@ def held(store: Store, experiment_ids: Sequence[str]) -> Iterator[Snapshot]:
 
 @asynccontextmanager
 async def recorded_run(
-    store: Store, experiment_id: str, kind: str, config: Mapping[str, Any], counts: Counts, *, redactor: Redactor
+    store: Store, experiment_id: str, kind: str, config: Mapping[str, Any], counts: WorkCounts, *, redactor: Redactor
 ) -> AsyncIterator[Stream]:
     """Record the run of one command in one experiment, and yield its stream. The caller holds the experiment's lock.
 
@@ -166,7 +166,7 @@ async def recorded_run(
         await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment_id))
 
 
-def _finished(run_id: str, counts: Counts) -> RunFinished:
+def _finished(run_id: str, counts: WorkCounts) -> RunFinished:
     left = counts.to_do - counts.done
     return RunFinished(
         run_id=run_id,

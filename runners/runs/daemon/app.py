@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.endpoints import ENDPOINTS, Endpoint, Extension, decoded, description, refused
+from lhaw_record.runners.runs.daemon.endpoints import ENDPOINTS, ApiEndpoint, Extension, decoded, description, refused
 from lhaw_record.runners.runs.daemon.messages import DaemonRefusal, SignIn
 
 MOST_READERS = 200
@@ -61,7 +61,7 @@ def application(
 ) -> ASGIApp:
     """Create the web application of a daemon, behind the guard."""
     assert daemon.leases is not None, "a daemon that serves has leases"
-    endpoints: tuple[Endpoint, ...] = ENDPOINTS
+    endpoints: tuple[ApiEndpoint, ...] = ENDPOINTS
     routes: list[BaseRoute] = [endpoint.route(daemon) for endpoint in ENDPOINTS]
     if extension is not None:
         endpoints += extension.endpoints
@@ -89,7 +89,7 @@ def _events(daemon: Daemon) -> Answer:
     return answer
 
 
-def _openapi(daemon: Daemon, endpoints: Sequence[Endpoint]) -> Answer:
+def _openapi(daemon: Daemon, endpoints: Sequence[ApiEndpoint]) -> Answer:
     async def answer(_: Request) -> Response:
         return JSONResponse(description(daemon.facts().version, endpoints))
 

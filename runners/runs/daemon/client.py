@@ -13,15 +13,15 @@ from lhaw_record.recorder.files.disk import publish
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
 from lhaw_record.runners.runs.daemon.messages import (
+    ApiMessage,
     DaemonRefusal,
     Detail,
     ErrorReply,
+    ExperimentOrder,
     LeaseClosing,
     LeaseReply,
     LeaseRequest,
     Listing,
-    Message,
-    Order,
     RequeueReply,
     Retuning,
     Submission,
@@ -31,7 +31,7 @@ TOKEN_VARIABLE = "LHAW_RECORD_TOKEN"  # noqa: S105 - the name of a variable
 LEASE_TOKEN_VARIABLE = "LHAW_RECORD_LEASE_TOKEN"  # noqa: S105 - the name of a variable
 PATIENCE_S = 120.0
 ADDRESS_FILE = "daemon.json"
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=ApiMessage)
 
 
 class Client:
@@ -64,11 +64,11 @@ class Client:
 
     def order(self, name: str, verb: str, by: str) -> Detail:
         """Pause, resume or cancel an experiment. ``verb`` is the name of the order, ``by`` that of the caller."""
-        return self._ask(f"/api/experiments/{quote(name)}/{verb}", Detail, Order(by=by))
+        return self._ask(f"/api/experiments/{quote(name)}/{verb}", Detail, ExperimentOrder(by=by))
 
     def requeue(self, name: str, by: str) -> RequeueReply:
         """Order the daemon to attempt an experiment's failed trials again."""
-        return self._ask(f"/api/experiments/{quote(name)}/requeue", RequeueReply, Order(by=by))
+        return self._ask(f"/api/experiments/{quote(name)}/requeue", RequeueReply, ExperimentOrder(by=by))
 
     def retune(self, name: str, concurrency: int, by: str) -> Detail:
         """Change how many trials of an experiment may run at a time."""
@@ -85,7 +85,7 @@ class Client:
 
     def beat(self, lease_id: str) -> LeaseReply:
         """Say that this client is alive, and return the state of its lease."""
-        return self._of_lease(lease_id, "", Order())
+        return self._of_lease(lease_id, "", ExperimentOrder())
 
     def close_lease(self, lease_id: str, closing: LeaseClosing) -> LeaseReply:
         """Let a leased trial be graded."""
@@ -93,9 +93,9 @@ class Client:
 
     def release_lease(self, lease_id: str, by: str) -> LeaseReply:
         """Give a leased trial back."""
-        return self._of_lease(lease_id, "/release", Order(by=by))
+        return self._of_lease(lease_id, "/release", ExperimentOrder(by=by))
 
-    def _of_lease(self, lease_id: str, verb: str, body: Message) -> LeaseReply:
+    def _of_lease(self, lease_id: str, verb: str, body: ApiMessage) -> LeaseReply:
         path = f"/api/leases/{quote(lease_id)}{verb}"
         try:
             return self._ask(path, LeaseReply, body, self._of_leases.get(lease_id))
@@ -104,7 +104,7 @@ class Client:
                 raise
             return self._ask(path, LeaseReply, body)  # a daemon that was started again says so to its own token only
 
-    def _ask(self, path: str, kind: type[M], body: Message | None = None, token: str | None = None) -> M:
+    def _ask(self, path: str, kind: type[M], body: ApiMessage | None = None, token: str | None = None) -> M:
         request = urllib.request.Request(self._url + path, method="POST" if body else "GET")  # noqa: S310 - checked below
         if request.type not in ("http", "https"):
             raise ExperimentError(f"--url {self._url}: write http://HOST:PORT")

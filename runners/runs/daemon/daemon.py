@@ -24,14 +24,14 @@ from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ExperimentError, ModelsOutOfReach, RunnerError
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.endpoints.door import door_states
-from lhaw_record.runners.runs.daemon.live import Counts, LiveRun, Slots
+from lhaw_record.runners.runs.daemon.live import LiveRun, Slots, TrialCounts
 from lhaw_record.runners.runs.daemon.live_events import Hub, LastEvents
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts, Detail, Listing, Overview, ShownState, TrialChange
-from lhaw_record.runners.runs.daemon.queue import Entry, Queue
+from lhaw_record.runners.runs.daemon.queue import Queue, QueueEntry
 from lhaw_record.runners.runs.executors.local import LocalExecutor
 from lhaw_record.runners.runs.live_progress import Reporter, endpoint_words
 from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index
-from lhaw_record.runners.runs.run import Control, run_controlled
+from lhaw_record.runners.runs.run import RunControl, run_controlled
 from lhaw_record.runners.runs.run_record import run_finished
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Daemon:
         self._stream = stream
         self._last_events = LastEvents(store.root)
         self._facts = facts
-        self._counts: dict[str, Counts] = {}
+        self._counts: dict[str, TrialCounts] = {}
         self._retry_at: dict[str, float] = {}
         self._retry_s: dict[str, float] = {}
         self._changed: set[str] = set()
@@ -130,7 +130,7 @@ class Daemon:
         if self._failure is not None:
             raise self._failure
 
-    def _should_run(self, entry: Entry) -> bool:
+    def _should_run(self, entry: QueueEntry) -> bool:
         is_retried = entry.name not in self.problems or time.monotonic() >= self._retry_at.get(entry.name, float("inf"))
         return entry.state == "waiting" and entry.name not in self.live and not self.is_stopping and is_retried
 
@@ -139,7 +139,7 @@ class Daemon:
         waiting = [at for name, at in self._retry_at.items() if name not in self.live]
         return max(0.0, min(waiting) - time.monotonic()) if waiting and not self.is_stopping else None
 
-    async def _run(self, entry: Entry, live: LiveRun) -> None:
+    async def _run(self, entry: QueueEntry, live: LiveRun) -> None:
         name = entry.name
         self.problems.pop(name, None)
         self._retry_at.pop(name, None)
@@ -160,7 +160,7 @@ class Daemon:
             self.changed(name)
             self._wake.set()
 
-    async def _run_once(self, entry: Entry, live: LiveRun) -> None:
+    async def _run_once(self, entry: QueueEntry, live: LiveRun) -> None:
         experiment = experiment_of(entry)
         prepared = await anyio.to_thread.run_sync(prepare_experiment, experiment, Path(entry.submitted.path))
         self.changed(entry.name)
@@ -169,7 +169,7 @@ class Daemon:
             self.slots.changed()
             self.changed(entry.name)
 
-        control = Control(
+        control = RunControl(
             drive=live.drive,
             prior=entry.prior_failures(experiment.retry.max_attempts),
             may_take=self.slots.may_take,
@@ -241,7 +241,7 @@ class Daemon:
         detail = self.detail(name)
         return msgspec.structs.replace(detail, live=await self._last_events.of(detail.live))
 
-    def counts(self, name: str) -> Counts | None:
+    def counts(self, name: str) -> TrialCounts | None:
         """Return the trial counts of an experiment, or None if this daemon has not planned it yet."""
         live = self.live.get(name)
         return (live.counts if live else None) or self._counts.get(name)
@@ -275,18 +275,18 @@ class Daemon:
         endpoints = tuple(map(endpoint_words, door_states()))
         return Listing(experiments=tuple(map(self.overview, self.queue.entries)), endpoints=endpoints)
 
-    def given_up(self, entry: Entry) -> tuple[str, ...]:
+    def given_up(self, entry: QueueEntry) -> tuple[str, ...]:
         """Return the ids of the failed trials that are attempted again only after a requeue, sorted."""
         experiment = _experiment_or_none(entry)
         return tuple(sorted(entry.prior_failures(experiment.retry.max_attempts).given_up)) if experiment else ()
 
-    def _state(self, entry: Entry, live: LiveRun | None) -> ShownState:
+    def _state(self, entry: QueueEntry, live: LiveRun | None) -> ShownState:
         if live is not None:
             return "cancelling" if live.is_cancelled else "pausing" if live.is_stopping else "running"
         return "problem" if entry.state == "waiting" and entry.name in self.problems else entry.state
 
 
-def experiment_of(entry: Entry) -> Experiment:
+def experiment_of(entry: QueueEntry) -> Experiment:
     """Decode the experiment from its recorded submission."""
     try:
         return _decoded(entry.submitted.config_json)
@@ -301,13 +301,13 @@ def _decoded(config_json: str) -> Experiment:
     return msgspec.json.decode(config_json, type=Experiment)
 
 
-def _experiment_or_none(entry: Entry) -> Experiment | None:
+def _experiment_or_none(entry: QueueEntry) -> Experiment | None:
     try:
         return experiment_of(entry)
     except ExperimentError:
         return None
 
 
-def _counted(entry: Entry, root: Path) -> Counts:
+def _counted(entry: QueueEntry, root: Path) -> TrialCounts:
     prepared = prepare_experiment(experiment_of(entry), Path(entry.submitted.path))
-    return Counts(prepared.plan.trials, stored_index(prepared, root).finished.__contains__)
+    return TrialCounts(prepared.plan.trials, stored_index(prepared, root).finished.__contains__)

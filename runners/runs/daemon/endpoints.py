@@ -15,18 +15,18 @@ from lhaw_record.runners.base.errors import RunnerError
 from lhaw_record.runners.runs.daemon import leasing, orders
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.messages import (
+    ApiMessage,
     AttemptNote,
     DaemonFacts,
     DaemonRefusal,
     Detail,
+    ErrorDetail,
     ErrorReply,
+    ExperimentOrder,
     LeaseClosing,
     LeaseReply,
     LeaseRequest,
     Listing,
-    Message,
-    Order,
-    Problem,
     RequeueReply,
     Retuning,
     Submission,
@@ -51,21 +51,21 @@ _EVENT_STREAM = (
     "Detail without its live trials, a few times a second at most; `trial`: a TrialChange. Send the id of the last "
     "event as `Last-Event-ID` to go on after it."
 )
-M = TypeVar("M", bound=Message)
-Handler = Callable[[Any, str, Any], Awaitable[Message]]
+M = TypeVar("M", bound=ApiMessage)
+ApiHandler = Callable[[Any, str, Any], Awaitable[ApiMessage]]
 """Answers a request: its arguments are what the endpoint is served for, the name in the path, and the body."""
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class ApiEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of the API. ``errors`` are the HTTP statuses of its refusals, besides those of the guard."""
 
     method: str
     path: str
     operation: str
     summary: str
-    response: type[Message]
-    handler: Handler
-    request: type[Message] | None = None
+    response: type[ApiMessage]
+    handler: ApiHandler
+    request: type[ApiMessage] | None = None
     errors: tuple[int, ...] = ()
 
     def route(self, subject: Any) -> Route:
@@ -89,30 +89,37 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     subject: Any
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[ApiEndpoint, ...]
     pages: tuple[BaseRoute, ...]
 
 
-async def _facts(daemon: Daemon, _: str, __: None) -> Message:
+async def _facts(daemon: Daemon, _: str, __: None) -> ApiMessage:
     return daemon.facts()
 
 
-async def _list(daemon: Daemon, _: str, __: None) -> Message:
+async def _list(daemon: Daemon, _: str, __: None) -> ApiMessage:
     return daemon.listing()
 
 
-async def _one(daemon: Daemon, name: str, _: None) -> Message:
+async def _one(daemon: Daemon, name: str, _: None) -> ApiMessage:
     return await daemon.watched(orders.known(daemon, name).name)
 
 
-def _order(verb: str, summary: str, handler: Handler, **changes: Any) -> Endpoint:
-    settings: dict[str, Any] = {"request": Order, "response": Detail, "errors": (404, 409, 422, 507), **changes}
+def _order(verb: str, summary: str, handler: ApiHandler, **changes: Any) -> ApiEndpoint:
+    settings: dict[str, Any] = {
+        "request": ExperimentOrder,
+        "response": Detail,
+        "errors": (404, 409, 422, 507),
+        **changes,
+    }
     path = f"/api/experiments/{{name}}/{verb}"
-    return Endpoint(method="POST", path=path, operation=verb, summary=summary, handler=handler, **settings)
+    return ApiEndpoint(method="POST", path=path, operation=verb, summary=summary, handler=handler, **settings)
 
 
-def _lease(verb: str, operation: str, summary: str, handler: Handler, request: type[Message] = Order) -> Endpoint:
-    return Endpoint(
+def _lease(
+    verb: str, operation: str, summary: str, handler: ApiHandler, request: type[ApiMessage] = ExperimentOrder
+) -> ApiEndpoint:
+    return ApiEndpoint(
         method="POST",
         path=f"/api/leases/{{name}}{verb}",
         operation=f"lease-{operation}",
@@ -125,7 +132,7 @@ def _lease(verb: str, operation: str, summary: str, handler: Handler, request: t
 
 
 ENDPOINTS = (
-    Endpoint(
+    ApiEndpoint(
         method="GET",
         path="/api/daemon",
         operation="daemon",
@@ -133,7 +140,7 @@ ENDPOINTS = (
         response=DaemonFacts,
         handler=_facts,
     ),
-    Endpoint(
+    ApiEndpoint(
         method="GET",
         path="/api/experiments",
         operation="list",
@@ -141,7 +148,7 @@ ENDPOINTS = (
         response=Listing,
         handler=_list,
     ),
-    Endpoint(
+    ApiEndpoint(
         method="POST",
         path="/api/experiments",
         operation="submit",
@@ -151,7 +158,7 @@ ENDPOINTS = (
         handler=orders.submit,
         errors=(409, 422, 503, 507),
     ),
-    Endpoint(
+    ApiEndpoint(
         method="GET",
         path="/api/experiments/{name}",
         operation="status",
@@ -170,7 +177,7 @@ ENDPOINTS = (
         orders.retune,
         request=Retuning,
     ),
-    Endpoint(
+    ApiEndpoint(
         method="POST",
         path="/api/attempts/{name}/note",
         operation="note",
@@ -180,7 +187,7 @@ ENDPOINTS = (
         handler=orders.note,
         errors=(404, 409, 422, 507),
     ),
-    Endpoint(
+    ApiEndpoint(
         method="POST",
         path="/api/leases",
         operation="lease",
@@ -196,7 +203,7 @@ ENDPOINTS = (
 )
 
 
-async def _body(request: Request, kind: type[Message]) -> Message:
+async def _body(request: Request, kind: type[ApiMessage]) -> ApiMessage:
     """Read and decode the body of a request."""
     content = bytearray()
     async for piece in request.stream():
@@ -215,10 +222,10 @@ def decoded(content: bytes, kind: type[M]) -> M:
         raise DaemonRefusal(message, kind="bad_request", status=422) from error
 
 
-def description(version: str, endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict[str, Any]:
+def description(version: str, endpoints: Sequence[ApiEndpoint] = ENDPOINTS) -> dict[str, Any]:
     """Return the OpenAPI description of the API."""
     kinds = {each for endpoint in endpoints for each in (endpoint.request, endpoint.response) if each}
-    types: list[type[Message]] = sorted({*kinds, ErrorReply, Detail, TrialChange}, key=lambda each: each.__name__)
+    types: list[type[ApiMessage]] = sorted({*kinds, ErrorReply, Detail, TrialChange}, key=lambda each: each.__name__)
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -233,7 +240,7 @@ def description(version: str, endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict
     }
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
+def _operation(endpoint: ApiEndpoint) -> dict[str, Any]:
     guarded = (401, 403, 421) if endpoint.request is None else (401, 403, 413, 415, 421, 422)
     is_lease = endpoint.operation in ("lease", "lease-heartbeat")
     found: dict[str, Any] = {
@@ -272,11 +279,11 @@ def _refusals(statuses: Iterable[int]) -> dict[str, Any]:
     return {str(each): {"description": _STATUSES[each], "content": _json(ErrorReply)} for each in sorted(statuses)}
 
 
-def _json(kind: type[Message]) -> dict[str, Any]:
+def _json(kind: type[ApiMessage]) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
 
 
-def as_json(value: Message, status: int = 200) -> Response:
+def as_json(value: ApiMessage, status: int = 200) -> Response:
     """Create a JSON reply from a message. It has the status 202 and an address if there is more to come."""
     if value.pending_at is not None:
         status, headers = 202, {"location": value.pending_at, "retry-after": "2"}
@@ -287,7 +294,7 @@ def as_json(value: Message, status: int = 200) -> Response:
 
 def refused(refusal: DaemonRefusal) -> Response:
     """Create the JSON reply that tells the client about a refusal."""
-    body = ErrorReply(error=Problem(kind=refusal.kind, message=str(refusal)))
+    body = ErrorReply(error=ErrorDetail(kind=refusal.kind, message=str(refusal)))
     reply = as_json(body, refusal.status)
     if refusal.status == 401:
         reply.headers["www-authenticate"] = "Bearer"

@@ -8,7 +8,13 @@ import msgspec
 
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.runs.daemon.daemon import Daemon, experiment_of
-from lhaw_record.runners.runs.daemon.messages import DaemonRefusal, LeaseClosing, LeaseReply, LeaseRequest, Order
+from lhaw_record.runners.runs.daemon.messages import (
+    DaemonRefusal,
+    ExperimentOrder,
+    LeaseClosing,
+    LeaseReply,
+    LeaseRequest,
+)
 from lhaw_record.runners.runs.daemon.orders import known
 from lhaw_record.runners.runs.scheduler import Scheduler
 
@@ -44,7 +50,7 @@ async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
     raise _nothing(daemon, names, wanted.agent)
 
 
-async def beat(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
+async def beat(daemon: Daemon, lease_id: str, _: ExperimentOrder) -> LeaseReply:
     """Note that the client of a lease is alive, and return the state of the lease."""
     lease = _known(daemon, lease_id)
     lease.touch()
@@ -71,7 +77,7 @@ async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseRe
     return _reply(_leases(daemon), lease)
 
 
-async def release(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
+async def release(daemon: Daemon, lease_id: str, _: ExperimentOrder) -> LeaseReply:
     """Give a trial back. Its attempt is missing data, and the trial is owed to the next who asks."""
     lease = _known(daemon, lease_id)
     lease.release()

@@ -9,24 +9,24 @@ import anyio
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome
 from lhaw_record.runners.base.errors import ungrouped
-from lhaw_record.runners.runs.daemon.messages import Cell, LiveTrial, TrialChange, TrialState
+from lhaw_record.runners.runs.daemon.messages import AttemptState, CellCounts, LiveTrial, TrialChange
 from lhaw_record.runners.runs.daemon.queue import Queue
 from lhaw_record.runners.runs.scheduler import AttemptRunner, Scheduler
 
 CellKey = tuple[str, str]
 
 
-class Counts:
+class TrialCounts:
     """The numbers of planned and finished trials of a run, by agent and condition."""
 
     def __init__(self, planned: tuple[PlannedTrial, ...], finished: Callable[[str], bool]) -> None:
         self.planned = Counter(cell_of(trial) for trial in planned)
         self.finished = Counter(cell_of(trial) for trial in planned if finished(trial.trial_id))
 
-    def cells(self, running: Counter[CellKey]) -> tuple[Cell, ...]:
+    def cells(self, running: Counter[CellKey]) -> tuple[CellCounts, ...]:
         """Return the counts of each cell (agent and condition) in the order of the plan, with the running trials."""
         return tuple(
-            Cell(
+            CellCounts(
                 agent=agent,
                 condition=condition,
                 planned=planned,
@@ -94,10 +94,11 @@ class LiveRun:
     ) -> None:
         self.name = name
         self.scheduler: Scheduler | None = None
-        self.counts: Counts | None = None
+        self.counts: TrialCounts | None = None
         self.running: dict[str, LiveTrial] = {}
         self.is_cancelled = False
         self.is_stopping = False
+        self._runner: AttemptRunner
         self._queue = queue
         self._slots = slots
         self._concurrency = concurrency
@@ -108,7 +109,7 @@ class LiveRun:
         """Run the scheduler of this run until it ends, is stopped or is cancelled."""
         if self._concurrency is not None:
             scheduler.retune(self._concurrency)
-        self.counts = Counts(scheduler.planned, scheduler.finished.__contains__)
+        self.counts = TrialCounts(scheduler.planned, scheduler.finished.__contains__)
         self.scheduler = scheduler
         if self.is_stopping:
             scheduler.stop()
@@ -140,15 +141,26 @@ class LiveRun:
         self._scope.cancel()
 
     def watched(self, runner: AttemptRunner) -> AttemptRunner:
-        """Wrap an attempt runner so that this run is notified when each attempt begins and ends."""
-        return _Watched(runner, self)
+        """Return this run as the runner of attempts, which notes when each of them begins and ends."""
+        self._runner = runner
+        return self
+
+    async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
+        """Run one attempt until its closing event is recorded."""
+        live = self._began(trial, attempt)
+        outcome: TrialOutcome | None = None
+        try:
+            outcome = await self._runner.run(trial, attempt, budget_actions)
+            return outcome
+        finally:
+            self._ended(live, outcome)
 
     @property
     def left_s(self) -> float | None:
         """The estimated seconds until the run ends, at the pace so far. None until a first trial has finished."""
         return self.scheduler.left_s if self.scheduler is not None else None
 
-    def began(self, trial: PlannedTrial, attempt: int) -> LiveTrial:
+    def _began(self, trial: PlannedTrial, attempt: int) -> LiveTrial:
         """Record that an attempt begins, and return the running trial."""
         live = LiveTrial(
             trial_id=trial.trial_id,
@@ -163,7 +175,7 @@ class LiveRun:
         self._tell(TrialChange(experiment=self.name, state="started", trial=live))
         return live
 
-    def ended(self, live: LiveTrial, outcome: TrialOutcome | None) -> None:
+    def _ended(self, live: LiveTrial, outcome: TrialOutcome | None) -> None:
         """Record how an attempt ended. ``outcome`` is None if the attempt was interrupted."""
         self.running.pop(live.trial_id, None)
         if outcome is None:
@@ -173,26 +185,8 @@ class LiveRun:
         if outcome.is_valid and self.counts is not None:
             self.counts.finished[live.agent, live.condition] += 1
         boundary = outcome.failure.boundary if outcome.failure else None
-        state: TrialState = "finished" if outcome.is_valid else "failed"
+        state: AttemptState = "finished" if outcome.is_valid else "failed"
         self._tell(TrialChange(experiment=self.name, state=state, trial=live, boundary=boundary))
-
-
-class _Watched:
-    """An attempt runner that notifies a live run when each attempt begins and ends."""
-
-    def __init__(self, runner: AttemptRunner, live: LiveRun) -> None:
-        self._runner = runner
-        self._live = live
-
-    async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
-        """Run one attempt until its closing event is recorded, and return the outcome."""
-        live = self._live.began(trial, attempt)
-        outcome: TrialOutcome | None = None
-        try:
-            outcome = await self._runner.run(trial, attempt, budget_actions)
-            return outcome
-        finally:
-            self._live.ended(live, outcome)
 
 
 def cell_of(trial: PlannedTrial) -> CellKey:

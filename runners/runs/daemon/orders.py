@@ -31,12 +31,12 @@ from lhaw_record.runners.runs.daemon.messages import (
     AttemptNote,
     DaemonRefusal,
     Detail,
-    Order,
+    ExperimentOrder,
     RequeueReply,
     Retuning,
     Submission,
 )
-from lhaw_record.runners.runs.daemon.queue import Entry
+from lhaw_record.runners.runs.daemon.queue import QueueEntry
 from lhaw_record.runners.runs.discarding import record_note
 from lhaw_record.runners.runs.preflight import missing_keys
 from lhaw_record.runners.runs.preparation import check_runnable, keys_of, prepare_experiment
@@ -78,7 +78,7 @@ async def submit(daemon: Daemon, _: str, submission: Submission) -> Detail:
     return daemon.detail(experiment.name)
 
 
-async def pause(daemon: Daemon, name: str, order: Order) -> Detail:
+async def pause(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
     """Start no further trials of an experiment. Running trials continue until they end."""
     async with daemon.ordering:
         entry = known(daemon, name)
@@ -91,7 +91,7 @@ async def pause(daemon: Daemon, name: str, order: Order) -> Detail:
     return daemon.detail(name)
 
 
-async def resume(daemon: Daemon, name: str, order: Order) -> Detail:
+async def resume(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
     """Continue a paused experiment, or retry one that could not run."""
     async with daemon.ordering:
         entry = known(daemon, name)
@@ -107,7 +107,7 @@ async def resume(daemon: Daemon, name: str, order: Order) -> Detail:
     return daemon.detail(name)
 
 
-async def cancel(daemon: Daemon, name: str, order: Order) -> Detail:
+async def cancel(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
     """Stop the running trials of an experiment now, and start no others."""
     async with daemon.ordering:
         entry = known(daemon, name)
@@ -133,7 +133,7 @@ async def retune(daemon: Daemon, name: str, order: Retuning) -> Detail:
     return daemon.detail(name)
 
 
-async def requeue(daemon: Daemon, name: str, order: Order) -> RequeueReply:
+async def requeue(daemon: Daemon, name: str, order: ExperimentOrder) -> RequeueReply:
     """Attempt again those failed trials of an experiment that were given up, and let stopped agents go on.
 
     If the run ended as failed before any trial was given up, all of its failed trials are attempted again.
@@ -191,7 +191,7 @@ def _check_stopping(daemon: Daemon) -> None:
         raise DaemonRefusal("the daemon is stopping; start it again, then submit", kind="stopping", status=503)
 
 
-def _is_under_way(daemon: Daemon, earlier: Entry, event: ExperimentSubmitted) -> bool:
+def _is_under_way(daemon: Daemon, earlier: QueueEntry, event: ExperimentSubmitted) -> bool:
     """Return whether the same file is already running or waiting, so that submitting it again would change nothing."""
     before = earlier.submitted
     is_same = (before.config_digest, before.path) == (event.config_digest, event.path)
@@ -201,7 +201,7 @@ def _is_under_way(daemon: Daemon, earlier: Entry, event: ExperimentSubmitted) ->
     return is_same and earlier.state == "waiting" and earlier.name not in daemon.problems
 
 
-def known(daemon: Daemon, name: str) -> Entry:
+def known(daemon: Daemon, name: str) -> QueueEntry:
     """Return the queue entry of an experiment."""
     entry = daemon.queue.entries.get(name)
     if entry is None:

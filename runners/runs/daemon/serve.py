@@ -59,7 +59,7 @@ Extend = Callable[[Daemon], AbstractAsyncContextManager[Extension]]
 """A function that opens what another layer adds to a daemon, and closes it when the daemon stops."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the daemon listens, the token that clients must send, and how many trials it runs at a time.
 
     ``lease_token`` lets clients take leases, and nothing else. ``otlp`` is the URL of an OpenTelemetry collector that
@@ -79,7 +79,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 async def serve(
     root: Path,
-    settings: Settings,
+    settings: ServeSettings,
     make_report: MakeReport,
     write_attempt: WriteAttempt,
     extend: Extend,
@@ -129,7 +129,7 @@ async def serve(
 
 
 @asynccontextmanager
-async def _leases(settings: Settings) -> AsyncIterator[Leases]:
+async def _leases(settings: ServeSettings) -> AsyncIterator[Leases]:
     host, port = _host_and_port(settings.gateway)
     with bound(host, port, "--gateway") as tcp:
         url = settings.gateway_url or url_of(host, tcp.getsockname()[1])
@@ -203,7 +203,7 @@ def _finished(daemon_id: str) -> RunFinished:
     )
 
 
-def check(settings: Settings) -> None:
+def check(settings: ServeSettings) -> None:
     """Refuse invalid settings, and settings that let others reach the daemon without a token."""
     for name, token in ((TOKEN_VARIABLE, settings.token), (LEASE_TOKEN_VARIABLE, settings.lease_token)):
         if token is not None and len(token) < SHORTEST_TOKEN:

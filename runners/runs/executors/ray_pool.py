@@ -23,7 +23,7 @@ from lhaw_record.recorder.sharing.address import open_address, store_address
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome, failed_outcome
 from lhaw_record.runners.base.errors import ExecutorError, ExperimentError, ungrouped
-from lhaw_record.runners.runs.executors.ray_worker import Assignment, Worker, WorkerInfo, store_of
+from lhaw_record.runners.runs.executors.ray_worker import Assignment, RayWorker, WorkerInfo, store_of
 
 _STRAGGLERS_S = 30.0
 """Seconds that a run waits for more workers once it has one, and for the workers of a dead driver to end."""
@@ -32,7 +32,7 @@ _LONGEST_WAIT_S = 900.0
 
 A cluster that grows on demand needs minutes, and Ray gives a machine ten minutes to install packages.
 """
-_NAMES_LOOK_S = 0.2
+_LOOK_S = 0.2
 _PAUSES_S = (1.0, 5.0, 25.0)
 """The pauses, in seconds, before a worker that died before joining is requested again.
 
@@ -40,7 +40,6 @@ Ray keeps placing workers on a lost machine until it notices the loss, by defaul
 """
 _PATIENCE_S = 30.0
 """Seconds that a run waits for the host of a lost worker, which may be cut off from the network."""
-_LOOK_S = 0.1
 
 
 class WorkerHandle:
@@ -55,21 +54,31 @@ class WorkerHandle:
         self.looking = anyio.Lock()
 
 
-class WorkerGroup:
-    """The workers of a run: as many as wanted, or as many as the cluster has room for.
+class WorkerPool:
+    """The workers of a run, as many as wanted or as the cluster has room for. The least busy one gets the next attempt.
 
     Args:
         ray: The Ray library, connected to the cluster.
         assignment: What each worker has to do.
         wanted: The number of workers.
         report: Called with a message when a worker joins or is lost.
+        look: Reads from the store which trials have ended. It is called in a thread.
     """
 
-    def __init__(self, *, ray: Any, assignment: Assignment, wanted: int, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        ray: Any,
+        assignment: Assignment,
+        wanted: int,
+        report: Callable[[str], None],
+        look: Callable[[], TrialIndex],
+    ) -> None:
         self._ray = ray
         self._assignment = assignment
         self._wanted = wanted
         self._report = report
+        self._look = look
         self._prefix = prefix_of(assignment)
         self._workers: list[WorkerHandle] = []
         self._requested: dict[int, Any] = {}
@@ -77,6 +86,7 @@ class WorkerGroup:
         self._refusal: Exception | None = None
         self._changed = anyio.Event()
         self.sandbox_kind = ""
+        """The kind of sandbox that agents work in. It is known once a worker has joined."""
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -94,7 +104,42 @@ class WorkerGroup:
                     with anyio.CancelScope(shield=True):
                         await self._release()
 
-    async def least_busy(self) -> WorkerHandle:
+    async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
+        """Run one attempt to its closing event. If its worker is lost, look up how the attempt ended."""
+        worker = await self._least_busy()
+        worker.running += 1
+        errors = self._ray.exceptions
+        reply = worker.actor.run.remote(trial.trial_id, attempt, budget_actions)
+        try:
+            outcome: TrialOutcome | None = await reply
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), suppress(errors.RayError):
+                await worker.actor.stop.remote(trial.trial_id)
+                await reply  # the worker has recorded that it was stopped
+            raise
+        except errors.RayTaskError as error:
+            if not isinstance(error.cause, RecorderError):
+                raise ExecutorError(f"{worker.name} failed with an internal error: {error.cause!r}") from error
+            refusal = RecordingFailed(f"{worker.name}: {error.cause}")
+            self._drop(worker, f"cannot record ({error.cause})", refusal=refusal)
+        except errors.RayError as error:
+            self._drop(worker, first_line(error))
+        else:
+            assert outcome is not None, "only a cancelled attempt is stopped"
+            return outcome
+        finally:
+            worker.running -= 1
+        return await self._outcome_of_lost(worker, trial, attempt)
+
+    async def _outcome_of_lost(self, worker: WorkerHandle, trial: PlannedTrial, attempt: int) -> TrialOutcome:
+        """Look up in the store how a lost worker's attempt ended, after its host has published what it can."""
+        async with worker.looking:
+            if worker.last_look is None:
+                await wait_for_host(self._ray, self._assignment, worker.info, self._report)
+                worker.last_look = await anyio.to_thread.run_sync(self._look)
+        return outcome_of_lost(worker.last_look, trial, attempt, worker.name)
+
+    async def _least_busy(self) -> WorkerHandle:
         """Return the worker with the fewest running attempts. Wait while one may still join."""
         while not self._workers:
             if not self._requested:
@@ -102,7 +147,7 @@ class WorkerGroup:
             await self._changed.wait()
         return min(self._workers, key=lambda worker: worker.running)
 
-    def drop(self, worker: WorkerHandle, why: str, *, refusal: Exception | None = None) -> None:
+    def _drop(self, worker: WorkerHandle, why: str, *, refusal: Exception | None = None) -> None:
         """Continue without a lost worker. The loss is reported once, however many of its attempts fail."""
         self._refusal = refusal or self._refusal
         if worker not in self._workers:
@@ -119,7 +164,7 @@ class WorkerGroup:
         """Wait until the workers of a dead driver have ended. Until then, they may be running the same trials."""
         with anyio.move_on_after(_STRAGGLERS_S):
             while any(name.startswith(self._prefix) for name in self._ray.util.list_named_actors()):  # noqa: ASYNC110 - Ray sends no notification
-                await anyio.sleep(_NAMES_LOOK_S)
+                await anyio.sleep(_LOOK_S)
             return
         raise self._is_busy()
 
@@ -141,7 +186,7 @@ class WorkerGroup:
             "scheduling_strategy": "SPREAD",
         }
         try:
-            actor = self._ray.remote(Worker).options(**options).remote(self._assignment)
+            actor = self._ray.remote(RayWorker).options(**options).remote(self._assignment)
         except ValueError as error:  # the name is taken
             raise self._is_busy() from error
         self._requested[number] = actor
@@ -251,79 +296,6 @@ def _is_death(errors: Any, error: Exception) -> bool:
 def first_line(error: Exception) -> str:
     """Return the first line of an error's message, or the name of its class if it has no message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-class WorkerPool:
-    """Executes each attempt in the least busy worker of a Ray cluster.
-
-    Args:
-        ray: The Ray library, connected to the cluster.
-        assignment: What each worker has to do.
-        wanted: The number of workers.
-        report: Called with a message when a worker joins or is lost.
-        look: Reads from the store which trials have ended. It is called in a thread.
-    """
-
-    def __init__(
-        self,
-        *,
-        ray: Any,
-        assignment: Assignment,
-        wanted: int,
-        report: Callable[[str], None],
-        look: Callable[[], TrialIndex],
-    ) -> None:
-        self._ray = ray
-        self._assignment = assignment
-        self._report = report
-        self._look = look
-        self._group = WorkerGroup(ray=ray, assignment=assignment, wanted=wanted, report=report)
-
-    @property
-    def sandbox_kind(self) -> str:
-        """The kind of sandbox that agents work in. It is known once a worker has joined."""
-        return self._group.sandbox_kind
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Start workers. At the end, let each worker publish what it recorded, and shut it down."""
-        async with self._group.opened():
-            yield
-
-    async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
-        """Run one attempt to its closing event. If its worker is lost, look up how the attempt ended."""
-        worker = await self._group.least_busy()
-        worker.running += 1
-        errors = self._ray.exceptions
-        reply = worker.actor.run.remote(trial.trial_id, attempt, budget_actions)
-        try:
-            outcome: TrialOutcome | None = await reply
-        except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True), suppress(errors.RayError):
-                await worker.actor.stop.remote(trial.trial_id)
-                await reply  # the worker has recorded that it was stopped
-            raise
-        except errors.RayTaskError as error:
-            if not isinstance(error.cause, RecorderError):
-                raise ExecutorError(f"{worker.name} failed with an internal error: {error.cause!r}") from error
-            refusal = RecordingFailed(f"{worker.name}: {error.cause}")
-            self._group.drop(worker, f"cannot record ({error.cause})", refusal=refusal)
-        except errors.RayError as error:
-            self._group.drop(worker, first_line(error))
-        else:
-            assert outcome is not None, "only a cancelled attempt is stopped"
-            return outcome
-        finally:
-            worker.running -= 1
-        return await self._outcome_of_lost(worker, trial, attempt)
-
-    async def _outcome_of_lost(self, worker: WorkerHandle, trial: PlannedTrial, attempt: int) -> TrialOutcome:
-        """Look up in the store how a lost worker's attempt ended, after its host has published what it can."""
-        async with worker.looking:
-            if worker.last_look is None:
-                await wait_for_host(self._ray, self._assignment, worker.info, self._report)
-                worker.last_look = await anyio.to_thread.run_sync(self._look)
-        return outcome_of_lost(worker.last_look, trial, attempt, worker.name)
 
 
 async def wait_for_host(ray: Any, assignment: Assignment, info: WorkerInfo, report: Callable[[str], None]) -> None:

@@ -67,7 +67,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str
 
 
-class Worker:
+class RayWorker:
     """Executes attempts in its own process, many at a time. Ray creates it, and the driver calls its methods.
 
     Args:

@@ -21,10 +21,10 @@ from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.base.text.listing import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.prompts import Prompts
-from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, LimitsSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 
 T = TypeVar("T")
-Cell = tuple[Task, Variant | None]
+PromptCell = tuple[Task, Variant | None]
 """A task and one of its variants, or None for the full prompt."""
 Session = tuple[Task, Variant | None, int]
 """A task, its variant or None, and the index of the trial within this cell."""
@@ -127,9 +127,9 @@ def agent_digest(agent: AgentSpec) -> str:
     and the routing table of its models.
     """
     if agent.external is not None:
-        parts = [agent.model, agent.given_parameters, agent.strategy, agent.persona, agent.external.identity()]
         routes = [[pattern, spec.model, spec.given_parameters] for pattern, spec in agent.routed.items()]
-        return digest([*parts, *([routes] if routes else [])])
+        program = agent.external.identity()
+        return digest([agent.model, agent.given_parameters, agent.strategy, agent.persona, program, routes])
     return digest([agent.model, agent.generation_parameters, agent.strategy, agent.persona])
 
 
@@ -235,18 +235,9 @@ def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> No
 
 
 def _measured_limits(experiment: Experiment) -> dict[str, float]:
-    """Return the limits that can change what an agent achieves. Cost limits and unset limits are left out."""
-    limits = experiment.limits
-    return {
-        "max_turns": limits.max_turns,
-        **({} if limits.max_actions is None else {"max_actions": limits.max_actions}),
-        "max_seconds": limits.max_seconds,
-        "command_seconds": limits.command_seconds,
-        "memory_mb": limits.memory_mb,
-        "processes": limits.processes,
-        # Left out at its default, so that trials from before the key was there keep their ids.
-        **({} if limits.file_mb == LimitsSpec().file_mb else {"file_mb": limits.file_mb}),
-    }
+    """Return the limits that are set. Each can change what an agent achieves."""
+    limits = msgspec.structs.asdict(experiment.limits)
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _in_run_order(
@@ -279,7 +270,9 @@ def sessions_of(
     yield from ((task, variant, index) for task, variant in cells for index in range(experiment.trials))
 
 
-def _cells(condition: str, scope: str, tasks: Mapping[str, Task], variants: Mapping[str, Variant]) -> Iterator[Cell]:
+def _cells(
+    condition: str, scope: str, tasks: Mapping[str, Task], variants: Mapping[str, Variant]
+) -> Iterator[PromptCell]:
     """Yield the cells of a condition: tasks with the full prompt, or variants.
 
     Controls and faulty requests occur only under their own conditions.
@@ -293,9 +286,9 @@ def _cells(condition: str, scope: str, tasks: Mapping[str, Task], variants: Mapp
             yield tasks[variant.task_id], variant
 
 
-def assign_sessions(cells: Sequence[Cell], sessions: int, seed: int) -> Iterator[Session]:
+def assign_sessions(cells: Sequence[PromptCell], sessions: int, seed: int) -> Iterator[Session]:
     """Spread sessions evenly over the tasks, in an order that depends on the seed."""
-    by_task: dict[str, list[Cell]] = {}
+    by_task: dict[str, list[PromptCell]] = {}
     for task, variant in sorted(cells, key=lambda cell: _rank(seed, *cell)):
         by_task.setdefault(task.task_id, []).append((task, variant))
     tasks = list(by_task.values())

@@ -10,7 +10,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.judging.driver import Driver, JudgeSettings
+from lhaw_record.runners.judging.driver import JudgeRun, JudgeSettings
 from lhaw_record.runners.judging.failure_modes import JUDGED, FailureModes
 from lhaw_record.runners.models.costs import Price
 from lhaw_record.runners.models.litellm_model import LitellmModel
@@ -89,9 +89,9 @@ def settings(url: str, **changes: object) -> JudgeSettings:
     return JudgeSettings(**values)
 
 
-async def judged(store: Store, url: str, judging=None, on_change=lambda _: None, **changes: object) -> Driver:
+async def judged(store: Store, url: str, judging=None, on_change=lambda _: None, **changes: object) -> JudgeRun:
     """Run a judge over a store, as the command does."""
-    driver = Driver(store, judging or FailureModes(JUDGE, {"temperature": 0}), settings(url, **changes), on_change)
+    driver = JudgeRun(store, judging or FailureModes(JUDGE, {"temperature": 0}), settings(url, **changes), on_change)
     await driver.run()
     return driver
 
