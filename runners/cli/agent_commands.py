@@ -19,7 +19,6 @@ _INSTALLED_COLUMNS = ("name", "digest", "state", "entry", "packages", "folder")
 
 
 def list_command(options: argparse.Namespace) -> int:
-    """Print the ready-made agent entries, or the installed ones with ``--installed``."""
     from lhaw_record.runners.agents.programs.entries import entry_paths, load_entry
     from lhaw_record.runners.agents.programs.installation import is_installed
 
@@ -58,7 +57,6 @@ def _installed_rows() -> list[dict[str, Any]]:
 
 
 def install_command(options: argparse.Namespace) -> int:
-    """Install the packages of the named entries and print their versions."""
     from lhaw_record.runners.agents.programs.entries import entry_path, load_entry, resolved
     from lhaw_record.runners.agents.programs.installation import install_entry
 
@@ -107,7 +105,6 @@ def test_command(options: argparse.Namespace) -> int:
 
 
 def show_command(options: argparse.Namespace) -> int:
-    """Print the file of an entry and its installed version."""
     from lhaw_record.runners.agents.programs.entries import entry_path, resolved
     from lhaw_record.runners.experiment.decoding import read_program
 

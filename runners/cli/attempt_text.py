@@ -115,7 +115,6 @@ class _Style:
         self._removed = re.compile("|".join(parts), re.IGNORECASE) if parts else None
 
     def __call__(self, text: str) -> str:
-        """Return the text of a line, or of several, in its colours."""
         text = visible(text, self._out)
         start = text.lstrip("\n")
         for beginning, code in _COLOURS:
@@ -144,7 +143,6 @@ class _Style:
         return "\n".join(lines)
 
     def _code(self, code: str, language: str) -> str:
-        """Return code in its colours, indented, with the removed values marked."""
         from rich.console import Console
         from rich.syntax import Syntax
 
@@ -179,7 +177,6 @@ def _removed_segments(snapshot: Snapshot, events: Iterable[AnyEvent]) -> tuple[S
 
 
 def _conversation(events: Iterable[AnyEvent]) -> list[Message]:
-    """Return the last request of the agent's main thread, and its reply."""
     own = [event for event in events if getattr(event, "role", "agent") == "agent"]
     requests = rebuild_requests(own)
     called = [event for event in own if isinstance(event, ModelCalled)]
@@ -223,7 +220,6 @@ def _reasoning(reply: ModelResponded, *, is_whole: bool) -> str:
 
 
 def facts_of(event: AnyEvent) -> Iterator[str]:
-    """Yield the lines that describe an event outside the conversation."""
     if isinstance(event, TrialStarted):
         yield f"{event.benchmark} {event.task_id} {event.variant_id or ''} under {event.condition}"
         yield f"agent {event.agent} ({event.model}), strategy {event.strategy}, persona {event.persona}"

@@ -75,7 +75,7 @@ def harbor_command(options: argparse.Namespace) -> int:
 
 
 def _summed(found: Mapping[str, bool], what: str) -> int:
-    """Say of how many it is true, and name the others. Return exit code 1 if there are any."""
+    """Report how many pass, and name the others. Return exit code 1 if there are any."""
     others = [name for name, is_true in found.items() if not is_true]
     left = f"; not: {listed(others, _MOST_NAMED)}" if others else ""
     say(f"{len(found) - len(others)} of {len(found)} {what}{left}")
@@ -83,7 +83,6 @@ def _summed(found: Mapping[str, bool], what: str) -> int:
 
 
 def new_benchmark_command(options: argparse.Namespace) -> int:
-    """Write the package of a new benchmark and say what to do next."""
     from lhaw_record.runners.environments.benchmarks.new_benchmark import write_benchmark
 
     folder = options.to or Path(options.name)
@@ -98,7 +97,6 @@ def new_benchmark_command(options: argparse.Namespace) -> int:
 
 
 def new_task_command(options: argparse.Namespace) -> int:
-    """Write the folder of a new task, and say what to do next."""
     from lhaw_record.runners.environments.benchmarks.harbor.new_task import write_task
 
     has_docker = not options.without_docker

@@ -53,7 +53,6 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
 
 
 def submit_command(options: argparse.Namespace) -> int:
-    """Submit an experiment file to the daemon."""
     from lhaw_record.runners.experiment.decoding import experiment_text
     from lhaw_record.runners.runs.daemon.client import client_of
     from lhaw_record.runners.runs.daemon.messages import Submission
@@ -83,7 +82,6 @@ def status_command(options: argparse.Namespace) -> int:
 
 
 def order_command(verb: str, options: argparse.Namespace) -> int:
-    """Pause, resume or cancel an experiment."""
     from lhaw_record.runners.runs.daemon.client import client_of
 
     _tell(client_of(options.url, options.store).order(options.name, verb, _user()).overview)
@@ -91,7 +89,6 @@ def order_command(verb: str, options: argparse.Namespace) -> int:
 
 
 def requeue_command(options: argparse.Namespace) -> int:
-    """Let the daemon retry the failed trials of an experiment."""
     from lhaw_record.runners.runs.daemon.client import client_of
 
     trial_ids = client_of(options.url, options.store).requeue(options.name, _user()).trial_ids
@@ -100,7 +97,6 @@ def requeue_command(options: argparse.Namespace) -> int:
 
 
 def retune_command(options: argparse.Namespace) -> int:
-    """Change how many trials of an experiment run at a time."""
     from lhaw_record.runners.runs.daemon.client import client_of
 
     _tell(client_of(options.url, options.store).retune(options.name, options.concurrency, _user()).overview)
@@ -133,7 +129,6 @@ def _print_json(detail: "Detail") -> None:
 
 
 def _tell(each: "Overview") -> None:
-    """Print the status of an experiment, and its problem if it has one."""
     trials = "not planned yet" if each.planned is None else f"{each.finished} of {each.planned} trials finished"
     spent = spent_words(each.spent_usd, each.unpriced)
     words = f"{each.name}: {each.state.replace('_', ' ')}, {trials}, {each.running} running, {spent}"
@@ -141,7 +136,6 @@ def _tell(each: "Overview") -> None:
 
 
 def _user() -> str:
-    """Return the name of the user on this host."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a user id without a name, in a container

@@ -45,7 +45,6 @@ _WITH_INDEX = (
 
 
 def import_command(source_format: str, options: argparse.Namespace) -> int:
-    """Import a file or a folder, and print what was understood and what was skipped."""
     from lhaw_record.runners.imports import FORMATS, Options, installed_format, run_import
     from lhaw_record.runners.imports.source_files import read_instances, read_rewards
 
@@ -103,7 +102,6 @@ def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -
 
 
 def _reward(text: str) -> float:
-    """Return a reward from the command line."""
     reward = float(text)
     if not 0 <= reward <= 1:
         raise ValueError("a reward is from 0 to 1")
@@ -111,7 +109,6 @@ def _reward(text: str) -> float:
 
 
 def _arguments(name: str) -> list[Argument]:
-    """Return the arguments of the import command for one format, in the order of the help text."""
     arguments = [
         *([argument("name", help="the format's name, as the package registers it")] if name == "installed" else []),
         argument("path", type=Path, help="a file, or a folder of such files"),

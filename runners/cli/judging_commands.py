@@ -73,7 +73,6 @@ async def run_judge(options: argparse.Namespace, judging: "Judging", parameters:
 
 
 def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, Any]) -> "Judging":
-    """Return the kind of judging that the options ask for, with its prompt."""
     from lhaw_record.recorder.storage.blobs import load_blob
     from lhaw_record.runners.judging.failure_modes import FailureModes
     from lhaw_record.runners.judging.new_tasks import NewTasks
@@ -84,7 +83,6 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
 
 
 def _conclude_judge(driver: "JudgeRun", options: argparse.Namespace) -> int:
-    """Report how the command ended and how to continue, and return the exit code."""
     say(f"{store_name(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
     say_failures(driver.work)
     return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
@@ -158,7 +156,6 @@ async def _run_claim_judge(options: argparse.Namespace, parameters: dict[str, An
 
 
 def _conclude_grade(regrading: "JudgedRegrading", options: argparse.Namespace) -> int:
-    """Report how the command ended and how to continue, and return the exit code."""
     left = regrading.ledger.total["left"]
     say(f"{store_name(options.store)}: {left} trials left, with {regrading.claims_left} claims; {regrading.work.spent}")
     say_failures(regrading.work)
@@ -175,7 +172,6 @@ def _judge_settings(
     config: dict[str, Any],
     agents: tuple[str, ...] = (),
 ) -> "JudgeSettings":
-    """Return the settings for one run of a judge."""
     from lhaw_record.recorder.writing.redaction import Redactor
     from lhaw_record.runners.judging.driver import JudgeSettings
 

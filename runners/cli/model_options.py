@@ -36,7 +36,6 @@ MODEL_OPTIONS = (
 
 
 def request_limits(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the limits of one request, as a model caller takes them."""
     from lhaw_record.runners.models.retry import RetryPolicy
 
     return {"request_timeout_s": options.request_timeout, "retry": RetryPolicy(max_attempts=_ATTEMPTS)}
@@ -106,7 +105,6 @@ def redacted_keys(options: argparse.Namespace) -> frozenset[str]:
 
 
 def say_failures(work: "PaidWork") -> None:
-    """Print the first few failures, one per line."""
     for failure in work.failures[:5]:
         say(f"  failed: {failure.splitlines()[0]}")
 

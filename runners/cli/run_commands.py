@@ -102,7 +102,6 @@ def check_command(options: argparse.Namespace) -> int:
 
 
 def _executor(name: str, workers: int | None) -> "Executor":
-    """Return the executor that runs the trials."""
     from lhaw_record.runners.runs.executors.local import LocalExecutor
 
     if workers is not None and (name == "local" or workers < 1):
@@ -115,7 +114,6 @@ def _executor(name: str, workers: int | None) -> "Executor":
 
 
 def _again(options: argparse.Namespace, place: str, *, has_retry_refused: bool = False) -> str:
-    """Return the shell command that continues this run, with every option that was given."""
     words = ["lhaw-record", "run", str(options.experiment), "--store", place]
     words += [] if options.executor == "local" else ["--executor", options.executor]
     for name in ("workers", "concurrency", "wire"):
@@ -143,7 +141,6 @@ def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
 
 
 def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, prepared: "PreparedExperiment") -> int:
-    """Report how the run ended and how to continue, and return the exit code."""
     from lhaw_record.runners.models.retry import REFUSED_KINDS
     from lhaw_record.runners.runs.planning.plan_table import spending
     from lhaw_record.runners.runs.preparation import redactor_of

@@ -34,12 +34,10 @@ _WORDS = {
 
 
 def load_experiment(path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
-    """Read an experiment file."""
     return read_experiment(experiment_text(path), path, environment)
 
 
 def experiment_text(path: Path) -> str:
-    """Return the text of an experiment file."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -49,7 +47,6 @@ def experiment_text(path: Path) -> str:
 
 
 def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
-    """Decode the text of an experiment file."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -124,9 +121,7 @@ def _split_benchmark_options(filled: dict[str, Any]) -> None:
 
 
 def key_problem(error: msgspec.ValidationError, kind: Any, raw: Any, page: str = "", under: str = "") -> str:
-    """Describe a decoding error in one sentence: the key as in the file (``agents[0].modle``), the mistake, the
-    remedy.
-    """
+    """Describe a decoding error in one sentence: the key (``agents[0].modle``), the mistake and the remedy."""
     text, _, path = str(error).partition(" - at `$")
     key, found, kinds = _walked(path.rstrip("`"), kind, raw, under)
     see = f" ({page})" if page else ""
@@ -203,12 +198,10 @@ def _fits(value: Any, kinds: list[Any]) -> bool:
 
 
 def _known(kinds: list[Any]) -> list[str]:
-    """Return the keys that an object of these types may have."""
     return [field.encode_name for struct in _structs(kinds) for field in msgspec.structs.fields(struct)]
 
 
 def _choices(kinds: list[Any]) -> list[Any]:
-    """Return the values that a key of these types may have."""
     literals = (part for part in _parts(kinds) if get_origin(part) is Literal)
     return list(dict.fromkeys(value for literal in literals for value in get_args(literal) if value is not None))
 

@@ -129,7 +129,6 @@ class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def filled(spec: ProgramSpec, values: Mapping[str, str], *, has_tools: bool) -> FilledProgram:
-    """Fill the values of one trial into a program's templates."""
     asking = spec.asking if has_tools else AskingSpec()
     at = spec.command.index(ASKING) if ASKING in spec.command else len(spec.command)
     command = (*spec.command[:at], *asking.command, *spec.command[at + 1 :])
@@ -162,6 +161,5 @@ def templates_of(spec: ProgramSpec) -> Iterator[tuple[str, str]]:
 
 
 def placeholders_in(text: str) -> frozenset[str]:
-    """Return the names in the braces of a template."""
     fields = [field for field in Formatter().parse(text) if field[1] is not None]
     return frozenset(f"{name}{'!' if how else ''}{':' if form else ''}" for _, name, form, how in fields)

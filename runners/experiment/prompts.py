@@ -47,7 +47,6 @@ class Prompts:
         )
 
     def opening(self, agent: AgentSpec, task_prompt: str, *, has_ask_user: bool) -> tuple[Message, ...]:
-        """Return a trial's first messages: the system prompt, unless it is empty, and the task."""
         system = self.system_text(agent, has_ask_user=has_ask_user)
         task = Message(role="user", content=task_prompt)
         return (Message(role="system", content=system), task) if system else (task,)

@@ -71,7 +71,6 @@ class ModelSpec(_Table, frozen=True):
 
     @property
     def given_parameters(self) -> dict[str, Any]:
-        """The generation parameters that the file sets."""
         effort = {} if self.effort is None else {"reasoning_effort": self.effort}
         budget = {"type": "enabled", "budget_tokens": self.thinking_tokens}
         return {**effort, **({} if self.thinking_tokens is None else {"thinking": budget}), **self.parameters}
@@ -249,7 +248,6 @@ class Experiment(_Table, frozen=True):
     prompts: PromptsSpec = PromptsSpec()
 
     def models(self) -> list[tuple[str, ModelSpec]]:
-        """Return every model that the experiment calls, each with its key in the file."""
         named: list[tuple[str, ModelSpec]] = [(f"agents.{agent.name}", agent) for agent in self.agents]
         for agent in self.agents:
             named += [(f"agents.{agent.name}.models.'{pattern}'", spec) for pattern, spec in agent.routed.items()]

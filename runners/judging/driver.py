@@ -46,7 +46,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last(self) -> StoredTrial:
-        """The trial that identifies the subject."""
         return self.trials[-1]
 
 
@@ -270,7 +269,6 @@ class JudgingTally:
         return sum(group.found - group.judged_before - group.judged for group in self._groups.values())
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per experiment, agent and condition."""
         return [
             {
                 **dict(zip(TALLY_COLUMNS, key, strict=False)),
@@ -286,7 +284,6 @@ class JudgingTally:
 
 
 def of_agents(subjects: Iterable[Subject], agents: tuple[str, ...]) -> list[Subject]:
-    """Return the subjects of the named agents, or all subjects if no agent is named."""
     found = list(subjects)
     known = sorted({subject.last.started.agent for subject in found})
     for name in agents:

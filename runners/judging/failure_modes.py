@@ -135,7 +135,6 @@ class FailureModes:
         ]
 
     def question(self, subject: Subject, stored: StoredTrials, reader: StreamReader) -> str:
-        """Return the user prompt for one trial."""
         trial = subject.last
         task = stored.tasks[trial.started.task_digest]
         variant = stored.variants.get(trial.started.variant_digest or "")
@@ -153,7 +152,6 @@ class FailureModes:
         )
 
     def event(self, subject: Subject, verdict: tuple[JudgedFlag, ...]) -> QuestionJudged:
-        """Return the event that records the verdict about one trial."""
         return QuestionJudged(
             judged_stream_id=subject.last.stream_id,
             judged_trial_id=subject.last.trial_id,
@@ -180,7 +178,6 @@ def _flag(name: str, value: Any) -> JudgedFlag:
 
 
 def removed_text(segments: Sequence[Segment]) -> str:
-    """Return the missing details, one line each."""
     return "\n".join(_segment(segment) for segment in segments) or "(nothing is missing)"
 
 
@@ -209,7 +206,6 @@ def _question(number: int, asked: QuestionAsked, answered: QuestionAnswered | No
 
 
 def actions_text(events: Iterable[AnyEvent]) -> str:
-    """Return what the agent said and did, shortened in the middle if it is too long."""
     events = list(events)
     results = {event.action_index: event for event in events if isinstance(event, ActionFinished)}
     blocks = [block for event in events for block in _blocks(event, results)]

@@ -68,7 +68,6 @@ class NewTaskVerdict(msgspec.Struct, frozen=True):
 
 
 def read_new_task(reply: str) -> NewTaskVerdict:
-    """Return a judge's verdict about the trials of a variant."""
     try:
         return msgspec.convert(json_object(reply, "same_answer"), NewTaskVerdict)
     except msgspec.ValidationError as error:
@@ -126,14 +125,12 @@ class NewTasks:
         ]
 
     def question(self, subject: Subject, stored: StoredTrials, reader: StreamReader) -> str:
-        """Return the user prompt for one variant."""
         answers = [self._handed_in(trial, reader) for trial in subject.trials]
         numbered = [f"Attempt {number}:\n{answer}" for number, answer in enumerate(answers, 1)]
         variant = stored.variants[subject.last.started.variant_digest or ""]
         return self.template.user({"sent_prompt": variant.prompt, "answers": "\n\n".join(numbered)})
 
     def event(self, subject: Subject, verdict: NewTaskVerdict) -> NewTaskJudged:
-        """Return the event that records the verdict about one variant."""
         return NewTaskJudged(
             variant_digest=subject.last.started.variant_digest or "",
             judged_stream_ids=tuple(sorted(_streams(subject.trials))),
@@ -144,7 +141,6 @@ class NewTasks:
         )
 
     def _handed_in(self, trial: StoredTrial, reader: StreamReader) -> str:
-        """Return the final answer of a trial and the files that its grader kept."""
         stored = [event for event in reader.read(trial.stream_id) if isinstance(event, ArtifactStored)]
         files = [event for event in stored if event.role != "environment"]  # not the agent's work
         return "\n\n".join([_final_answer(trial), *map(self._file, files)])

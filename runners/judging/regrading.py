@@ -29,7 +29,6 @@ from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of, held
 
 
 def deterministic_graders(store: Store, kind: str | None = None) -> dict[str, DeterministicGrader]:
-    """Return the deterministic graders of this version by benchmark."""
     desk = DeskBenchmark()
     digests = {task.task_id: task.task_digest for task in desk.tasks()}
     tasks = {digests[task.task_id]: task for task in desk_tasks()}
@@ -109,7 +108,6 @@ class Regrading:
         return grade
 
     def _try(self, trial: StoredTrial, stored: StoredTrials, reader: StreamReader) -> RegradingResult | None:
-        """Grade one trial and count the outcome."""
         self._looked_at += 1
         self._on_change(self._looked_at, self._total)
         task = stored.tasks[trial.started.task_digest]

@@ -50,7 +50,6 @@ class StoredClaims:
         self.grading_id = f"regrade:{grader}"
 
     def check(self, trial: StoredTrial) -> None:
-        """Check that a trial can be graded."""
         if trial.finished.final_answer is None:
             raise NotGradable("its final answer is unknown", is_finding=False)
 
@@ -59,13 +58,11 @@ class StoredClaims:
         return set(done) >= set(trial.results) or self.graded_first(trial)
 
     def graded_first(self, trial: StoredTrial) -> bool:
-        """Return whether this grader gave the primary results."""
         return {result.grader for result in trial.results.values()} == {self.grader}
 
     def events(
         self, trial: StoredTrial, checkpoints: Sequence[Checkpoint], scores: Sequence[ClaimScore]
     ) -> tuple[CheckpointScored, ...]:
-        """Return the events that record the scores of some claims."""
         results = [
             CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=score.score, details=score.reason)
             for checkpoint, score in zip(checkpoints, scores, strict=True)
@@ -95,7 +92,6 @@ class StoredMatcher(StoredClaims):
         super().__init__(MATCHER)
 
     def regrade(self, trial: StoredTrial, task: Task, read: ReadEvents) -> RegradingResult:
-        """Return the new results of a trial. See :class:`DeterministicGrader`."""
         self.check(trial)
         left = Deliverables(None, trial.finished.final_answer or "")
         claims = [checkpoint.label for checkpoint in task.checkpoints]

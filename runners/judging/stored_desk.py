@@ -77,7 +77,6 @@ class DeskChecks:
         self._load = load
 
     def check(self, trial: StoredTrial) -> None:
-        """Check whether a trial may be gradable."""
         started = trial.started
         if started.origin != "recorded":
             raise NotGradable(f"it was imported ({started.origin}), without its files")
@@ -89,7 +88,6 @@ class DeskChecks:
         return bool(done)
 
     def regrade(self, trial: StoredTrial, task: Task, read: ReadEvents) -> RegradingResult:
-        """Return the new results of a trial. See :class:`DeterministicGrader`."""
         self.check(trial)
         answer = trial.finished.final_answer
         if answer is None:

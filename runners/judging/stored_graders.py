@@ -97,7 +97,6 @@ class DeterministicGrader(StoredGrader, Protocol):
 
 
 def differing(trial: StoredTrial, events: Sequence[CheckpointScored]) -> int:
-    """Return how many results differ from the primary results of the same checkpoints."""
     return sum(trial.results[event.checkpoint_id].score != event.score for event in events)
 
 
@@ -150,14 +149,12 @@ class GradingTally:
         self._costs_usd[_key(trial)] = None if before is None or cost_usd is None else before + cost_usd
 
     def refuse(self, trial: StoredTrial, problem: NotGradable) -> None:
-        """Count a trial that cannot be graded."""
         self._groups[_key(trial)]["not_gradable"] += 1
         self._reasons[_key(trial)][str(problem)] += 1
         self.has_refused = self.has_refused or problem.is_finding
 
     @property
     def total(self) -> Counter[str]:
-        """The counts over all groups."""
         total: Counter[str] = sum(self._groups.values(), Counter())
         total["left"] = sum(map(_left, self._groups.values()))
         return total
@@ -187,7 +184,6 @@ class GradingTally:
         yield from (f"  {count} trials cannot be graded: {reason}" for reason, count in sorted(reasons.items()))
 
     def _grader_of(self, trial: StoredTrial) -> StoredGrader:
-        """Return the grader of a trial's benchmark."""
         benchmark = trial.started.benchmark
         if benchmark in self.graders:
             return self.graders[benchmark]

@@ -77,7 +77,6 @@ class StoredTrials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> StoredTrials:
-    """Load what a store has recorded about one experiment, or about all."""
     attempts: dict[tuple[str, str], list[Envelope]] = defaultdict(list)
     runs: dict[str, tuple[int, str, int]] = {}
     tasks: dict[str, Task] = {}

@@ -44,7 +44,7 @@ class StoredAttempt(msgspec.Struct, frozen=True, kw_only=True):
     discarded: TrialsDiscarded | None
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return what a filter may call the attempt. An agent is also NAME#DIGEST, as tables write its versions."""
+        """Return the values of a filter that match the attempt. An agent also matches by NAME#DIGEST, as in tables."""
         start = self.started
         if key == "agent":
             return start.agent, f"{start.agent}#{start.agent_digest[:_DIGITS]}"
@@ -60,11 +60,11 @@ class StoredAttempt(msgspec.Struct, frozen=True, kw_only=True):
         return (named[key],)
 
     def is_called(self, key: str, value: str) -> bool:
-        """Whether a filter means the attempt. A trial is named by the beginning of its id or of its stream's."""
+        """Return whether a filter matches the attempt. A trial matches by the beginning of its id."""
         return self.stream_id.startswith(value) if key == "trial" else value in self.names(key)
 
     def is_changed_by(self, decision: TrialsDiscarded) -> bool:
-        """Whether a decision changes what stands about the attempt."""
+        """Return whether a decision differs from the one that is in force."""
         if self.discarded is None:
             return not decision.is_undone
         standing = self.discarded.reason, self.discarded.is_owed
@@ -98,7 +98,6 @@ def read_attempts(snapshot: Snapshot) -> list[StoredAttempt]:
 
 
 def chosen(attempts: Sequence[StoredAttempt], wanted: Mapping[str, Sequence[str]]) -> list[StoredAttempt]:
-    """Return the attempts that filters choose."""
     for key, values in wanted.items():
         for value in values:
             if any(each.is_called(key, value) for each in attempts):
@@ -115,7 +114,7 @@ def chosen(attempts: Sequence[StoredAttempt], wanted: Mapping[str, Sequence[str]
 
 
 def without_repeats(meant: Sequence[StoredAttempt], attempts: Sequence[StoredAttempt]) -> list[StoredAttempt]:
-    """Return the attempts that are meant, without those made after one of the same trial was set aside and owed."""
+    """Leave out attempts made after another attempt of the same trial was discarded to be run again."""
     owed: dict[str, int] = {}
     for each in attempts:
         if each.discarded is not None and each.discarded.is_owed:
@@ -126,7 +125,7 @@ def without_repeats(meant: Sequence[StoredAttempt], attempts: Sequence[StoredAtt
 
 
 def grouped(attempts: Sequence[StoredAttempt]) -> list[dict[str, object]]:
-    """Return how many trials and attempts there are of each run, version of an agent, condition and reason."""
+    """Count trials and attempts by run, agent version, condition and reason."""
     rows: Counter[tuple[object, ...]] = Counter()
     trials: dict[tuple[object, ...], set[str]] = {}
     for each in attempts:

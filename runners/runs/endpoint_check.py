@@ -74,7 +74,6 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cost_words(self) -> str:
-        """What the check used, in words."""
         tokens = [self.usage.input_tokens, self.usage.output_tokens]
         counted = f"{sum(count or 0 for count in tokens)} tokens" if None not in tokens else "tokens unknown"
         cost = spent_words(self.usage.cost_usd or 0.0, int(self.usage.cost_usd is None))
@@ -82,7 +81,6 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_models(experiment: Experiment, agents: Iterable[str] | None = None) -> CheckReport:
-    """Ask each real model of an experiment whether it can do its part."""
     wanted = None if agents is None else set(agents)
     specs = [
         (key, spec)
@@ -133,7 +131,7 @@ class _Check:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Models that are alike in this are checked once."""
+        """The key under which equal models are checked only once."""
         spec = self._spec
         return spec.model, spec.api_base, spec.api_key_env, repr(spec.parameters), self._has_tools, self._tool_level
 
@@ -142,7 +140,6 @@ class _Check:
         return self._spec.api_base or "the provider's own"
 
     async def run(self) -> None:
-        """Make the check."""
         self._listed = await listed_model(self._model, self._key)
         if await self._is_embedding():
             await self._check_embedding()
@@ -174,7 +171,6 @@ class _Check:
         return reply
 
     async def _is_embedding(self) -> bool:
-        """Return whether it is a model for embeddings, by litellm's table or by its name."""
         if self._tool_level == "problem":
             return False
         await load_litellm()
@@ -240,7 +236,6 @@ class _Check:
             self._note("warning", f"its context has only {context:,} tokens", step)
 
     def _note_failure(self, error: ModelError) -> None:
-        """Turn a failed request into a finding that names the thing to change."""
         names = self._listed.names
         known = f"the server has {', '.join(names[:5])}" if names else "look it up in the provider's list"
         is_unlisted = bool(names) and self._spec.model.split("/", 1)[-1] not in names and self._spec.model not in names
@@ -281,5 +276,4 @@ class _Check:
 
 
 def warnings_of(findings: Sequence[ModelFinding]) -> list[str]:
-    """Return the warnings as sentences."""
     return [f"{each.model}: {each.finding}; {each.next_step}" for each in findings if each.level == "warning"]

@@ -66,7 +66,6 @@ class RunProgress:
             self._live.stop()
 
     def reporter(self) -> Reporter:
-        """Return the callbacks that show the run's progress here."""
         return Reporter(
             checked=self.checked,
             recovered=self.recovered,
@@ -78,13 +77,11 @@ class RunProgress:
         )
 
     def checked(self, warnings: list[str], used: str) -> None:
-        """Report what asking every model once has found and used."""
         self._line(f"preflight: {used}")
         for warning in warnings:
             self._line(f"preflight: {warning}")
 
     def recovered(self, reports: list[RecoveryAction]) -> None:
-        """Report what was recovered from an earlier run."""
         streams = sum(len(report.closed_streams) for report in reports)
         if reports:
             self._line(f"recovered {len(reports)} journals of an earlier run; {streams} open streams were closed")
@@ -98,15 +95,12 @@ class RunProgress:
             )
 
     def sandbox(self, kind: str) -> None:
-        """Report the kind of sandbox."""
         self._line(f"sandbox: {kind}")
 
     def workers(self, text: str) -> None:
-        """Report that a worker joined or was lost."""
         self._line(text)
 
     def stopping(self, scheduler: Scheduler) -> None:
-        """Report that no more trials start, and how to end the running ones."""
         if scheduler.running:
             self._line(f"stopping when {len(scheduler.running)} running trials have ended; Ctrl-C again ends them now")
 
@@ -140,7 +134,6 @@ def _line(scheduler: Scheduler, seconds: float) -> str:
 
 
 def endpoint_words(state: DoorState) -> str:
-    """Return the state of an endpoint in words: its rate, what waits for it, and what it refused."""
     words = [f"{state.per_minute} replies in the last minute", f"{state.under_way} under way"]
     words += [f"{state.waiting} waiting"] if state.waiting else []
     words += [f"{state.refused} refused by its rate limit"] if state.refused else []
@@ -150,7 +143,6 @@ def endpoint_words(state: DoorState) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in words."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

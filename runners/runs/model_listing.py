@@ -54,7 +54,6 @@ def _items(value: Any, key: str) -> list[Any]:
 
 
 async def _json(client: Any, url: str) -> Any:
-    """Return what a server has at an address, or None if it has nothing useful there."""
     import httpx
 
     try:

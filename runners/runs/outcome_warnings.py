@@ -1,4 +1,4 @@
-"""What the outcomes of trials make one doubt: agents that fail again and again, and cautions at the end of a run."""
+"""Warnings from the outcomes of trials: agents that fail repeatedly, and cautions at the end of a run."""
 
 import re
 from collections import Counter, defaultdict
@@ -52,7 +52,6 @@ class RepeatedFailures:
         return self._added
 
     def clear(self) -> None:
-        """Forget what was counted."""
         self._rows.clear()
 
     def add(self, outcome: TrialOutcome, began: int) -> str | None:
@@ -90,7 +89,6 @@ def _words(message: str, trial: PlannedTrial) -> str:
 
 
 def run_cautions(outcomes: Iterable[TrialOutcome]) -> tuple[str, ...]:
-    """Return the cautions about the valid trials among the given ones, by agent."""
     by_agent: defaultdict[str, list[tuple[str, Behaviour]]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.is_valid and outcome.behaviour is not None:

@@ -38,12 +38,10 @@ class PreparedExperiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(path: Path) -> PreparedExperiment:
-    """Decode an experiment file and plan it."""
     return prepare_experiment(load_experiment(path), path)
 
 
 def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment:
-    """Plan a decoded experiment."""
     base = path.resolve().parent
     with naming_file(path):
         experiment = with_programs(experiment, base)
@@ -94,14 +92,11 @@ def stored_index(prepared: PreparedExperiment, root: Path) -> TrialIndex:
 
 
 def redactor_of(prepared: PreparedExperiment) -> Redactor:
-    """Return the redactor that removes the secrets of this process and of the experiment from its events."""
     return Redactor(secrets_of(os.environ) | keys_of(prepared.experiment) | prepared.benchmark.secrets())
 
 
 def keys_of(experiment: Experiment) -> frozenset[str]:
-    """Return an experiment's secrets: the API keys in the variables that it names, and those given to its programs
-    and to its sandbox.
-    """
+    """Return an experiment's secrets: its API keys, and those given to its programs and its sandbox."""
     named = [spec.api_key_env for _, spec in experiment.models() if spec.api_key_env]
     programs = [agent.program for agent in experiment.agents if isinstance(agent.program, ProgramSpec)]
     given = [given_secrets({**each.environment, **each.asking.environment}) for each in programs]

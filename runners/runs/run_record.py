@@ -77,7 +77,6 @@ async def record_start(
 
 
 def run_finished(run_id: str, summary: RunSummary) -> RunFinished:
-    """Return the last event of a run."""
     return RunFinished(
         run_id=run_id,
         outcome=summary.outcome,

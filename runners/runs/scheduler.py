@@ -170,12 +170,10 @@ class Scheduler:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment whose trials are run."""
         return self._experiment
 
     @property
     def is_stopping(self) -> bool:
-        """Whether no more trials will start."""
         return self._stop_reason is not None
 
     def stop(self, reason: str = "interrupted") -> None:
@@ -184,11 +182,9 @@ class Scheduler:
         self._wake.set()
 
     def wake(self) -> None:
-        """Check again whether a trial may start."""
         self._wake.set()
 
     def retune(self, concurrency: int) -> None:
-        """Change how many trials may run at a time. Running trials continue."""
         self.concurrency = concurrency
         self._wake.set()
 
@@ -249,7 +245,6 @@ class Scheduler:
         )
 
     async def run(self) -> None:
-        """Run until no more trials may start."""
         self._began_s = time.monotonic()
         for trial in self.planned:
             if trial.trial_id not in self.finished and trial.trial_id not in self._given_up:
@@ -288,9 +283,9 @@ class Scheduler:
                 self._hold()
 
     def _lacking(self, agent: AgentSpec) -> tuple[str, bool]:
-        """Return the pattern of a limit without room for one more trial of an agent, and whether that is for good.
+        """Return the pattern of a limit without room for one more trial of an agent, and whether that is final.
 
-        Each running trial holds what the dearest of its agent cost. Before any cost is known a trial starts alone.
+        Each running trial reserves the highest cost of its agent so far. Until a cost is known, only one trial runs.
         """
         for pattern, limit_usd in self._experiment.budget.models.items():
             if not _may_call(self._experiment, agent, pattern):
@@ -307,12 +302,10 @@ class Scheduler:
         return self._experiment.budget.max_cost_usd_per_trial or self._cost_usd[agent.name]
 
     def _learn(self, agent: str, cost_usd: float) -> None:
-        """Count what a finished trial of an agent cost."""
         self._cost_usd[agent] = max(cost_usd, self._cost_usd[agent] if agent in self._has_cost else 0.0)
         self._has_cost.add(agent)
 
     def _take(self, place: int) -> None:
-        """Take a trial out of those that may start."""
         if place == self._ready[0]:
             heapq.heappop(self._ready)
         else:
@@ -325,8 +318,8 @@ class Scheduler:
     def _may_start(self) -> bool:
         """Return whether one more trial may start: the run was not stopped, and the cost limit has room for it.
 
-        Each running trial holds what it may cost. Before any cost is known that is a guess, so a trial that is alone
-        starts in spite of it: it stops itself when the limit is reached (:class:`budget.RunBudget`).
+        Each running trial reserves what it may cost. Before any cost is known, this is a guess, so one trial starts
+        regardless of it and stops itself when the limit is reached (:class:`RunBudget`).
         """
         limit = self._experiment.budget.max_cost_usd
         if limit is None or self._stop_reason is not None:
@@ -468,7 +461,6 @@ class Scheduler:
         }
 
     def summary(self) -> RunSummary:
-        """Return how the run ended, or its state so far."""
         counts = self.counts()
         left = len(self.planned) - len(self.finished)
         stopped = self._stop_reason or ("paused" if self._pauses else "cost_limit" if self._broke else None)

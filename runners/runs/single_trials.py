@@ -183,7 +183,6 @@ def _base_of(environment: Path) -> Path | None:
 
 
 def planned_test(entry: str, model: str, condition: str, file: Path | None) -> PreparedExperiment:
-    """Plan the first trial of an entry."""
     path = entry_path(entry, Path())
     program = str(path.resolve()) if entry.endswith(".toml") else entry
     agent = AgentSpec(name=load_entry(entry, Path()).name, model=model, program=program)

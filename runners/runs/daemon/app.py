@@ -59,7 +59,6 @@ def application(
     extension: Extension | None = None,
     lease_token: str | None = None,
 ) -> ASGIApp:
-    """Create the web application of a daemon, behind the guard."""
     assert daemon.leases is not None, "a daemon that serves has leases"
     endpoints: tuple[ApiEndpoint, ...] = ENDPOINTS
     routes: list[BaseRoute] = [endpoint.route(daemon) for endpoint in ENDPOINTS]
@@ -117,7 +116,6 @@ def _sign_in(token: str | None) -> Answer:
 
 
 async def on_missing(request: Request, _: Exception) -> Response:
-    """Answer a request for an unknown URL path."""
     message = f"there is nothing at {request.url.path}; /openapi.json lists the addresses"
     return refused(DaemonRefusal(message, kind="not_found", status=404))
 
@@ -152,8 +150,6 @@ class Guard:
         self._token_of = token_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the application, or refuse it."""
-
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
@@ -227,7 +223,6 @@ def is_token(given: str, token: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or IP address refers to this machine's loopback interface."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -240,7 +235,6 @@ def _bearer_of(headers: Mapping[str, str]) -> str:
 
 
 def _host_of(header: str) -> str:
-    """Return the host name or address in a ``Host`` header, without the port."""
     if header.startswith("["):
         return header[1:].partition("]")[0]
     return header.rpartition(":")[0] if ":" in header else header

@@ -97,7 +97,6 @@ class Daemon:
         self._counts.pop(name, None)
 
     def changed(self, name: str) -> None:
-        """Mark an experiment as changed, so that the readers of its live events get its new state."""
         self._changed.add(name)
 
     def stop(self) -> None:
@@ -113,7 +112,6 @@ class Daemon:
             live.cancel()
 
     async def supervise(self) -> None:
-        """Run every waiting experiment until the daemon is stopped."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tell_changes)
             tasks.start_soon(self._count_idle)
@@ -214,7 +212,6 @@ class Daemon:
                 self.changed(entry.name)
 
     def facts(self) -> DaemonFacts:
-        """Return the identity of this daemon and the number of trials that are running now."""
         return msgspec.structs.replace(self._facts, running=self.slots.taken)
 
     def snapshot(self, name: str | None) -> dict[str, object]:
@@ -271,7 +268,6 @@ class Daemon:
         )
 
     def listing(self) -> Listing:
-        """Return the overviews of all experiments, and the state of each endpoint that this process has asked."""
         endpoints = tuple(map(endpoint_words, door_states()))
         return Listing(experiments=tuple(map(self.overview, self.queue.entries)), endpoints=endpoints)
 
@@ -287,7 +283,6 @@ class Daemon:
 
 
 def experiment_of(entry: QueueEntry) -> Experiment:
-    """Decode the experiment from its recorded submission."""
     try:
         return _decoded(entry.submitted.config_json)
     except msgspec.ValidationError as error:

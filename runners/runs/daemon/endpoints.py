@@ -204,7 +204,6 @@ ENDPOINTS = (
 
 
 async def _body(request: Request, kind: type[ApiMessage]) -> ApiMessage:
-    """Read and decode the body of a request."""
     content = bytearray()
     async for piece in request.stream():
         content += piece
@@ -223,7 +222,6 @@ def decoded(content: bytes, kind: type[M]) -> M:
 
 
 def description(version: str, endpoints: Sequence[ApiEndpoint] = ENDPOINTS) -> dict[str, Any]:
-    """Return the OpenAPI description of the API."""
     kinds = {each for endpoint in endpoints for each in (endpoint.request, endpoint.response) if each}
     types: list[type[ApiMessage]] = sorted({*kinds, ErrorReply, Detail, TrialChange}, key=lambda each: each.__name__)
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
@@ -293,7 +291,6 @@ def as_json(value: ApiMessage, status: int = 200) -> Response:
 
 
 def refused(refusal: DaemonRefusal) -> Response:
-    """Create the JSON reply that tells the client about a refusal."""
     body = ErrorReply(error=ErrorDetail(kind=refusal.kind, message=str(refusal)))
     reply = as_json(body, refusal.status)
     if refusal.status == 401:

@@ -51,7 +51,6 @@ async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
 
 
 async def beat(daemon: Daemon, lease_id: str, _: ExperimentOrder) -> LeaseReply:
-    """Note that the client of a lease is alive, and return the state of the lease."""
     lease = _known(daemon, lease_id)
     lease.touch()
     return _reply(_leases(daemon), lease)

@@ -53,11 +53,9 @@ class Slots:
 
     @property
     def taken(self) -> int:
-        """The number of trials that are running now, over all runs."""
         return sum(len(scheduler.running) for scheduler in self._schedulers)
 
     def join(self, scheduler: Scheduler) -> None:
-        """Add the scheduler of a run that begins."""
         self._schedulers.append(scheduler)
 
     def leave(self, scheduler: Scheduler) -> None:
@@ -106,7 +104,6 @@ class LiveRun:
         self._scope = anyio.CancelScope()
 
     async def drive(self, scheduler: Scheduler) -> None:
-        """Run the scheduler of this run until it ends, is stopped or is cancelled."""
         if self._concurrency is not None:
             scheduler.retune(self._concurrency)
         self.counts = TrialCounts(scheduler.planned, scheduler.finished.__contains__)
@@ -121,14 +118,12 @@ class LiveRun:
             self._slots.leave(scheduler)
 
     def stop(self) -> None:
-        """Start no further trials. Running trials continue until they end."""
         self.is_stopping = True
         if self.scheduler is not None:
             self.scheduler.stop()
             self._slots.changed()
 
     def retune(self, concurrency: int) -> None:
-        """Change how many trials of this run may run at a time."""
         self._concurrency = concurrency
         if self.scheduler is not None:
             self.scheduler.retune(concurrency)
@@ -146,7 +141,6 @@ class LiveRun:
         return self
 
     async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
-        """Run one attempt until its closing event is recorded."""
         live = self._began(trial, attempt)
         outcome: TrialOutcome | None = None
         try:
@@ -190,5 +184,4 @@ class LiveRun:
 
 
 def cell_of(trial: PlannedTrial) -> CellKey:
-    """Return the cell of a trial, which is its agent and condition."""
     return trial.agent.name, trial.condition

@@ -58,13 +58,11 @@ class Hub:
         self.readers = 0
 
     def publish(self, name: str, experiment: str | None, data: object) -> None:
-        """Add an event and wake the readers."""
         self._ring.append(LiveEvent(self._next, name, experiment, msgspec.json.encode(data)))
         self._next += 1
         self._wake()
 
     def close(self) -> None:
-        """End the event streams of all readers."""
         self._is_closed = True
         self._wake()
 
@@ -128,7 +126,6 @@ class LastEvents:
         self._lines: dict[str, deque[Line]] = {}
 
     async def of(self, trials: Sequence[LiveTrial]) -> tuple[LiveTrial, ...]:
-        """Return the trials with their last events, oldest first."""
         if not trials:
             return ()
         async with self._lock:

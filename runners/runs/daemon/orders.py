@@ -121,7 +121,6 @@ async def cancel(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
 
 
 async def retune(daemon: Daemon, name: str, order: Retuning) -> Detail:
-    """Change how many trials of an experiment may run at a time."""
     if not 1 <= order.concurrency <= MOST_AT_A_TIME:
         message = f"concurrency: from 1 to {MOST_AT_A_TIME:,}; 'pause' stops an experiment"
         raise DaemonRefusal(message, kind="bad_request", status=422)
@@ -202,7 +201,6 @@ def _is_under_way(daemon: Daemon, earlier: QueueEntry, event: ExperimentSubmitte
 
 
 def known(daemon: Daemon, name: str) -> QueueEntry:
-    """Return the queue entry of an experiment."""
     entry = daemon.queue.entries.get(name)
     if entry is None:
         there = ", ".join(daemon.queue.entries) or "none"
@@ -218,7 +216,6 @@ def _conflict(daemon: Daemon, name: str, remedy: str) -> DaemonRefusal:
 
 
 async def note(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNote:
-    """Record a note about an attempt, and return it."""
     store = daemon.store
     if not await anyio.to_thread.run_sync(is_attempt, store, stream_id):
         raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
@@ -239,5 +236,4 @@ async def note(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNot
 
 
 def is_attempt(store: Store, stream_id: str) -> bool:
-    """Return whether there is a stream of this id, and it is an attempt of a trial."""
     return any(isinstance(each.event, TrialStarted) for each in read_envelopes(store.root, stream_id))

@@ -74,8 +74,6 @@ _ORDERS = {
 
 
 def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt, *, has_token: bool) -> list[BaseRoute]:
-    """Return the routes of the web pages."""
-
     async def experiments(_: Request) -> Response:
         listing = daemon.listing()
         return _page(
@@ -196,7 +194,6 @@ class Reports:
         self._kept: dict[str | None, tuple[frozenset[tuple[str, int]], bytes]] = {}
 
     async def page(self, experiment: str | None = None) -> bytes:
-        """Return the up-to-date report on the store, or on one experiment in it, as HTML."""
         async with self._lock:
             state = await anyio.to_thread.run_sync(self._state)
             made, page = self._kept.pop(experiment, (None, b""))

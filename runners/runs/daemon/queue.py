@@ -66,7 +66,6 @@ class QueueEntry(msgspec.Struct, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the experiment."""
         return self.submitted.experiment
 
     @property
@@ -97,7 +96,6 @@ class AttemptCosts(msgspec.Struct, kw_only=True):
     failures: Counter[str] = msgspec.field(default_factory=Counter)
 
     def pay(self, cost_usd: float | None) -> None:
-        """Add the cost of an attempt. ``cost_usd`` is None if the cost is unknown."""
         self.spent_usd += cost_usd or 0.0
         self.unpriced += cost_usd is None
 
@@ -142,7 +140,6 @@ class Queue:
             _succeed(entry, trial_id)
 
     def tally(self, experiment: str) -> AttemptCosts:
-        """Return the costs and failures of an experiment."""
         return self.tallies.setdefault(experiment, AttemptCosts())
 
 
@@ -164,7 +161,6 @@ def fold(envelopes: Iterable[Envelope]) -> Queue:
 
 
 def stored_queue(snapshot: Snapshot) -> Queue:
-    """Rebuild the daemon's queue from the events in a store."""
     return fold(events_of_types(snapshot, FOLDED))
 
 
@@ -213,8 +209,6 @@ def _forget(entry: QueueEntry, trial_id: str) -> None:
 
 
 def _is_interruption(event: TrialFailed) -> bool:
-    """Return whether an attempt did not fail: the run was stopped, the process died, an endpoint was down, or a
-    lease was returned.
-    """
+    """Return whether an attempt was cut short by a stop, a crash, an endpoint that was down or a returned lease."""
     is_stopped = event.boundary == "recorder" and event.error_kind == "interrupted"
     return is_stopped or event.error_kind in (EndpointDown.KIND, *LeaseReturned.KINDS)

@@ -148,7 +148,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], None]) -> AsyncIterator[None]:
-    """Send every attempt that ends meanwhile to an OpenTelemetry collector, if there is one."""
     if endpoint is None:
         yield
         return
@@ -238,7 +237,6 @@ def check(settings: ServeSettings) -> None:
 
 @contextmanager
 def bound(host: str, port: int, option: str = "--host") -> Iterator[socket.socket]:
-    """Yield a socket that listens on a host and port, and close it afterwards."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=512)
@@ -256,7 +254,6 @@ def url_of(host: str, port: int) -> str:
 
 
 def _remedy(error: OSError | UnicodeError, host: str, port: int, option: str) -> str:
-    """Return why the daemon cannot listen on an address, and what the user can change."""
     if isinstance(error, UnicodeError) or (error.errno or 0) < 0:  # getaddrinfo's codes, which are below 0
         return f"no address of the name {host!r} is known here; give an address of this machine with {option}"
     if error.errno == errno.EADDRNOTAVAIL:

@@ -46,13 +46,12 @@ class TraceSender:
         self._news = anyio.Event()
 
     def note(self, change: TrialChange) -> None:
-        """Queue an attempt that ended."""
         if change.state in ("finished", "failed"):
             self._queue.append(change)
             self._news.set()
 
     async def run(self) -> None:
-        """Send what is queued, until cancelled. If the collector is away, try again with longer and longer waits."""
+        """Send queued attempts until cancelled. If the collector does not answer, wait longer after each try."""
         wait_s = FIRST_WAIT_S
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_S)) as session:
             while True:
@@ -111,7 +110,6 @@ class TraceSender:
         self._say(reason)
 
     def _body(self, change: TrialChange) -> bytes:
-        """Return the trace of an attempt."""
         selection = StreamSelection(experiment_id=change.experiment, trial_id=change.trial.trial_id)
         for stream in whole_streams(self._store, selection):
             if is_timed_trial(stream) and stream[0].attempt == change.trial.attempt:

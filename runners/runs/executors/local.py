@@ -46,11 +46,9 @@ class LocalExecutor:
 
     @property
     def sandbox_kind(self) -> str:
-        """The kind of sandbox that agents work in. It is known after the check."""
         return self._checked.kind
 
     async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
-        """Find problems that would stop the run on this machine."""
         experiment = prepared.experiment
         if self._leases is None:
             refuse_leased(experiment)
@@ -71,7 +69,6 @@ class LocalExecutor:
 
     @asynccontextmanager
     async def held(self, prepared: PreparedExperiment, store: Store, run_id: str) -> AsyncIterator[None]:
-        """Hold nothing, because this process itself does the work."""
         yield
 
     @asynccontextmanager

@@ -47,7 +47,6 @@ class RayExecutor:
 
     @property
     def sandbox_kind(self) -> str:
-        """The kind of sandbox that agents work in. It is the same on every machine."""
         return self._pool.sandbox_kind
 
     async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
@@ -122,12 +121,10 @@ class RayExecutor:
     async def runner(
         self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
     ) -> AsyncIterator[WorkerPool]:
-        """Yield the pool of workers. Each worker has its own recorder."""
         yield self._pool
 
 
 def ray_library() -> ModuleType:
-    """Import and return the Ray library."""
     try:
         import ray
     except ImportError as error:
@@ -141,7 +138,6 @@ def ray_library() -> ModuleType:
 
 @contextmanager
 def connected(runtime_env: dict[str, Any] | None = None) -> Iterator[Any]:
-    """Connect to the cluster, yield the Ray library, and disconnect at the end."""
     ray = ray_library()
     address = os.environ.get(ADDRESS_VARIABLE) or "auto"
     _check_listens(address)

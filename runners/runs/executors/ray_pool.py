@@ -220,7 +220,6 @@ class WorkerPool:
             )
 
     def _refuse(self, number: int, actor: Any, error: Exception) -> None:
-        """Continue without a worker that could not join, and keep the reason."""
         cause = getattr(error, "cause", error)
         if isinstance(cause, ExperimentError | RecorderError):
             self._refusal = cause
@@ -262,10 +261,6 @@ class WorkerPool:
             )
 
     async def _release(self) -> None:
-        """Let every worker publish what it recorded, and end it.
-
-        Events that a dead worker acknowledged are already published.
-        """
         for actor in self._requested.values():
             self._ray.kill(actor)
         leaving = [worker.actor.leave.remote() for worker in self._workers]
@@ -294,7 +289,6 @@ def _is_death(errors: Any, error: Exception) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's message, or the name of its class if it has no message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

@@ -191,7 +191,6 @@ def packed(prepared: PreparedExperiment) -> PackedFiles:
 
 
 def unpack(archive: bytes, root: Path) -> None:
-    """Unpack an archive below a folder. Modes and links are kept."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         # The argument ``filter`` is missing in Python 3.11 before 3.11.4.
         files.extraction_filter = lambda member, _: member
@@ -199,7 +198,6 @@ def unpack(archive: bytes, root: Path) -> None:
 
 
 def _files_of(benchmark: BenchmarkSpec) -> Iterator[str]:
-    """Yield the names of a table's dataset or store, and of its design."""
     origin = benchmark.variants_from
     if isinstance(origin, str):
         yield origin
@@ -247,7 +245,6 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _size_bytes(path: Path) -> int:
-    """Return the size of a file, or of all files below a folder."""
     return path.stat().st_size if path.is_file() else sum(each.lstat().st_size for each in path.rglob("*"))
 
 

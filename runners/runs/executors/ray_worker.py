@@ -101,12 +101,10 @@ class RayWorker:
         return None
 
     async def stop(self, trial_id: str) -> None:
-        """Stop an attempt. It ends soon afterwards."""
         with suppress(KeyError):  # it has already ended
             self._running[trial_id].cancel()
 
     async def leave(self) -> None:
-        """Publish everything that was recorded, and end."""
         self._is_leaving.set()
         await self._life
 
@@ -156,12 +154,10 @@ class RayWorker:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the digest of the ids of a plan's trials, in their order."""
     return digest([trial.trial_id for trial in plan.trials])
 
 
 def installed_version() -> str:
-    """Return the version of lhaw-record that is installed on this machine."""
     return importlib.metadata.version("lhaw-record")
 
 

@@ -141,7 +141,6 @@ class DesignedBenchmark(Benchmark):
         self._tasks = [self._task(number) for number in range(1, design.tasks[name] + 1)]
 
     def tasks(self) -> Sequence[Task]:
-        """Return as many numbered tasks as the design has."""
         return self._tasks
 
     def variants(self) -> Sequence[Variant]:
@@ -150,11 +149,9 @@ class DesignedBenchmark(Benchmark):
         return [self._variant(number, *kind) for number, kind in enumerate(kinds)]
 
     def system_prompt(self) -> str:
-        """Return an empty text, because no agent runs here."""
         return ""
 
     def open(self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None) -> NoReturn:
-        """Refuse, because a design has no environment."""
         del task, settings, variant
         raise ExperimentError(self.missing)
 

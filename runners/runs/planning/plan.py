@@ -51,7 +51,6 @@ def make_plan(
     simulator: str,
     offered: Sequence[Variant] | None = None,
 ) -> Plan:
-    """Plan the trials of an experiment."""
     tasks = chosen_tasks(benchmark, experiment.benchmark.tasks)
     every = benchmark.variants() if offered is None else offered
     known = {variant.variant_id: variant for variant in every if variant.task_id in tasks}

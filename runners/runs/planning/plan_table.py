@@ -60,7 +60,6 @@ def expected_per_trial_usd(agent: AgentSpec, plan: Plan, index: TrialIndex) -> f
 
 
 def list_prices(spec: ModelSpec) -> tuple[float, float] | None:
-    """Return a model's prices in USD per million input and output tokens, or None if they are unknown."""
     if spec.is_scripted:
         return None  # known only from what its trials report
     if spec.price is not None:
@@ -177,7 +176,6 @@ def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
 
 
 def limit_notes(experiment: Experiment) -> Iterator[str]:
-    """Yield a note for each cost limit of models, with the models of the experiment that it is for."""
     for pattern, limit_usd in experiment.budget.models.items():
         own = dict.fromkeys(spec.model for _, spec in experiment.models() if fnmatchcase(spec.model, pattern))
         yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."

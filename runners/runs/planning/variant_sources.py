@@ -172,7 +172,6 @@ def has_its_classes(root: Path, spec: BenchmarkSpec, base: Path) -> bool:
 
 
 def _of_file(path: Path) -> list[SourcedVariant]:
-    """Read variants from a file in the format of the published dataset."""
     from lhaw_record.runners.imports.foreign_trial import ImportFailed, KnownRecords, Options
     from lhaw_record.runners.imports.formats.lhaw_dataset import parse
     from lhaw_record.runners.imports.source_files import read_sources
@@ -201,7 +200,6 @@ def _of_file(path: Path) -> list[SourcedVariant]:
 
 
 def _of_store(spec: StoreSpec, benchmark: str, base: Path) -> list[SourcedVariant]:
-    """Read variants from a store: those of a selection, or those that an experiment registered."""
     try:
         stored = StoredVariants(read_snapshot(_root(spec.store, base)), _KEY)
     except StoreError as error:
@@ -240,7 +238,6 @@ def _check_tasks(offered: Iterable[SourcedVariant], benchmark: Benchmark, place:
 
 
 def _difference(ours: str, theirs: str | None) -> str:
-    """Describe where two prompts first differ."""
     if theirs is None:
         return "that one's task is not registered"
     same = next((place for place, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
