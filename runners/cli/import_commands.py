@@ -48,18 +48,10 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
     from lhaw_record.runners.imports import FORMATS, Options, installed_format, run_import
     from lhaw_record.runners.imports.source_files import read_instances, read_rewards
 
-    instances, rewards = getattr(options, "instances", None), getattr(options, "rewards", None)
-    given = Options(
-        agent=getattr(options, "agent", None),
-        condition=getattr(options, "condition", None),
-        trial_index=getattr(options, "trial_index", 0),
-        instances=read_instances(instances) if instances else None,
-        benchmark=getattr(options, "benchmark", None),
-        task=getattr(options, "task", None),
-        variant=getattr(options, "variant", None),
-        reward=getattr(options, "reward", None),
-        rewards=read_rewards(rewards) if rewards else None,
-    )
+    given = {name: value for name in Options.__struct_fields__ if (value := getattr(options, name, None)) is not None}
+    for key, read in (("instances", read_instances), ("rewards", read_rewards)):
+        if key in given:
+            given[key] = read(given[key])
     name = options.name if source_format == "installed" else source_format
     experiment_id = options.experiment or f"imported-{name}"
     with clear_errors("import into", options.store):
@@ -68,7 +60,7 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
             options.path,
             options.store,
             experiment_id=experiment_id,
-            options=given,
+            options=Options(**given),
             is_dry_run=options.dry_run,
         )
     print_rows(list(_rows(done)), COLUMNS, options.format)

@@ -1,8 +1,8 @@
 """Run a judge over a store: several judgements at a time, within a cost limit, never judging twice."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import anyio.to_thread
 import msgspec
@@ -24,7 +24,8 @@ from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of, held
 
 LAYOUT = 1
 """Part of every prompt digest. Increase it when a change in this folder changes what a judge sees."""
-Thing = TypeVar("Thing")
+RecordedJob = Callable[[Stream, WorkCounts], Job]
+"""Makes a job that records its results in a stream and counts its outcome."""
 TALLY_COLUMNS = (
     "experiment_id",
     "agent",
@@ -87,11 +88,12 @@ def plain_words(error: msgspec.ValidationError) -> str:
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run that judges or grades is recorded."""
+    """How a run that judges or grades is recorded, and whether it is about one experiment or, with None, about all."""
 
     kind: str
     config: Mapping[str, Any]
     redactor: Redactor
+    experiment_id: str | None = None
 
 
 class JudgeSettings(RunSettings, frozen=True, kw_only=True):
@@ -104,7 +106,6 @@ class JudgeSettings(RunSettings, frozen=True, kw_only=True):
     parameters: Mapping[str, Any]
     retry: RetryPolicy
     request_timeout_s: float
-    experiment_id: str | None = None
     agents: tuple[str, ...] = ()
     concurrency: int = 4
     max_cost_usd: float | None = None
@@ -125,25 +126,28 @@ class JudgeSettings(RunSettings, frozen=True, kw_only=True):
 
 async def judge_each(
     store: Store,
-    things: Iterable[Thing],
-    experiment_of: Callable[[Thing], str],
     settings: RunSettings,
     work: PaidWork,
-    job: Callable[[Thing, Stream, WorkCounts], Job],
+    choose: Callable[[StoredTrials, StreamReader], Iterable[tuple[str, RecordedJob]]],
 ) -> None:
-    """Judge every given thing, in one recorded run per experiment, until the work is stopped."""
-    by_experiment: dict[str, list[Thing]] = {}
-    for thing in things:
-        by_experiment.setdefault(experiment_of(thing), []).append(thing)
-    for experiment_id, chosen in by_experiment.items():
-        if work.stop_reason is not None:
-            return
-        counts = WorkCounts(len(chosen))
-        async with recorded_run(
-            store, experiment_id, settings.kind, settings.config, counts, redactor=settings.redactor
-        ) as stream:
-            await work.run(job(thing, stream, counts) for thing in chosen)
-            counts.outcome = work.stop_reason or ("failed" if counts.failed and work.failures else "completed")
+    """Do every chosen job, in one recorded run per experiment, until the work is stopped.
+
+    The first interrupt lets open requests end, and the second one stops them.
+    """
+    with held(store, experiments_of(store, settings.experiment_id)) as snapshot:
+        stored = await anyio.to_thread.run_sync(load_stored, snapshot, settings.experiment_id)
+        by_experiment: dict[str, list[RecordedJob]] = {}
+        for experiment_id, job in choose(stored, StreamReader(store, snapshot)):
+            by_experiment.setdefault(experiment_id, []).append(job)
+        for experiment_id, jobs in by_experiment.items():
+            if work.stop_reason is not None:
+                return
+            counts = WorkCounts(len(jobs))
+            async with recorded_run(
+                store, experiment_id, settings.kind, settings.config, counts, redactor=settings.redactor
+            ) as stream:
+                await work.run(job(stream, counts) for job in jobs)
+                counts.outcome = work.stop_reason or ("failed" if counts.failed and work.failures else "completed")
 
 
 class JudgeRun:
@@ -175,18 +179,15 @@ class JudgeRun:
         self.tally = JudgingTally(())
 
     async def run(self) -> None:
-        """Judge everything that is not judged yet.
+        """Judge everything that is not judged yet."""
+        await judge_each(self._store, self._settings, self.work, self._jobs)
 
-        The first interrupt lets open requests end, and the second one stops them.
-        """
-        chosen = self._settings.experiment_id
-        with held(self._store, experiments_of(self._store, chosen)) as snapshot:
-            stored = await anyio.to_thread.run_sync(load_stored, snapshot, chosen)
-            subjects = of_agents(self._judging.subjects(stored), self._settings.agents)
-            self.tally = JudgingTally(subjects)
-            left = sorted((each for each in subjects if not each.is_judged), key=_experiment_of)
-            job = partial(self._job, stored, StreamReader(self._store, snapshot))
-            await judge_each(self._store, left, _experiment_of, self._settings, self.work, job)
+    def _jobs(self, stored: StoredTrials, reader: StreamReader) -> Iterator[tuple[str, RecordedJob]]:
+        subjects = of_agents(self._judging.subjects(stored), self._settings.agents)
+        self.tally = JudgingTally(subjects)
+        for subject in sorted(subjects, key=lambda each: each.last.experiment_id):
+            if not subject.is_judged:
+                yield subject.last.experiment_id, partial(self._job, stored, reader, subject)
 
     def _job(
         self, stored: StoredTrials, reader: StreamReader, subject: Subject, stream: Stream, counts: WorkCounts
@@ -218,10 +219,6 @@ class JudgeRun:
             return cost_usd
 
         return judge
-
-
-def _experiment_of(subject: Subject) -> str:
-    return subject.last.experiment_id
 
 
 class _GroupCounts(msgspec.Struct):

@@ -8,8 +8,6 @@ and records each score durably, so an interrupted trial continues with its first
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import anyio.to_thread
-
 from lhaw_record.recorder.events import CheckpointScored
 from lhaw_record.recorder.events.values import Checkpoint, Task
 from lhaw_record.recorder.reading.reader import read_snapshot
@@ -27,13 +25,13 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import VERDICT_
 from lhaw_record.runners.environments.grading.confined_grading import read_apart, scored
 from lhaw_record.runners.environments.grading.deliverables import Deliverables
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
-from lhaw_record.runners.judging.driver import JudgeSettings, judge_each
+from lhaw_record.runners.judging.driver import JudgeSettings, RecordedJob, judge_each
 from lhaw_record.runners.judging.stored_graders import GradingTally, NotGradable, ReadEvents, RegradingResult, differing
-from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, load_stored
+from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader, load_stored
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
 from lhaw_record.runners.models.llm_jobs.question import ask
-from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of, held
+from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of
 
 
 class StoredClaims:
@@ -141,21 +139,11 @@ class JudgedRegrading:
         self._owed(load_stored(read_snapshot(self._store.root), chosen))
 
     async def run(self) -> None:
-        """Judge every claim that has no score yet.
+        """Judge every claim that has no score yet."""
+        await judge_each(self._store, self._settings, self.work, self._jobs)
 
-        The first interrupt lets open requests end, and the second one stops them.
-        """
-        chosen = self._settings.experiment_id
-        with held(self._store, experiments_of(self._store, chosen)) as snapshot:
-            stored = await anyio.to_thread.run_sync(load_stored, snapshot, chosen)
-            await judge_each(
-                self._store,
-                self._owed(stored),
-                lambda trial: trial.experiment_id,
-                self._settings,
-                self.work,
-                partial(self._job, stored),
-            )
+    def _jobs(self, stored: StoredTrials, _: StreamReader) -> list[tuple[str, RecordedJob]]:
+        return [(trial.experiment_id, partial(self._job, stored, trial)) for trial in self._owed(stored)]
 
     def _owed(self, stored: StoredTrials) -> list[StoredTrial]:
         owed = self.ledger.owed(stored)

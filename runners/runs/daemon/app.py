@@ -5,7 +5,7 @@
 - With a token, every request must carry the token, as a bearer token or in the cookie that the sign-in page sets. The
   token is compared in constant time. The tokens of trials are different and give no access here.
 - Two lesser tokens open leases only: the daemon's lease token takes one, and each lease's own token is for that lease.
-  Of a lease that is unknown, as after a restart, only the lease token and the daemon's are told so.
+  If a lease is unknown, as after a restart, only requests with the lease token or the daemon's token are told so.
 - Requests from other sites are recognized by ``Origin`` and ``Sec-Fetch-Site`` and refused, and CORS is off. A request
   that changes something must be JSON, which a form cannot send and a foreign script may not send without a preflight.
   An additional CSRF token would not help: a forged request has the wrong origin, or has no origin but the wrong content

@@ -14,8 +14,7 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import CheckpointNotMet
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks
-from lhaw_record.runners.judging.regrading import Regrading
-from lhaw_record.runners.judging.stored_desk import DeskChecks, StoredDelivery
+from lhaw_record.runners.judging.regrading import DeskChecks, Regrading, StoredDelivery
 from lhaw_record.runners.judging.stored_graders import NotGradable
 from lhaw_record.runners.judging.stored_trials import StreamReader, load_stored
 from tests.analytics.make_store import Store as Written
