@@ -163,7 +163,6 @@ def _unknown(variant_digest: str) -> DaemonRefusal:
 
 ENDPOINTS = (
     ApiEndpoint(
-        method="POST",
         path="/api/reviews/{name}",
         operation="review",
         summary="Open the sitting of a reviewer, and list the variants to decide about.",
@@ -173,7 +172,6 @@ ENDPOINTS = (
         errors=(409, 507),
     ),
     ApiEndpoint(
-        method="POST",
         path="/api/reviews/{name}/comparison",
         operation="compare",
         summary="What a reviewer sees of a variant, or of another prompt in its place, with what the gate finds.",
@@ -183,7 +181,6 @@ ENDPOINTS = (
         errors=(404, 409, 507),
     ),
     ApiEndpoint(
-        method="POST",
         path="/api/reviews/{name}/decisions",
         operation="decide",
         summary="Accept, reject or edit a variant. The same decision again changes nothing.",
@@ -193,7 +190,6 @@ ENDPOINTS = (
         errors=(404, 409, 507),
     ),
     ApiEndpoint(
-        method="POST",
         path="/api/reviews/{name}/close",
         operation="close",
         summary="Close the sitting of a reviewer, so that it can go on in another process.",

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -17,6 +17,7 @@ from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.experiment.validation import experiment_problems, program_problems
 
+T = TypeVar("T")
 _PAGE = "docs/experiments.md"
 _PROGRAM_PAGE = "docs/external-agents.md"
 _MOST_NAMES = 12
@@ -47,16 +48,9 @@ def experiment_text(path: Path) -> str:
 
 
 def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ExperimentError(f"{path}: not valid TOML: {error}") from error
-    filled = _substitute(raw, "", path, os.environ if environment is None else environment)
+    filled = _substitute(_parsed(text, path), "", path, os.environ if environment is None else environment)
     _split_benchmark_options(filled)
-    try:
-        experiment = msgspec.convert(filled, Experiment)
-    except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {key_problem(error, Experiment, filled, _PAGE)}") from error
+    experiment = converted(filled, Experiment, path, _PAGE)
     problem = next(experiment_problems(experiment), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")
@@ -66,7 +60,7 @@ def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None
 def read_program(path: Path) -> ProgramSpec:
     """Read the entry of an external program: a TOML file with the keys of :class:`ProgramSpec`."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         beside = sorted(each.name for each in path.parent.glob("*.toml"))
         there = (
@@ -75,16 +69,26 @@ def read_program(path: Path) -> ProgramSpec:
         raise ExperimentError(f"{path}: no such file{did_you_mean(path.name, beside)}; {there}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ExperimentError(f"{path}: not valid TOML: {error}") from error
-    try:
-        spec = msgspec.convert(raw, ProgramSpec)
-    except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {key_problem(error, ProgramSpec, raw, _PROGRAM_PAGE)}") from error
+    spec = converted(_parsed(text, path), ProgramSpec, path, _PROGRAM_PAGE)
     problem = next(program_problems(spec), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")
     return msgspec.structs.replace(spec, name=spec.name or path.stem)
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(f"{path}: not valid TOML: {error}") from error
+
+
+def converted(raw: Any, kind: type[T], path: Path, page: str) -> T:
+    """Convert the content of a file to a struct. ``page`` documents its keys."""
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise ExperimentError(f"{path}: {key_problem(error, kind, raw, page)}") from error
 
 
 def _substitute(value: Any, key: str, path: Path, environment: Mapping[str, str]) -> Any:

@@ -59,7 +59,6 @@ ApiHandler = Callable[[Any, str, Any], Awaitable[ApiMessage]]
 class ApiEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of the API. ``errors`` are the HTTP statuses of its refusals, besides those of the guard."""
 
-    method: str
     path: str
     operation: str
     summary: str
@@ -67,6 +66,11 @@ class ApiEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     handler: ApiHandler
     request: type[ApiMessage] | None = None
     errors: tuple[int, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """The HTTP method: what has a body is posted."""
+        return "GET" if self.request is None else "POST"
 
     def route(self, subject: Any) -> Route:
         """Return the route that serves this endpoint. Its handler gets ``subject``, for example the daemon."""
@@ -113,14 +117,13 @@ def _order(verb: str, summary: str, handler: ApiHandler, **changes: Any) -> ApiE
         **changes,
     }
     path = f"/api/experiments/{{name}}/{verb}"
-    return ApiEndpoint(method="POST", path=path, operation=verb, summary=summary, handler=handler, **settings)
+    return ApiEndpoint(path=path, operation=verb, summary=summary, handler=handler, **settings)
 
 
 def _lease(
     verb: str, operation: str, summary: str, handler: ApiHandler, request: type[ApiMessage] = ExperimentOrder
 ) -> ApiEndpoint:
     return ApiEndpoint(
-        method="POST",
         path=f"/api/leases/{{name}}{verb}",
         operation=f"lease-{operation}",
         summary=summary,
@@ -133,7 +136,6 @@ def _lease(
 
 ENDPOINTS = (
     ApiEndpoint(
-        method="GET",
         path="/api/daemon",
         operation="daemon",
         summary="The identity and the load of this daemon.",
@@ -141,7 +143,6 @@ ENDPOINTS = (
         handler=_facts,
     ),
     ApiEndpoint(
-        method="GET",
         path="/api/experiments",
         operation="list",
         summary="Every experiment that was submitted.",
@@ -149,7 +150,6 @@ ENDPOINTS = (
         handler=_list,
     ),
     ApiEndpoint(
-        method="POST",
         path="/api/experiments",
         operation="submit",
         summary="Submit an experiment file. The same file again changes nothing while it waits or runs.",
@@ -159,7 +159,6 @@ ENDPOINTS = (
         errors=(409, 422, 503, 507),
     ),
     ApiEndpoint(
-        method="GET",
         path="/api/experiments/{name}",
         operation="status",
         summary="One experiment: progress by agent and condition, cost, failures, live trials with their last events.",
@@ -178,7 +177,6 @@ ENDPOINTS = (
         request=Retuning,
     ),
     ApiEndpoint(
-        method="POST",
         path="/api/attempts/{name}/note",
         operation="note",
         summary="Note something about an attempt. It changes no number.",
@@ -188,7 +186,6 @@ ENDPOINTS = (
         errors=(404, 409, 422, 507),
     ),
     ApiEndpoint(
-        method="POST",
         path="/api/leases",
         operation="lease",
         summary="Take the next trial of a leased agent: its prompt, its model, its files. Whoever asks is the agent.",

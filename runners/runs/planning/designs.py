@@ -17,7 +17,7 @@ from lhaw_record.recorder.events.values import Checkpoint, Segment, Severity, Ta
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, EnvironmentSettings
-from lhaw_record.runners.experiment.decoding import key_problem
+from lhaw_record.runners.experiment.decoding import converted
 
 _KEY = "benchmark.design"
 _PAGE = "docs/papers.md"
@@ -78,10 +78,7 @@ def load_design(name: str, base: Path, benchmark: str) -> VariantDesign:
         ) from None
     except (OSError, ValueError) as error:
         raise ExperimentError(f"key '{_KEY}': {path} is not a design: {error}; see {_PAGE}") from error
-    try:
-        design = msgspec.convert(raw, VariantDesign)
-    except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {key_problem(error, VariantDesign, raw, _PAGE)}") from error
+    design = converted(raw, VariantDesign, path, _PAGE)
     cells = tuple(cell for cell in design.cells if cell.benchmark == benchmark)
     if not cells or design.tasks.get(benchmark, 0) < 1:
         has = ", ".join(sorted({cell.benchmark for cell in design.cells})) or "nothing"
