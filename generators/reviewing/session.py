@@ -1,6 +1,5 @@
 """Records what a reviewer decides. A decision is durable before the next variant is shown."""
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,6 @@ from lhaw_record.recorder.events import VariantGenerated, VariantReviewed
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
@@ -110,8 +108,6 @@ async def review_session(store: Path, reviewer: str) -> AsyncIterator[ReviewSess
 
         opened, snapshot = await anyio.to_thread.run_sync(hold)
         counts = WorkCounts(0)
-        redactor = Redactor(secrets_of(os.environ))
-        config = {"reviewer": reviewer}
-        async with recorded_run(opened, experiment_id, "review", config, counts, redactor=redactor) as stream:
+        async with recorded_run(opened, experiment_id, "review", {"reviewer": reviewer}, counts) as stream:
             yield ReviewSession(stream, reviewer, snapshot, counts)
             counts.outcome = "completed"

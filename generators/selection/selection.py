@@ -1,6 +1,5 @@
 """Selects a benchmark from a store: finds eligible variants, chooses by quotas and records the choice in one event."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,6 @@ from lhaw_record.recorder.reading.reader import Snapshot, read_snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 
@@ -134,9 +132,8 @@ async def select_benchmark(store: Path, request: SelectionRequest, *, experiment
             raise GeneratorError(f"{opened.name} has no variant that can be chosen{_why(selection.offered)}")
         if not selection.is_known:
             config = msgspec.to_builtins(request)
-            redactor = Redactor(secrets_of(os.environ))
             counts = WorkCounts(1)
-            async with recorded_run(opened, experiment_id, "select", config, counts, redactor=redactor) as stream:
+            async with recorded_run(opened, experiment_id, "select", config, counts) as stream:
                 await stream.append(selection.event)
                 counts.done, counts.outcome = 1, "completed"
     return selection

@@ -6,12 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, store_option
 from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.events import TrialStarted
 from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError
 
 _COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
@@ -72,11 +75,7 @@ def test_command(options: argparse.Namespace) -> int:
 
     The exit code is 0 if the trial was graded, 1 if not, 130 if interrupted.
     """
-    import anyio
-
-    from lhaw_record.recorder.events import TrialStarted
     from lhaw_record.recorder.reading.reader import read_envelopes
-    from lhaw_record.recorder.storage.store import Store
     from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
     from lhaw_record.runners.agents.programs.installation import install_entry, is_installed
     from lhaw_record.runners.base.host.scratch import scratch_folder
@@ -123,8 +122,6 @@ def wrap_command(options: argparse.Namespace) -> int:
 
     The exit code is 0 if the trial was recorded and graded, 1 if the infrastructure failed, 130 if interrupted.
     """
-    import anyio
-
     from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.preparation import redactor_of
     from lhaw_record.runners.runs.run import run_experiment

@@ -3,10 +3,12 @@
 import argparse
 from typing import get_args
 
+import anyio
+
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import ArgumentGroup, Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.events import NoteCause
+from lhaw_record.recorder.events import NoteCause, TrialsDiscarded, TrialsNoted
 from lhaw_record.recorder.sharing.address import place_of
 from lhaw_record.runners.base.errors import ExperimentError
 
@@ -25,9 +27,6 @@ _WHICH_TRIALS = ArgumentGroup(
 
 def discard_command(options: argparse.Namespace) -> int:
     """Set trials aside, take them back in, or list those that are. The exit code is 1 if there is nothing to do."""
-    import anyio
-
-    from lhaw_record.recorder.events import TrialsDiscarded
     from lhaw_record.recorder.reading.reader import read_snapshot
     from lhaw_record.recorder.storage.creation import create_store
     from lhaw_record.runners.runs.discarding import chosen, grouped, read_attempts, record_decision, without_repeats
@@ -70,9 +69,6 @@ def discard_command(options: argparse.Namespace) -> int:
 
 def note_command(options: argparse.Namespace) -> int:
     """Note something about trials, take a note back, or list the notes. The exit code is 1 if no note is found."""
-    import anyio
-
-    from lhaw_record.recorder.events import TrialsNoted
     from lhaw_record.recorder.reading.notes import read_notes
     from lhaw_record.recorder.reading.reader import read_snapshot
     from lhaw_record.recorder.storage.creation import create_store

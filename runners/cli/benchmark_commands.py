@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from lhaw_record.recorder.cli.arguments import FORMAT, port
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
@@ -19,8 +21,6 @@ _MOST_NAMED = 5
 
 def ask_user_command(options: argparse.Namespace) -> int:
     """Serve the simulated user of one variant until the client leaves or the process is interrupted."""
-    import anyio
-
     from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
     from lhaw_record.runners.users.ask_user.standalone import serve
     from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
@@ -41,8 +41,6 @@ def ask_user_command(options: argparse.Namespace) -> int:
 
 def mcp_atlas_command(options: argparse.Namespace) -> int:
     """Print which MCP-Atlas rows can run on this machine. The exit code is 1 if one cannot."""
-    import anyio
-
     from lhaw_record.runners.environments.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
 
     check = partial(preflight, own_servers=options.own_servers, has_network=options.network)
@@ -53,8 +51,6 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
 
 def harbor_command(options: argparse.Namespace) -> int:
     """Print which Harbor tasks are fit to be run on this machine. The exit code is 1 if one is not."""
-    import anyio
-
     from lhaw_record.runners.environments.benchmarks.harbor.benchmark import open_harbor
     from lhaw_record.runners.environments.benchmarks.harbor.check import CHECK_COLUMNS, check
     from lhaw_record.runners.experiment.tables import GraderSpec

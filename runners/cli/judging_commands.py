@@ -4,11 +4,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.cli.terminal import Progress
 from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
@@ -21,17 +26,14 @@ from lhaw_record.runners.cli.model_options import (
 )
 
 if TYPE_CHECKING:
-    from lhaw_record.recorder.storage.store import Store
     from lhaw_record.runners.judging.driver import JudgeRun, JudgeSettings, Judging
+    from lhaw_record.runners.judging.regrading import Regrading
     from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
 
 def judge_command(options: argparse.Namespace) -> int:
     """Judge the stored trials that have no judgement yet. The exit code is 1 if some are left, 130 if interrupted."""
-    import anyio
-
     from lhaw_record.recorder.reading.reader import read_snapshot
-    from lhaw_record.recorder.storage.store import Store
     from lhaw_record.runners.judging.driver import TALLY_COLUMNS, JudgingTally, of_agents
     from lhaw_record.runners.judging.stored_trials import load_stored
     from lhaw_record.runners.runs.run_record import experiments_of
@@ -47,7 +49,9 @@ def judge_command(options: argparse.Namespace) -> int:
         return 0
     driver = anyio.run(run_judge, options, judging, parameters)
     print_rows(driver.tally.rows(), TALLY_COLUMNS, options.format)
-    return _conclude_judge(driver, options)
+    say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
+    say_failures(driver.work)
+    return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
 
 
 async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "JudgeRun":
@@ -72,7 +76,7 @@ async def run_judge(options: argparse.Namespace, judging: "Judging", parameters:
     return driver
 
 
-def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, Any]) -> "Judging":
+def _judging(options: argparse.Namespace, store: Store, parameters: dict[str, Any]) -> "Judging":
     from lhaw_record.recorder.storage.blobs import load_blob
     from lhaw_record.runners.judging.failure_modes import FailureModes
     from lhaw_record.runners.judging.new_tasks import NewTasks
@@ -82,12 +86,6 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
     return NewTasks(options.model, parameters, lambda sha256: load_blob(store, sha256), options.prompt)
 
 
-def _conclude_judge(driver: "JudgeRun", options: argparse.Namespace) -> int:
-    say(f"{store_name(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
-    say_failures(driver.work)
-    return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
-
-
 def grade_command(options: argparse.Namespace) -> int:
     """Grade stored trials again.
 
@@ -95,73 +93,56 @@ def grade_command(options: argparse.Namespace) -> int:
     """
     if (options.grader == "judge") != (options.judge_model is not None):
         raise ExperimentError("--grader judge and --judge-model MODEL belong together; give both, or neither")
-    return _grade_with_judge(options) if options.grader == "judge" else _grade_without_model(options)
-
-
-def _grade_without_model(options: argparse.Namespace) -> int:
-    import anyio
-
-    from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.judging.regrading import Regrading
     from lhaw_record.runners.judging.stored_graders import GRADE_COLUMNS
 
     store = Store(options.store) if options.dry_run else _writable_store(options.store)
     with Progress("graded") as progress:
-        regrading = Regrading(store, options.experiment, options.grader, progress)
+        judged = _claim_judging(options, store, progress) if options.grader == "judge" else None
+        regrading = judged or _regrading(options, store, progress)
         if options.dry_run:
             regrading.look()
         else:
-            anyio.run(regrading.record)
+            anyio.run(_run_regrading, regrading)
     print_rows(regrading.ledger.rows(), GRADE_COLUMNS, options.format)
     for line in regrading.ledger.summary():
         say(line)
-    if regrading.work.stop_reason is not None:
+    if judged is not None and options.dry_run:
+        return 0
+    if judged is not None:
+        left = judged.ledger.total["left"]
+        say(f"{place_of(options.store)}: {left} trials left, with {judged.claims_left} claims; {judged.work.spent}")
+        say_failures(judged.work)
+        if left:
+            return say_how_to_go_on(judged.work, "trial")
+    elif regrading.work.stop_reason is not None:
         return 130
     return 1 if regrading.ledger.has_refused else 0
 
 
-def _grade_with_judge(options: argparse.Namespace) -> int:
-    import anyio
+def _regrading(options: argparse.Namespace, store: Store, progress: Progress) -> "Regrading":
+    from lhaw_record.runners.judging.regrading import Regrading
 
-    from lhaw_record.runners.judging.stored_graders import GRADE_COLUMNS
-
-    parameters = model_parameters(options)
-    regrading = anyio.run(_run_claim_judge, options, parameters)
-    print_rows(regrading.ledger.rows(), GRADE_COLUMNS, options.format)
-    for line in regrading.ledger.summary():
-        say(line)
-    return 0 if options.dry_run else _conclude_grade(regrading, options)
+    return Regrading(store, options.experiment, options.grader, progress)
 
 
-async def _run_claim_judge(options: argparse.Namespace, parameters: dict[str, Any]) -> "JudgedRegrading":
-    from lhaw_record.recorder.storage.store import Store
+def _claim_judging(options: argparse.Namespace, store: Store, progress: Progress) -> "JudgedRegrading":
     from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
     from lhaw_record.runners.judging.stored_claims import JudgedRegrading
-    from lhaw_record.runners.models.litellm_library import close_clients
 
+    parameters = model_parameters(options)
     judge = ClaimJudge(options.claim_judge, options.judge_model, parameters)
     config = {"graders": [judge.name]}
     settings = _judge_settings(options, ("--judge-model", options.judge_model), "grade", parameters, config)
-    store = Store(options.store) if options.dry_run else _writable_store(options.store)
-    with Progress("graded") as progress:
-        regrading = JudgedRegrading(store, judge, settings, progress)
-        if options.dry_run:
-            regrading.look()
-        else:
-            try:
-                await regrading.run()
-            finally:
-                await close_clients()
-    return regrading
+    return JudgedRegrading(store, judge, settings, progress)
 
 
-def _conclude_grade(regrading: "JudgedRegrading", options: argparse.Namespace) -> int:
-    left = regrading.ledger.total["left"]
-    say(f"{store_name(options.store)}: {left} trials left, with {regrading.claims_left} claims; {regrading.work.spent}")
-    say_failures(regrading.work)
-    if left:
-        return say_how_to_go_on(regrading.work, "trial")
-    return 1 if regrading.ledger.has_refused else 0
+async def _run_regrading(regrading: "Regrading | JudgedRegrading") -> None:
+    from lhaw_record.runners.models.litellm_library import close_clients
+
+    try:
+        await regrading.run()
+    finally:
+        await close_clients()
 
 
 def _judge_settings(
@@ -190,10 +171,9 @@ def _judge_settings(
     )
 
 
-def _writable_store(root: Path) -> "Store":
+def _writable_store(root: Path) -> Store:
     """Open an existing store for writing. A mistyped name does not create a new store."""
     from lhaw_record.recorder.storage.creation import create_store
-    from lhaw_record.recorder.storage.store import Store
 
     Store(root)
     return create_store(root)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, format_option, positive, store_option
@@ -27,8 +28,6 @@ _CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed;
 
 def run_command(options: argparse.Namespace) -> int:
     """Plan and run an experiment. The exit code is 1 if some trials are unfinished, 130 if interrupted."""
-    import anyio
-
     from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_notes, plan_rows
     from lhaw_record.runners.runs.preparation import check_runnable, prepare, stored_index
@@ -71,8 +70,6 @@ def _with(prepared: "PreparedExperiment", **settings: Any) -> "PreparedExperimen
 
 def check_command(options: argparse.Namespace) -> int:
     """Ask every real model once, and print what was found. The exit code is 1 if there is a problem."""
-    import anyio
-
     from lhaw_record.runners.models.litellm_library import close_clients
     from lhaw_record.runners.runs.endpoint_check import CheckReport, check_models
     from lhaw_record.runners.runs.planning.plan_table import limit_notes

@@ -92,7 +92,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     config: Mapping[str, Any]
-    redactor: Redactor
+    redactor: Redactor | None = None
     experiment_id: str | None = None
 
 

@@ -4,7 +4,6 @@ The checks of desk read the files that the grader of the trial stored, and its f
 stored nor named in the details of a result is never assumed to be missing. Such a trial cannot be graded again.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -16,7 +15,6 @@ from lhaw_record.recorder.events.values import Task
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
@@ -209,7 +207,7 @@ class Regrading:
         for trial in self._owed(stored):
             self._try(trial, stored, reader)
 
-    async def record(self) -> None:
+    async def run(self) -> None:
         """Grade every trial that is not graded yet, and record the new results of each trial together."""
         settings = RunSettings(
             kind="grade",
@@ -217,7 +215,6 @@ class Regrading:
                 "graders": [grader.grader for grader in self._graders.values()],
                 "experiment": self._experiment_id,
             },
-            redactor=Redactor(secrets_of(os.environ)),
             experiment_id=self._experiment_id,
         )
         await judge_each(self._store, settings, self.work, self._jobs)

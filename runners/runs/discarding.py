@@ -1,6 +1,5 @@
 """Discards attempts of finished trials, takes them back in, or notes something about them, by an appended event."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +22,6 @@ from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import did_you_mean
-from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
@@ -145,12 +143,11 @@ async def record_decision(store: Store, attempts: Sequence[StoredAttempt], decis
     by_experiment: dict[str, list[str]] = {}
     for each in attempts:
         by_experiment.setdefault(each.experiment_id, []).append(each.stream_id)
-    redactor = Redactor(secrets_of(os.environ))
     with held(store, tuple(by_experiment)):
         for experiment_id, stream_ids in by_experiment.items():
             counts = WorkCounts(len(stream_ids))
             config = {"reason": decision.reason, "is_owed": decision.is_owed, "is_undone": decision.is_undone}
-            async with recorded_run(store, experiment_id, "discard", config, counts, redactor=redactor) as stream:
+            async with recorded_run(store, experiment_id, "discard", config, counts) as stream:
                 await stream.append(msgspec.structs.replace(decision, stream_ids=tuple(stream_ids)))
                 counts.done, counts.outcome = len(stream_ids), "completed"
 
@@ -167,8 +164,6 @@ async def record_note(store: Store, note: TrialsNoted) -> None:
     with ExitStack() as stack:
         await anyio.to_thread.run_sync(lambda: stack.enter_context(held(store, (NOTES_EXPERIMENT,))))
         counts = WorkCounts(len(note.stream_ids))
-        redactor = Redactor(secrets_of(os.environ))
-        config = {"author": note.author}
-        async with recorded_run(store, NOTES_EXPERIMENT, "note", config, counts, redactor=redactor) as stream:
+        async with recorded_run(store, NOTES_EXPERIMENT, "note", {"author": note.author}, counts) as stream:
             await stream.append(note)
             counts.done, counts.outcome = len(note.stream_ids), "completed"

@@ -32,7 +32,7 @@ from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.recorder import Recorder
-from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.runs.planning.variant_sources import has_its_classes
@@ -115,14 +115,13 @@ def _packages() -> Iterator[Package]:
             continue
 
 
-class WorkCounts:
+class WorkCounts(msgspec.Struct):
     """How many items a run has to process, how many it has processed, and how the run ended."""
 
-    def __init__(self, to_do: int) -> None:
-        self.to_do = to_do
-        self.done = 0
-        self.failed = 0
-        self.outcome = "interrupted"
+    to_do: int
+    done: int = 0
+    failed: int = 0
+    outcome: str = "interrupted"
 
 
 def experiments_of(store: Store, chosen: str | None) -> tuple[str, ...]:
@@ -146,12 +145,20 @@ def held(store: Store, experiment_ids: Sequence[str]) -> Iterator[Snapshot]:
 
 @asynccontextmanager
 async def recorded_run(
-    store: Store, experiment_id: str, kind: str, config: Mapping[str, Any], counts: WorkCounts, *, redactor: Redactor
+    store: Store,
+    experiment_id: str,
+    kind: str,
+    config: Mapping[str, Any],
+    counts: WorkCounts,
+    *,
+    redactor: Redactor | None = None,
 ) -> AsyncIterator[Stream]:
     """Record the run of one command in one experiment, and yield its stream. The caller holds the experiment's lock.
 
-    However the block ends, ``run_finished`` is recorded with the counts, and small segments are merged.
+    However the block ends, ``run_finished`` is recorded with the counts, and small segments are merged. By default, the
+    secrets in the environment are redacted.
     """
+    redactor = redactor or Redactor(secrets_of(os.environ))
     async with Recorder(store, experiment_id, redactor=redactor) as recorder:
         run_id = f"{experiment_id}-{kind}-{secrets.token_hex(6)}"
         stream = recorder.stream(run_id)
@@ -159,20 +166,21 @@ async def recorded_run(
         try:
             yield stream
         finally:
+            message = f"{counts.done} done, {counts.failed} failed, {counts.to_do - counts.done} left"
             with anyio.CancelScope(shield=True):
-                await stream.append(_finished(run_id, counts))
+                await stream.append(command_finished(run_id, counts.outcome, message))
     with suppress(OSError, StoreError):  # small segments stay whole and readable; the next run merges them
         await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment_id))
 
 
-def _finished(run_id: str, counts: WorkCounts) -> RunFinished:
-    left = counts.to_do - counts.done
+def command_finished(run_id: str, outcome: str, message: str = "") -> RunFinished:
+    """Return the last event of a run that plans no trials."""
     return RunFinished(
         run_id=run_id,
-        outcome=counts.outcome,
+        outcome=outcome,
         trials_finished=0,
         trials_failed=0,
         trials_blocked=0,
         trials_left=0,
-        message=f"{counts.done} done, {counts.failed} failed, {left} left",
+        message=message,
     )

@@ -127,12 +127,12 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         return _page("sign_in", "Sign in", has_token=has_token)
 
     return [
-        Route("/", _shown(experiments)),
-        Route("/experiments/{name}", _shown(experiment)),
-        Route("/experiments/{name}/attempts/{stream_id}", _shown(attempt)),
-        Route("/submit", _shown(submit)),
-        Route("/report", _shown(report)),
-        Route("/sign-in", _shown(sign_in)),
+        Route("/", shown(experiments)),
+        Route("/experiments/{name}", shown(experiment)),
+        Route("/experiments/{name}/attempts/{stream_id}", shown(attempt)),
+        Route("/submit", shown(submit)),
+        Route("/report", shown(report)),
+        Route("/sign-in", shown(sign_in)),
         Mount("/static", app=StaticFiles(directory=data_path("daemon", "static"))),
     ]
 
@@ -166,7 +166,7 @@ def _page(template: str, title: str, status: int = 200, **values: Any) -> Respon
     return HTMLResponse(render(f"daemon/{template}.html", title=title, **values), status)
 
 
-def _shown(answer: Answer) -> Answer:
+def shown(answer: Answer) -> Answer:
     """Wrap a page handler so that an error becomes a page with the error message."""
 
     async def page(request: Request) -> Response:

@@ -23,7 +23,7 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
-from lhaw_record.recorder.events import CONTROL_EXPERIMENT, RunFinished
+from lhaw_record.recorder.events import CONTROL_EXPERIMENT
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.recovery.recovery import recover
@@ -50,7 +50,7 @@ from lhaw_record.runners.runs.daemon.messages import DaemonFacts
 from lhaw_record.runners.runs.daemon.pages import MakeReport, Reports, WriteAttempt, page_routes
 from lhaw_record.runners.runs.daemon.queue import stored_queue
 from lhaw_record.runners.runs.daemon.trace_sender import TraceSender
-from lhaw_record.runners.runs.run_record import run_started
+from lhaw_record.runners.runs.run_record import command_finished, run_started
 
 _SECONDS_FOR_READERS = 2
 _SECONDS_FOR_COLLECTOR = 5
@@ -193,13 +193,7 @@ async def opened_daemon(store: Store, max_trials: int, leases: Leases | None = N
             finally:
                 await close_clients()
                 with suppress(RecordingFailed):  # closing the recorder raises it again
-                    await stream.append(_finished(daemon_id))
-
-
-def _finished(daemon_id: str) -> RunFinished:
-    return RunFinished(
-        run_id=daemon_id, outcome="completed", trials_finished=0, trials_failed=0, trials_blocked=0, trials_left=0
-    )
+                    await stream.append(command_finished(daemon_id, "completed"))
 
 
 def check(settings: ServeSettings) -> None:

@@ -144,14 +144,14 @@ async def test_the_matcher_grades_stored_answers_beside_the_judge(tmp_path):
     """Answers and claims are enough, no rows file is read; results that the matcher gave first are not graded again."""
     store = await on_disk(tmp_path / "store", answered(RIGHT, HALF, "", grader="mcp_atlas/judge-1-x:y"))
     regrading = Regrading(store)
-    await regrading.record()
+    await regrading.run()
     (row,) = regrading.ledger.rows()
     assert (row["found"], row["graded"], row["graded_before"], row["left"]) == (3, 3, 0, 0)
     assert (row["differing_trials"], row["differing_results"], row["changed_successes"]) == (2, 3, 1)
     assert sorted(later(store).values()) == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
     assert {event.grader for event in events_of(store, CheckpointScored) if not event.is_primary} == {MATCHER}
     again = Regrading(store)
-    await again.record()
+    await again.run()
     assert (again.ledger.total["graded"], again.ledger.total["graded_before"]) == (0, 3)
     own = Regrading(await on_disk(tmp_path / "own", answered(RIGHT)))
     own.look()
