@@ -231,8 +231,8 @@ def facts_of(event: AnyEvent) -> Iterator[str]:
     elif isinstance(event, QuestionAnswered):
         yield f"\nanswer to {event.question_id} by {event.simulator} revealed {_revealed(event)}"
     elif isinstance(event, ClarificationInjected):
-        place = f"after action {event.after_action}" if event.after_action else f"skipped: {event.reason}"
-        yield f"\ninjection at {event.inject_percent} %, due after action {_known(event.target_action)}: {place}"
+        outcome = f"after action {event.after_action}" if event.after_action else f"skipped: {event.reason}"
+        yield f"\ninjection at {event.inject_percent} %, due after action {_known(event.target_action)}: {outcome}"
     elif isinstance(event, CheckpointScored):
         yield f"checkpoint {event.checkpoint_id}: {event.score:g} of {event.total:g} ({event.details})"
     elif isinstance(event, TrialFinished):

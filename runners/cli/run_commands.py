@@ -110,8 +110,8 @@ def _executor(name: str, workers: int | None) -> "Executor":
     return RayExecutor(workers)
 
 
-def _again(options: argparse.Namespace, place: str, *, has_retry_refused: bool = False) -> str:
-    words = ["lhaw-record", "run", str(options.experiment), "--store", place]
+def _again(options: argparse.Namespace, store: str, *, has_retry_refused: bool = False) -> str:
+    words = ["lhaw-record", "run", str(options.experiment), "--store", store]
     words += [] if options.executor == "local" else ["--executor", options.executor]
     for name in ("workers", "concurrency", "wire"):
         given = getattr(options, name)
@@ -142,11 +142,11 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     from lhaw_record.runners.runs.planning.plan_table import spending
     from lhaw_record.runners.runs.preparation import redactor_of
 
-    place = store_name(root)
-    again = _again(options, place)
+    store = store_name(root)
+    again = _again(options, store)
     spent = spending(prepared.experiment, summary.spent_usd, summary.unpriced + summary.unknown_cost_calls)
     redactor = redactor_of(prepared)
-    say(f"{place}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
+    say(f"{store}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
     if summary.unknown_cost_calls:
         budget = prepared.experiment.budget
         has_limit = budget.max_cost_usd is not None or budget.max_cost_usd_per_trial is not None
@@ -156,7 +156,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
         say(f"  {redactor.clean_text(caution)[:_CAUTION_CHARACTERS]}")
     if summary.flagged:
         say(f"  {summary.flagged} of them are flagged: what the program did was not followed; see which and why:")
-        say(f"  lhaw-record tables {place} agent_health")
+        say(f"  lhaw-record tables {store} agent_health")
     _say_failures(summary, redactor)
     if summary.outcome == "interrupted":
         say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
@@ -177,7 +177,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     failures = [each.failure for each in summary.failures if each.failure is not None]
     if summary.left and failures and not any(failure.is_retry_owed for failure in failures):
         is_refused = any(failure.error_kind in REFUSED_KINDS for failure in failures)
-        again = _again(options, place, has_retry_refused=is_refused)
+        again = _again(options, store, has_retry_refused=is_refused)
         say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}")
         return 1
     if summary.left:

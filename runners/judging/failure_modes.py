@@ -198,11 +198,11 @@ def questions_text(events: Iterable[AnyEvent]) -> str:
 
 
 def _question(number: int, asked: QuestionAsked, answered: QuestionAnswered | None) -> str:
-    place = f"action {asked.action_index}" if asked.action_index is not None else "at an unknown action"
+    position = f"action {asked.action_index}" if asked.action_index is not None else "at an unknown action"
     context = f"\nsaid beside it: {asked.context}" if asked.context else ""
     answer = answered.answer if answered is not None else "(none)"
     shown = _UNKNOWN if answer is None else answer
-    return f"question {number}, {place}: {asked.question}{context}\nanswer: {shown}"
+    return f"question {number}, {position}: {asked.question}{context}\nanswer: {shown}"
 
 
 def actions_text(events: Iterable[AnyEvent]) -> str:

@@ -121,8 +121,8 @@ def _note_plan(runs: dict[str, tuple[int, str, int]], envelope: Envelope, event:
     """Note the trials per cell of an experiment's latest run. Runs that judge or grade do not plan trials."""
     config = msgspec.json.decode(event.config_json)
     if event.run_kind == EXPERIMENT and isinstance(config.get("trials"), int):
-        place = (envelope.recorded_at_us, event.run_id, config["trials"])
-        runs[envelope.experiment_id] = max(place, runs.get(envelope.experiment_id, place))
+        candidate = (envelope.recorded_at_us, event.run_id, config["trials"])
+        runs[envelope.experiment_id] = max(candidate, runs.get(envelope.experiment_id, candidate))
 
 
 def _counted(attempts: dict[tuple[str, str], list[Envelope]], tasks: dict[str, Task]) -> tuple[StoredTrial, ...]:

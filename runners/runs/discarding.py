@@ -128,8 +128,8 @@ def grouped(attempts: Sequence[StoredAttempt]) -> list[dict[str, object]]:
     trials: dict[tuple[object, ...], set[str]] = {}
     for each in attempts:
         start, decision = each.started, each.discarded
-        place = (each.experiment_id, start.run_id, start.benchmark, start.agent, start.agent_digest[:_DIGITS])
-        key = (*place, start.condition, decision and decision.reason, decision and decision.is_owed)
+        version = (each.experiment_id, start.run_id, start.benchmark, start.agent, start.agent_digest[:_DIGITS])
+        key = (*version, start.condition, decision and decision.reason, decision and decision.is_owed)
         rows[key] += 1
         trials.setdefault(key, set()).add(each.trial_id)
     columns = ("experiment", "run", "benchmark", "agent", "digest", "condition", "reason", "is_owed")

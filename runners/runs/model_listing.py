@@ -37,8 +37,8 @@ async def listed_model(model: LitellmModel, api_key: str | None) -> ListedModel:
     base = model.api_base.rstrip("/")
     async with httpx.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as client:
         listing = await _json(client, f"{base}/models")
-        items = _items(listing, "data")
-        entries = [each for each in items if isinstance(each, dict) and isinstance(each.get("id"), str)]
+        items = listing.get("data") if isinstance(listing, dict) else None
+        entries = [each for each in items or () if isinstance(each, dict) and isinstance(each.get("id"), str)]
         own = next((each for each in entries if model.name == each["id"] or model.name.endswith(f"/{each['id']}")), {})
         sizes = [own[key] for key in _CONTEXT_KEYS if isinstance(own.get(key), int)]
         if not sizes and isinstance(own.get("meta"), dict):  # llama.cpp
@@ -46,11 +46,6 @@ async def listed_model(model: LitellmModel, api_key: str | None) -> ListedModel:
             settings = props.get("default_generation_settings") if isinstance(props, dict) else None
             sizes = [settings["n_ctx"]] if isinstance(settings, dict) and isinstance(settings.get("n_ctx"), int) else []
     return ListedModel(tuple(each["id"] for each in entries), sizes[0] if sizes else None)
-
-
-def _items(value: Any, key: str) -> list[Any]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
 
 
 async def _json(client: Any, url: str) -> Any:

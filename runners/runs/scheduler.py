@@ -118,7 +118,7 @@ class Scheduler:
         self._may_take = may_take
         self._oracles = plan.oracle_trials()
         self._budgets = budgets_of(plan, index)
-        self._order = {trial.trial_id: place for place, trial in enumerate(plan.trials)}
+        self._order = {trial.trial_id: position for position, trial in enumerate(plan.trials)}
         self._trials = {trial.trial_id: trial for trial in plan.trials}
         self._ready: list[int] = []
         self._leasable: set[int] = set()
@@ -220,14 +220,14 @@ class Scheduler:
         free = [
             each.name for each in self._experiment.agents if agent in (None, each.name) and not self._lacking(each)[0]
         ]
-        places = [place for place in self._leasable if self.planned[place].agent.name in free]
-        if not places or self._tasks is None or len(self.running) >= self.concurrency:
+        positions = [position for position in self._leasable if self.planned[position].agent.name in free]
+        if not positions or self._tasks is None or len(self.running) >= self.concurrency:
             return None
         if not self._may_start() or not self._may_take(self):
             self._wake.set()
             return None
-        self._leasable.remove(min(places))
-        trial = self.planned[min(places)]
+        self._leasable.remove(min(positions))
+        trial = self.planned[min(positions)]
         self.running[trial.trial_id] = trial
         lent = begin(trial, self._next_attempt(trial))
         self._tasks.start_soon(self._run_one, trial)
@@ -256,9 +256,9 @@ class Scheduler:
                 while self._may_go_on():
                     self._wake = anyio.Event()
                     self._hold_broke()
-                    while self.wants_more and (place := self._next()) is not None and self._may_take(self):
-                        self._take(place)
-                        trial = self.planned[place]
+                    while self.wants_more and (position := self._next()) is not None and self._may_take(self):
+                        self._take(position)
+                        trial = self.planned[position]
                         self.running[trial.trial_id] = trial
                         self._tasks.start_soon(self._run_one, trial)
                     self._on_change(self)
@@ -268,11 +268,13 @@ class Scheduler:
             self._tasks = None
 
     def _next(self) -> int | None:
-        """Return the place of the first ready trial for which the limits of its models have room, or None."""
+        """Return the position of the first ready trial for which the limits of its models have room, or None."""
         if not self._experiment.budget.models:
             return self._ready[0] if self._ready else None
         lacking = {agent.name for agent in self._experiment.agents if self._lacking(agent)[0]}
-        return min((place for place in self._ready if self.planned[place].agent.name not in lacking), default=None)
+        return min(
+            (position for position in self._ready if self.planned[position].agent.name not in lacking), default=None
+        )
 
     def _hold_broke(self) -> None:
         """Hold the trials of agents for which a limit of their models can have no room any more."""
@@ -305,11 +307,11 @@ class Scheduler:
         self._cost_usd[agent] = max(cost_usd, self._cost_usd[agent] if agent in self._has_cost else 0.0)
         self._has_cost.add(agent)
 
-    def _take(self, place: int) -> None:
-        if place == self._ready[0]:
+    def _take(self, position: int) -> None:
+        if position == self._ready[0]:
             heapq.heappop(self._ready)
         else:
-            self._ready.remove(place)
+            self._ready.remove(position)
             heapq.heapify(self._ready)
 
     def _may_go_on(self) -> bool:
@@ -396,7 +398,7 @@ class Scheduler:
 
     def _hold(self) -> None:
         """Take the trials of held agents out of those that may start."""
-        ready = [self.planned[place] for place in (*self._ready, *self._leasable)]
+        ready = [self.planned[position] for position in (*self._ready, *self._leasable)]
         self._ready, self._leasable = [], set()
         for each in sorted(ready, key=lambda each: self._order[each.trial_id]):
             self._queue(each)

@@ -260,7 +260,7 @@ class Daemon:
             spent_usd=tally.spent_usd,
             unpriced=tally.unpriced,
             max_cost_usd=experiment.budget.max_cost_usd if experiment else None,
-            left_s=live.left_s if live else None,
+            left_s=live.scheduler.left_s if live and live.scheduler else None,
             failures=dict(tally.failures),
             submitted_at_us=entry.submitted_at_us,
             submitted_by=entry.submitted.by,

@@ -149,11 +149,6 @@ class LiveRun:
         finally:
             self._ended(live, outcome)
 
-    @property
-    def left_s(self) -> float | None:
-        """The estimated seconds until the run ends, at the pace so far. None until a first trial has finished."""
-        return self.scheduler.left_s if self.scheduler is not None else None
-
     def _began(self, trial: PlannedTrial, attempt: int) -> LiveTrial:
         """Record that an attempt begins, and return the running trial."""
         live = LiveTrial(

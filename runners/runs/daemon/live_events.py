@@ -73,15 +73,15 @@ class Hub:
         """
         self.readers += 1
         try:
-            place = self._place_of(last_event_id)
+            position = self._position_of(last_event_id)
             while not self._is_closed:
                 news = self._news
-                if place is None or place < self._first:
-                    place = self._next
-                    yield self._encoded("snapshot", place - 1, self._snapshot(experiment))
-                elif place < self._next:
-                    event = self._ring[place - self._first]
-                    place += 1
+                if position is None or position < self._first:
+                    position = self._next
+                    yield self._encoded("snapshot", position - 1, self._snapshot(experiment))
+                elif position < self._next:
+                    event = self._ring[position - self._first]
+                    position += 1
                     if experiment is None or event.experiment in (None, experiment):
                         yield self._encoded(event.name, event.number, event.data)
                 else:
@@ -97,7 +97,7 @@ class Hub:
         """The number of the oldest event in the ring, or of the next event if the ring is empty."""
         return self._ring[0].number if self._ring else self._next
 
-    def _place_of(self, last_event_id: str | None) -> int | None:
+    def _position_of(self, last_event_id: str | None) -> int | None:
         boot_id, _, number = (last_event_id or "").rpartition("-")
         if boot_id != self._boot_id or not number.isdecimal() or int(number) >= self._next:
             return None

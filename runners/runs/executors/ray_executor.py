@@ -150,10 +150,10 @@ def connected(runtime_env: dict[str, Any] | None = None) -> Iterator[Any]:
             logging_level="ERROR",
         )
     except Exception as error:
-        place = "of this machine" if address == "auto" else f"at {address}"
+        where = "of this machine" if address == "auto" else f"at {address}"
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise ExecutorError(
-            f"cannot connect to the Ray cluster {place}: {said[0]} Start one with 'ray start --head' and join it from "
+            f"cannot connect to the Ray cluster {where}: {said[0]} Start one with 'ray start --head' and join it from "
             f"the other machines with 'ray start --address=HOST:6379', or set {ADDRESS_VARIABLE}=HOST:6379"
         ) from error
     try:

@@ -123,18 +123,18 @@ def _requirement(package: Distribution, folder: Path) -> str:
         return f"{package.name} @ {origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}{fragment}"
     if not url.startswith("file:"):
         return f"{package.name} @ {url}{fragment}"
-    place = Path(unquote(urlsplit(url).path))
-    if not place.exists():
+    source = Path(unquote(urlsplit(url).path))
+    if not source.exists():
         raise ExperimentError(
-            f"{package.name} {package.version} was installed from {place}, which is gone, so it cannot be sent to "
+            f"{package.name} {package.version} was installed from {source}, which is gone, so it cannot be sent to "
             "machines of the cluster that lack it; install it on every machine, or here again"
         )
-    if below and place.is_file():
+    if below and source.is_file():
         raise ExperimentError(
-            f"{package.name} {package.version} was installed from the folder {below} of the archive {place}, which "
+            f"{package.name} {package.version} was installed from the folder {below} of the archive {source}, which "
             "cannot be sent to machines of the cluster that lack it; install it from a folder, or on every machine"
         )
-    file = build_wheel(place / (below or ""), folder) if place.is_dir() else Path(shutil.copy(place, folder))
+    file = build_wheel(source / (below or ""), folder) if source.is_dir() else Path(shutil.copy(source, folder))
     content = folder / hashlib.sha256(file.read_bytes()).hexdigest()[:12]  # Ray knows an environment by these texts
     content.mkdir()
     return f"{_UNPACKED}/{content.name}/{file.rename(content / file.name).name}"
@@ -160,11 +160,11 @@ def packed(prepared: PreparedExperiment) -> PackedFiles:
     experiment = prepared.experiment
     benchmark, prompts = experiment.benchmark, experiment.prompts
 
-    def place(name: str | Path) -> Path:
+    def full_path(name: str | Path) -> Path:
         return Path(os.path.normpath(base / name))
 
-    known = {place(path).resolve() for path in prepared.benchmark.files}
-    of_options = {text for text in _texts(benchmark.options) if Path(os.path.realpath(place(text))) in known}
+    known = {full_path(path).resolve() for path in prepared.benchmark.files}
+    of_options = {text for text in _texts(benchmark.options) if Path(os.path.realpath(full_path(text))) in known}
     names: set[str | Path] = {*prepared.benchmark.files, *of_options, *_files_of(benchmark), *_texts(prompts)}
     agents = list(load_experiment(prepared.path).agents)  # with names of programs, where the prepared ones have entries
     for index, agent in enumerate(agents):
@@ -172,10 +172,10 @@ def packed(prepared: PreparedExperiment) -> PackedFiles:
             entry = entry_path(agent.program, base)
             names |= {entry, entry.parent / (read_program(entry).install.script or entry.name)}
             agents[index] = msgspec.structs.replace(agent, program=os.path.relpath(entry, base))
-    named = {place(name) for name in names if os.path.lexists(place(name))}  # a bundled design is none
+    named = {full_path(name) for name in names if os.path.lexists(full_path(name))}  # a bundled design is none
 
     def relative(text: str) -> str:
-        return os.path.relpath(place(text), base) if text.startswith("/") and place(text) in named else text
+        return os.path.relpath(full_path(text), base) if text.startswith("/") and full_path(text) in named else text
 
     archive, left_out = _archived(named)
     return PackedFiles(

@@ -248,12 +248,14 @@ def _in_run_order(
     ``full`` trials come first only where injected trials wait for them.
     """
     has_injections = any(trial.inject_percent is not None for trial in trials)
-    task_places, variant_places = ({name: place for place, name in enumerate(names)} for names in (tasks, variants))
+    task_positions, variant_positions = (
+        {name: position for position, name in enumerate(names)} for names in (tasks, variants)
+    )
 
     def key(trial: PlannedTrial) -> tuple[bool, int, int, int]:
-        variant = -1 if trial.variant is None else variant_places[trial.variant.variant_id]
+        variant = -1 if trial.variant is None else variant_positions[trial.variant.variant_id]
         is_late = has_injections and trial.condition != "full"
-        return is_late, trial.trial_index, task_places[trial.task.task_id], variant
+        return is_late, trial.trial_index, task_positions[trial.task.task_id], variant
 
     return tuple(sorted(trials, key=key))
 

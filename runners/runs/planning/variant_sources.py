@@ -113,17 +113,17 @@ def load_variants(spec: BenchmarkSpec, benchmark: Benchmark, base: Path) -> Sequ
     if spec.variants_from is None:
         return benchmark.variants()
     if isinstance(spec.variants_from, str):
-        place = spec.variants_from
+        source = spec.variants_from
         offered = _of_file(base / spec.variants_from)
     else:
-        place = f"store {spec.variants_from.store}"
+        source = f"store {spec.variants_from.store}"
         offered = _of_store(spec.variants_from, benchmark.name, base)
     own = [each for each in offered if each.variant.benchmark == benchmark.name]
     if not own:
         counts = Counter(each.variant.benchmark for each in offered)
         there = ", ".join(f"{count} of {name}" for name, count in counts.items()) or "none at all"
-        raise ExperimentError(f"key '{_KEY}': {place} has no variants of {benchmark.name}; it has {there}")
-    _check_tasks([each for each in own if is_wanted(each.variant, spec)], benchmark, place)
+        raise ExperimentError(f"key '{_KEY}': {source} has no variants of {benchmark.name}; it has {there}")
+    _check_tasks([each for each in own if is_wanted(each.variant, spec)], benchmark, source)
     return [each.variant for each in own]
 
 
@@ -135,17 +135,17 @@ def not_here(spec: BenchmarkSpec, base: Path) -> str | None:
     origin = spec.variants_from
     if origin is None:
         return None
-    place = base / origin if isinstance(origin, str) else _root(origin.store, base)
-    if place.is_file() if isinstance(origin, str) else has_store(place):
+    location = base / origin if isinstance(origin, str) else _root(origin.store, base)
+    if location.is_file() if isinstance(origin, str) else has_store(location):
         return None
-    shown = os.path.relpath(place)
+    shown = os.path.relpath(location)
     remedy = "get the dataset and put it there" if isinstance(origin, str) else _filling(origin, spec.name, shown)
     return f"key '{_KEY}': there is nothing at {shown} yet, so only the plan can be shown; {remedy}"
 
 
-def _filling(origin: StoreSpec, benchmark: str, place: str) -> str:
+def _filling(origin: StoreSpec, benchmark: str, location: str) -> str:
     """Return the command that brings the variants into a store: an import, a selection or a generation."""
-    store = f"--store {shlex.quote(place)}"
+    store = f"--store {shlex.quote(location)}"
     if origin.experiment == _IMPORTED:
         return f"get the dataset, then run: lhaw-record import lhaw-dataset FILE {store}"
     if origin.experiment is None:
@@ -217,7 +217,7 @@ def _root(text: str, base: Path) -> Path:
     return base / address if isinstance(address, Path) else open_address(address)
 
 
-def _check_tasks(offered: Iterable[SourcedVariant], benchmark: Benchmark, place: str) -> None:
+def _check_tasks(offered: Iterable[SourcedVariant], benchmark: Benchmark, source: str) -> None:
     """Refuse variants whose task the benchmark lacks, or has with another full prompt."""
     tasks = {task.task_id: task for task in benchmark.tasks()}
     for each in offered:
@@ -226,13 +226,13 @@ def _check_tasks(offered: Iterable[SourcedVariant], benchmark: Benchmark, place:
         if task is None:
             reason = benchmark.why_not(variant.task_id) or f"its tasks are: {listed(tasks)}"
             raise ExperimentError(
-                f"key '{_KEY}': variant {variant.variant_id!r} of {place} is of task {variant.task_id!r}, which "
+                f"key '{_KEY}': variant {variant.variant_id!r} of {source} is of task {variant.task_id!r}, which "
                 f"{benchmark.name} does not have here ({reason}); choose with 'tasks' or 'variants'"
             )
         if each.full_prompt != task.prompt:
             raise ExperimentError(
                 f"key '{_KEY}': task {variant.task_id!r} of {benchmark.name} {benchmark.version} has another prompt "
-                f"than in {place}, so variant {variant.variant_id!r} is of another version of it "
+                f"than in {source}, so variant {variant.variant_id!r} is of another version of it "
                 f"({_difference(task.prompt, each.full_prompt)}); make new variants, or leave it out by 'tasks'"
             )
 
@@ -240,7 +240,7 @@ def _check_tasks(offered: Iterable[SourcedVariant], benchmark: Benchmark, place:
 def _difference(ours: str, theirs: str | None) -> str:
     if theirs is None:
         return "that one's task is not registered"
-    same = next((place for place, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
+    same = next((position for position, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
     start = min(len(ours), len(theirs)) if same is None else same
     here, there = (text[start : start + _EXCERPT] or "the end" for text in (ours, theirs))
     return f"from character {start + 1}: here {here!r}, there {there!r}"
