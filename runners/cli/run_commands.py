@@ -5,7 +5,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -38,10 +38,9 @@ def run_command(options: argparse.Namespace) -> int:
     prepared = prepare(options.experiment)
     if not options.dry_run:
         check_runnable(prepared)
-    if options.concurrency is not None:
-        prepared = _with(prepared, concurrency=options.concurrency)
-    if options.wire is not None:
-        prepared = _with(prepared, wire=options.wire)
+    given = {key: value for key in ("concurrency", "wire") if (value := getattr(options, key)) is not None}
+    experiment = msgspec.structs.replace(prepared.experiment, **given)  # no trial's identity depends on these keys
+    prepared = msgspec.structs.replace(prepared, experiment=experiment)
     root = options.store or Path("stores") / prepared.experiment.name
     index = stored_index(prepared, root)
     for note in plan_notes(prepared.experiment, prepared.benchmark, prepared.plan, index):
@@ -60,12 +59,6 @@ def run_command(options: argparse.Namespace) -> int:
         run = partial(run_experiment, retries_refused=options.retry_refused, has_preflight=not options.no_preflight)
         summary = anyio.run(run, prepared, root, progress.reporter(), executor)
     return _conclude(summary, options, root, prepared)
-
-
-def _with(prepared: "PreparedExperiment", **settings: Any) -> "PreparedExperiment":
-    """Return a prepared experiment with other settings that no trial's identity depends on."""
-    experiment = msgspec.structs.replace(prepared.experiment, **settings)
-    return msgspec.structs.replace(prepared, experiment=experiment)
 
 
 def check_command(options: argparse.Namespace) -> int:

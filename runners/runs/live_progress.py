@@ -66,15 +66,7 @@ class RunProgress:
             self._live.stop()
 
     def reporter(self) -> Reporter:
-        return Reporter(
-            checked=self.checked,
-            recovered=self.recovered,
-            others=self.others,
-            sandbox=self.sandbox,
-            workers=self.workers,
-            change=self.change,
-            stopping=self.stopping,
-        )
+        return Reporter(**{name: getattr(self, name) for name in Reporter.__struct_fields__})
 
     def checked(self, warnings: list[str], used: str) -> None:
         self._line(f"preflight: {used}")

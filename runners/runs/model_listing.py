@@ -38,7 +38,8 @@ async def listed_model(model: LitellmModel, api_key: str | None) -> ListedModel:
     async with httpx.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as client:
         listing = await _json(client, f"{base}/models")
         items = listing.get("data") if isinstance(listing, dict) else None
-        entries = [each for each in items or () if isinstance(each, dict) and isinstance(each.get("id"), str)]
+        items = items if isinstance(items, list) else []
+        entries = [each for each in items if isinstance(each, dict) and isinstance(each.get("id"), str)]
         own = next((each for each in entries if model.name == each["id"] or model.name.endswith(f"/{each['id']}")), {})
         sizes = [own[key] for key in _CONTEXT_KEYS if isinstance(own.get(key), int)]
         if not sizes and isinstance(own.get("meta"), dict):  # llama.cpp
