@@ -1,6 +1,7 @@
 """The command ``import``: converts results and datasets of other programs into events of a store."""
 
 import argparse
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,15 +34,7 @@ _HELP = {
 _SHOWN = {"installed": "installed my-format"}
 _BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", "installed")
 _WITH_CONDITION = ("tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
-_WITH_INDEX = (
-    "tac-evals",
-    "swebench-pro-results",
-    "mcp-atlas-scores",
-    "mcp-atlas-references",
-    "inspect-eval",
-    "harbor-job",
-    *_BARE,
-)
+_WITH_INDEX = ("swebench-pro-results", "mcp-atlas-references", *_WITH_CONDITION)
 
 
 def import_command(source_format: str, options: argparse.Namespace) -> int:
@@ -100,16 +93,14 @@ def _reward(text: str) -> float:
     return reward
 
 
-def _arguments(name: str) -> list[Argument]:
-    arguments = [
-        *([argument("name", help="the format's name, as the package registers it")] if name == "installed" else []),
-        argument("path", type=Path, help="a file, or a folder of such files"),
-        TARGET_STORE,
-        argument("--experiment", help=f"the experiment of the events (default: imported-{_named(name)})"),
-    ]
+def _arguments(name: str) -> Iterator[Argument]:
+    if name == "installed":
+        yield argument("name", help="the format's name, as the package registers it")
+    yield argument("path", type=Path, help="a file, or a folder of such files")
+    yield TARGET_STORE
+    yield argument("--experiment", help=f"the experiment of the events (default: imported-{_named(name)})")
     if name != "lhaw-dataset":
-        agent = "the agent's name, instead of that in the file"
-        arguments.append(argument("--agent", metavar="NAME", help=agent))
+        yield argument("--agent", metavar="NAME", help="the agent's name, instead of that in the file")
     if name in _WITH_CONDITION:
         imported = [each for each in CONDITIONS if each not in (*CONTROL_CONDITIONS, *FAULTY_CONDITIONS)]
         known = [
@@ -119,28 +110,23 @@ def _arguments(name: str) -> list[Argument]:
             and (name not in ("harbor-job", *_BARE) or not each.startswith("inject"))
         ]
         condition = "the condition of trials whose file does not name it (default: full)"
-        arguments.append(argument("--condition", choices=known, help=condition))
+        yield argument("--condition", choices=known, help=condition)
     if name in _WITH_INDEX:
         index = "the number of this repetition, from 0 (default: 0)"
-        arguments.append(argument("--trial-index", type=int, default=0, metavar="N", help=index))
+        yield argument("--trial-index", type=int, default=0, metavar="N", help=index)
     if name == "swebench-pro-results":
-        instances = "instances with their tests (.jsonl, .gz)"
-        arguments.append(argument("--instances", type=Path, metavar="FILE", help=instances))
+        yield argument("--instances", type=Path, metavar="FILE", help="instances with their tests (.jsonl, .gz)")
     if name in (*_BARE, "mcp-atlas-references"):
-        reward = "the reward of every trajectory, from 0 to 1"
-        arguments.append(argument("--reward", type=_reward, metavar="N", help=reward))
+        yield argument("--reward", type=_reward, metavar="N", help="the reward of every trajectory, from 0 to 1")
     if name in _BARE:
-        benchmark = f"the benchmark of the task (default: {_named(name)})"
-        task = "the id of the task (default: from the prompt)"
         variant = "the store's variant whose prompt the agent was given; needs --condition"
         rewards = "a JSON file with the reward of each file, from 0 to 1, by its name"
-        arguments += [
-            argument("--benchmark", metavar="NAME", help=benchmark),
-            argument("--task", metavar="ID", help=task),
-            argument("--variant", metavar="ID", help=variant),
-            argument("--rewards", type=Path, metavar="FILE", help=rewards),
-        ]
-    return [*arguments, flag("--dry-run", "only read and compare; print what would be imported"), FORMAT]
+        yield argument("--benchmark", metavar="NAME", help=f"the benchmark of the task (default: {_named(name)})")
+        yield argument("--task", metavar="ID", help="the id of the task (default: from the prompt)")
+        yield argument("--variant", metavar="ID", help=variant)
+        yield argument("--rewards", type=Path, metavar="FILE", help=rewards)
+    yield flag("--dry-run", "only read and compare; print what would be imported")
+    yield FORMAT
 
 
 def _named(name: str) -> str:

@@ -14,7 +14,7 @@
 
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.applications import Starlette
@@ -25,12 +25,19 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.endpoints import ENDPOINTS, ApiEndpoint, Extension, decoded, description, refused
+from lhaw_record.runners.runs.daemon.endpoints import (
+    ENDPOINTS,
+    ApiEndpoint,
+    Extension,
+    RequestHandler,
+    decoded,
+    description,
+    refused,
+)
 from lhaw_record.runners.runs.daemon.messages import DaemonRefusal, SignIn
 
 MOST_READERS = 200
 _MOST_TOKEN_BYTES = 4096
-Answer = Callable[[Request], Awaitable[Response]]
 COOKIE = "lhaw_record"
 SHORTEST_TOKEN = 16
 SIGN_IN = "/sign-in"
@@ -76,7 +83,7 @@ def application(
     return Guard(app, token, lease_token, daemon.leases.token_of)
 
 
-def _events(daemon: Daemon) -> Answer:
+def _events(daemon: Daemon) -> RequestHandler:
     async def answer(request: Request) -> Response:
         if daemon.hub.readers >= MOST_READERS:
             message = f"{MOST_READERS} readers follow the live events already; close some of them"
@@ -88,14 +95,14 @@ def _events(daemon: Daemon) -> Answer:
     return answer
 
 
-def _openapi(daemon: Daemon, endpoints: Sequence[ApiEndpoint]) -> Answer:
+def _openapi(daemon: Daemon, endpoints: Sequence[ApiEndpoint]) -> RequestHandler:
     async def answer(_: Request) -> Response:
         return JSONResponse(description(daemon.facts().version, endpoints))
 
     return answer
 
 
-def _sign_in(token: str | None) -> Answer:
+def _sign_in(token: str | None) -> RequestHandler:
     async def answer(request: Request) -> Response:
         content = bytearray()
         async for piece in request.stream():
@@ -121,7 +128,7 @@ async def on_missing(request: Request, _: Exception) -> Response:
 
 
 async def on_wrong_method(request: Request, _: Exception) -> Response:
-    """Answer a request with an unsupported HTTP method. The reply lists the supported methods."""
+    """RequestHandler a request with an unsupported HTTP method. The reply lists the supported methods."""
     message = f"{request.url.path} does not support {request.method}; /openapi.json lists the methods"
     reply = refused(DaemonRefusal(message, kind="wrong_method", status=405))
     here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]

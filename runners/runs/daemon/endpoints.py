@@ -52,6 +52,7 @@ _EVENT_STREAM = (
     "event as `Last-Event-ID` to go on after it."
 )
 M = TypeVar("M", bound=ApiMessage)
+RequestHandler = Callable[[Request], Awaitable[Response]]
 ApiHandler = Callable[[Any, str, Any], Awaitable[ApiMessage]]
 """Answers a request: its arguments are what the endpoint is served for, the name in the path, and the body."""
 

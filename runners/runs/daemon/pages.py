@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
@@ -20,7 +20,7 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import CONDITION_LABELS
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.endpoints import refusal_of
+from lhaw_record.runners.runs.daemon.endpoints import RequestHandler, refusal_of
 from lhaw_record.runners.runs.daemon.messages import (
     MOST_AT_A_TIME,
     CellCounts,
@@ -35,7 +35,6 @@ from lhaw_record.runners.runs.live_progress import duration
 REPORT_HEADERS = {"content-security-policy": "frame-ancestors 'none'"}
 """The headers of the report. It contains its own, stricter policy; the daemon's would forbid its inline script."""
 
-Answer = Callable[[Request], Awaitable[Response]]
 MakeReport = Callable[[Path, str | None], bytes]
 """A function that returns the report on a store, or on one experiment in it.
 
@@ -166,7 +165,7 @@ def _page(template: str, title: str, status: int = 200, **values: Any) -> Respon
     return HTMLResponse(render(f"daemon/{template}.html", title=title, **values), status)
 
 
-def shown(answer: Answer) -> Answer:
+def shown(answer: RequestHandler) -> RequestHandler:
     """Wrap a page handler so that an error becomes a page with the error message."""
 
     async def page(request: Request) -> Response:
