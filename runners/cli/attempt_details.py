@@ -1,4 +1,4 @@
-"""Prints an attempt in detail: its requests to models as JSON, or all that ``agents test`` saw of it."""
+"""Prints an attempt in detail: its requests to models as JSON, or the report of ``agents test``."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

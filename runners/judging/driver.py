@@ -40,7 +40,7 @@ TALLY_COLUMNS = (
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to judge: some valid trials of one agent, recorded in the experiment of the last trial."""
+    """What one judgement is about: valid trials of one agent. It is recorded in the experiment of the last trial."""
 
     trials: tuple[StoredTrial, ...]
     is_judged: bool

@@ -1,4 +1,4 @@
-"""The graders of stored trials, and the count of what they graded before, grade now, or cannot grade."""
+"""The interface of graders of stored trials, and the counts of what they have graded and cannot grade."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

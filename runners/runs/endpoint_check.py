@@ -45,10 +45,9 @@ Level = Literal["ok", "warning", "problem"]
 
 
 class ModelFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What the check found about one model. ``key`` is its place in the experiment file.
+    """A finding of the check about one model. ``key`` is the model's key in the experiment file.
 
-    ``may_pass`` says of a problem that it may be mended elsewhere than in the file: the server starts, the account gets
-    credit.
+    A problem with ``may_pass`` can be solved outside of the file: the server starts, or the account gets credit.
     """
 
     level: Level

@@ -112,7 +112,7 @@ class Hub:
 
 
 class LastEvents:
-    """Gives running trials their last events. Reads the store at most twice a second, whoever asks.
+    """Gives running trials their last events. Reads the store at most twice a second, however many readers there are.
 
     Args:
         root: The store's directory.
