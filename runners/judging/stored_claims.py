@@ -53,10 +53,8 @@ class StoredClaims:
 
     def has_graded(self, trial: StoredTrial, done: Mapping[str, float]) -> bool:
         """Return whether this grader has scored every claim, at the end of the trial or later."""
-        return set(done) >= set(trial.results) or self.graded_first(trial)
-
-    def graded_first(self, trial: StoredTrial) -> bool:
-        return {result.grader for result in trial.results.values()} == {self.grader}
+        graders = {result.grader for result in trial.results.values()}
+        return set(done) >= set(trial.results) or graders == {self.grader}
 
     def events(
         self, trial: StoredTrial, checkpoints: Sequence[Checkpoint], scores: Sequence[ClaimScore]

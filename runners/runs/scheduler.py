@@ -366,7 +366,11 @@ class Scheduler:
             is_paused
             or is_broke
             or is_returned
-            or (self._tries[trial.trial_id] < self._experiment.retry.max_attempts and _is_retry_owed(outcome))
+            or (
+                self._tries[trial.trial_id] < self._experiment.retry.max_attempts
+                and outcome.failure is not None
+                and outcome.failure.is_retry_owed
+            )
         ):
             is_repeated = True
         else:
@@ -439,7 +443,9 @@ class Scheduler:
     async def _release(self, unit: BudgetUnit) -> None:
         """Set the unit's budget if its ``full`` trials allow one, and queue the injected trials that wait for it."""
         oracles = self._oracles.get(unit, ())
-        if unit not in self._budgets and not self._are_open(oracles):
+        # One of them may still become valid in this run.
+        is_open = any(each.trial_id not in self.finished and each.trial_id not in self._given_up for each in oracles)
+        if unit not in self._budgets and not is_open:
             budget = settle_budget(unit, oracles, self.finished, self._experiment.min_oracle_trials)
             if budget is not None:
                 await self._run_stream.append(budget)
@@ -447,10 +453,6 @@ class Scheduler:
         if unit in self._budgets:
             for trial in self._waiting.pop(unit, ()):
                 self._queue(trial)
-
-    def _are_open(self, oracles: tuple[PlannedTrial, ...]) -> bool:
-        """Return whether one of a unit's ``full`` trials may still become valid in this run."""
-        return any(trial.trial_id not in self.finished and trial.trial_id not in self._given_up for trial in oracles)
 
     def counts(self) -> Mapping[str, int]:
         """Return how many trials are finished, running, ready, waiting for a budget, and given up."""
@@ -500,10 +502,6 @@ def _tasks_of_agents(plan: Plan, index: TrialIndex) -> Counter[str]:
 
 def _is_leased(trial: PlannedTrial) -> bool:
     return trial.agent.external is not None and trial.agent.external.leased
-
-
-def _is_retry_owed(outcome: TrialOutcome) -> bool:
-    return outcome.failure is not None and outcome.failure.is_retry_owed
 
 
 def _is_given_up(trial: PlannedTrial, prior: PriorFailures, index: TrialIndex) -> bool:

@@ -70,7 +70,8 @@ async def submit(daemon: Daemon, _: str, submission: Submission) -> Detail:
     )
     _check_secrets(event, experiment)
     async with daemon.ordering:
-        _check_stopping(daemon)
+        if daemon.is_stopping:
+            raise DaemonRefusal("the daemon is stopping; start it again, then submit", kind="stopping", status=503)
         earlier = daemon.queue.entries.get(experiment.name)
         if earlier is None or not _is_under_way(daemon, earlier, event):
             daemon.settle(experiment.name)
@@ -183,11 +184,6 @@ def _check_secrets(event: ExperimentSubmitted, experiment: Experiment) -> None:
             kind="secret",
             status=422,
         )
-
-
-def _check_stopping(daemon: Daemon) -> None:
-    if daemon.is_stopping:
-        raise DaemonRefusal("the daemon is stopping; start it again, then submit", kind="stopping", status=503)
 
 
 def _is_under_way(daemon: Daemon, earlier: QueueEntry, event: ExperimentSubmitted) -> bool:

@@ -210,7 +210,8 @@ class WorkerPool:
             self._workers.append(worker)
             self._report(f"{worker.name} has joined")
         del self._requested[number]
-        self._notify()
+        self._changed.set()
+        self._changed = anyio.Event()
 
     def _check_sandbox(self, worker: WorkerHandle) -> None:
         if self.sandbox_kind not in ("", worker.info.sandbox):
@@ -270,10 +271,6 @@ class WorkerPool:
             cause = getattr(error, "cause", None)
             if isinstance(cause, RecorderError):
                 raise RecordingFailed(f"{worker.name}: {cause}") from cause
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 def prefix_of(assignment: Assignment) -> str:

@@ -35,11 +35,6 @@ def spending(experiment: Experiment, spent_usd: float, unpriced: int = 0) -> str
     )
 
 
-def has_guessed_cost(agent: AgentSpec, plan: Plan, index: TrialIndex) -> bool:
-    """Return whether an agent's expected cost is a guess from list prices, because no trial of it has a known cost."""
-    return list_prices(agent) is not None and not _known_costs(agent, plan, index)
-
-
 def _known_costs(agent: AgentSpec, plan: Plan, index: TrialIndex) -> list[float]:
     own = [trial.trial_id for trial in plan.trials if trial.agent.name == agent.name]
     costs = [index.finished[trial_id].cost_usd for trial_id in own if trial_id in index.finished]
@@ -150,7 +145,7 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     yield from benchmark.remarks()
     yield from _not_hidden(benchmark, plan)
     yield from limit_notes(experiment)
-    if any(has_guessed_cost(agent, plan, index) for agent in experiment.agents):
+    if any(list_prices(agent) is not None and not _known_costs(agent, plan, index) for agent in experiment.agents):
         yield (
             "The expected cost is a guess until trials are finished: list price times "
             f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial, "
