@@ -16,7 +16,7 @@ from lhaw_record.generators.selection import Selection, SelectionRequest, compet
 from lhaw_record.recorder.events.values import CONTROL_CONDITIONS
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import Experiment, StoreSpec
-from lhaw_record.runners.judging.driver import JudgeRun
+from lhaw_record.runners.judging.judge_run import JudgeRun
 from lhaw_record.runners.runs.executors.local import LocalExecutor
 from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lhaw_record.generators.protocol import SourceTask
     from lhaw_record.generators.selection import Selection
     from lhaw_record.runners.experiment.tables import Experiment
-    from lhaw_record.runners.judging.driver import JudgeRun
+    from lhaw_record.runners.judging.judge_run import JudgeRun
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown")
 CONTROLS = "controls"

@@ -26,7 +26,7 @@ from lhaw_record.runners.cli.model_options import (
 )
 
 if TYPE_CHECKING:
-    from lhaw_record.runners.judging.driver import JudgeRun, JudgeSettings, Judging
+    from lhaw_record.runners.judging.judge_run import JudgeRun, JudgeSettings, Judging
     from lhaw_record.runners.judging.regrading import Regrading
     from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def judge_command(options: argparse.Namespace) -> int:
     """Judge the stored trials that have no judgement yet. The exit code is 1 if some are left, 130 if interrupted."""
     from lhaw_record.recorder.reading.reader import read_snapshot
-    from lhaw_record.runners.judging.driver import TALLY_COLUMNS, JudgingTally, of_agents
+    from lhaw_record.runners.judging.judge_run import TALLY_COLUMNS, JudgingTally, of_agents
     from lhaw_record.runners.judging.stored_trials import load_stored
     from lhaw_record.runners.runs.run_record import experiments_of
 
@@ -56,7 +56,7 @@ def judge_command(options: argparse.Namespace) -> int:
 
 async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "JudgeRun":
     """Judge what has no judgement yet, with the options of ``judge``, and return the driver that did it."""
-    from lhaw_record.runners.judging.driver import JudgeRun
+    from lhaw_record.runners.judging.judge_run import JudgeRun
     from lhaw_record.runners.models.litellm_library import close_clients
 
     config = {
@@ -154,7 +154,7 @@ def _judge_settings(
     agents: tuple[str, ...] = (),
 ) -> "JudgeSettings":
     from lhaw_record.recorder.writing.redaction import Redactor
-    from lhaw_record.runners.judging.driver import JudgeSettings
+    from lhaw_record.runners.judging.judge_run import JudgeSettings
 
     limits = {"concurrency": options.concurrency, "max_cost_usd": options.max_cost_usd}
     return JudgeSettings(

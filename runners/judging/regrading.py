@@ -23,7 +23,7 @@ from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, modules_of
 from lhaw_record.runners.environments.grading.confined_grading import failed_grade, read_apart, scored
 from lhaw_record.runners.environments.grading.grade import Grade
-from lhaw_record.runners.judging.driver import RecordedJob, RunSettings, judge_each
+from lhaw_record.runners.judging.judge_run import RecordedJob, RunSettings, judge_each
 from lhaw_record.runners.judging.stored_claims import StoredMatcher
 from lhaw_record.runners.judging.stored_graders import (
     OFFERED,

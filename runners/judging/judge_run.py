@@ -1,4 +1,4 @@
-"""Run a judge over a store: several judgements at a time, within a cost limit, never judging twice."""
+"""One run of a judge over a store: several judgements at a time, within a cost limit, never judging twice."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
