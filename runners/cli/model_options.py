@@ -10,7 +10,7 @@ from lhaw_record.recorder.cli.arguments import positive_seconds
 from lhaw_record.recorder.cli.command import argument, repeatable
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.models.costs import UNKNOWN_COST, Price, price_of
+from lhaw_record.runners.models.costs import UNKNOWN_COST, price_of
 
 if TYPE_CHECKING:
     from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
@@ -64,6 +64,7 @@ def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
+    from lhaw_record.runners.experiment.values import Price
     from lhaw_record.runners.models.litellm_model import LitellmModel
 
     key = model_key(option, name, options)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 
 PLACEHOLDERS = (
     "prompt",

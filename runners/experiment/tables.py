@@ -7,8 +7,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.experiment.program import ProgramSpec
-from lhaw_record.runners.models.costs import Price
-from lhaw_record.runners.models.wire import WireMode
+from lhaw_record.runners.experiment.values import Price, WireMode
 
 DEFAULT_PARAMETERS = {"temperature": 0, "max_tokens": 4096}
 """The generation parameters of a model whose replies are limited, unless the experiment file sets others."""

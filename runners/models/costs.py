@@ -6,21 +6,10 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.protocol import ModelError
 
 UNKNOWN_COST = "a reply came without its token counts, so its cost is unknown"
-
-
-class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The price of a model, in US dollars per million tokens.
-
-    What is read from a cache or written to it costs as much as other input unless it has its own price.
-    """
-
-    input_usd_per_million_tokens: float
-    output_usd_per_million_tokens: float
-    cached_input_usd_per_million_tokens: float | None = None
-    cache_write_usd_per_million_tokens: float | None = None
 
 
 def cost_usd(price: Price, usage: Usage) -> float | None:

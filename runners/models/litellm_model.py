@@ -19,7 +19,8 @@ from lhaw_record.runners.base.conversation.messages import (
     to_wire,
     tool_to_wire,
 )
-from lhaw_record.runners.models.costs import Price, cost_usd, failed_usage, price_of
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.costs import cost_usd, failed_usage, price_of
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.failures import check_choice, endless_reply, to_model_error

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.events import ArtifactStored, Wire
+from lhaw_record.runners.experiment.values import WireMode
 
-WireMode = Literal["digest", "full"]
 _JSON = "application/json"
 _RECORDED_ASIDE = frozenset({"headers", "added_parameters", "dropped_parameters", "dropped_tools", "deferred_tools"})
 _CONVERSATION = frozenset(

@@ -14,7 +14,7 @@ from lhaw_record.runners.experiment.decoding import load_experiment
 from lhaw_record.runners.experiment.program import GATEWAY_VARIABLES, AskingSpec, ProgramSpec, placeholders_in
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, SandboxSpec
 from lhaw_record.runners.experiment.validation import program_problems
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.preparation import PreparedExperiment, prepare_experiment, stored_index
 

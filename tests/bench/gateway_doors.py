@@ -29,7 +29,7 @@ from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.listener import SERVER_OPTIONS
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.base.host.http_serving import QuietServer
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.gateway.session import TrialSession

@@ -5,10 +5,10 @@ An entry has the table ``[threads]``. A program that can set headers of its requ
 
 import re
 from collections.abc import Iterable
-from typing import Literal
 
 import msgspec
 
+from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
 
 THREAD_HEADER = "x-lhaw-thread"
@@ -16,33 +16,6 @@ THREAD_HEADER = "x-lhaw-thread"
 
 STEP_HEADER = "x-lhaw-step"
 """The header in which a program numbers its steps. The same number again is another attempt of that step."""
-
-
-class ThreadRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table ``[threads]`` of an entry.
-
-    ``main`` is a regular expression. It is searched in the system texts and the first user message of a request, and
-    the requests in which it is found are those of the main thread, all others are not. ``side`` is another one: the
-    requests in whose last message it is found are side calls, such as summaries. ``thread`` is the name of a
-    header whose value names the thread; the value of the first request that offers tools, or else of the first, is the
-    main thread's. With ``step = "request"`` each request of a thread says that the reply before it was carried out,
-    whether the request shows it or not. ``sub_agents`` says whether their tool calls are actions of the trial.
-    """
-
-    main: str = ""
-    side: str = ""
-    thread: str = ""
-    step: Literal["history", "request"] = "history"
-    sub_agents: Literal["apart", "counted"] = "apart"
-
-    def problem(self) -> str | None:
-        """Return what is wrong with the rules, or None."""
-        for pattern in (self.main, self.side):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                return f"{pattern!r} is not a regular expression: {error}"
-        return None
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):

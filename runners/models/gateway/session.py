@@ -22,13 +22,13 @@ from lhaw_record.runners.base.conversation.injection import PlannedInjection, in
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent
 from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.call_events import NO_USAGE, add_usage, failed, responded
 from lhaw_record.runners.models.costs import limit_not_kept
 from lhaw_record.runners.models.failures import is_silence
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
 from lhaw_record.runners.models.gateway.decision import decide, events_of
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
 from lhaw_record.runners.models.gateway.errors import Refusal, refusal_of
 from lhaw_record.runners.models.gateway.flags import flags_of
 from lhaw_record.runners.models.gateway.insertion import InjectionState

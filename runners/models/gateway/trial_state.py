@@ -4,10 +4,11 @@ import msgspec
 
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges, ActionLedger
 from lhaw_record.runners.models.gateway.classification import Classification, opening_of
 from lhaw_record.runners.models.gateway.client_ids import ClientIds
-from lhaw_record.runners.models.gateway.declarations import Declared, ThreadRules
+from lhaw_record.runners.models.gateway.declarations import Declared
 from lhaw_record.runners.models.gateway.insertion import InjectionState, Placement
 from lhaw_record.runners.models.gateway.served_replies import Occurrence, ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread, Threads

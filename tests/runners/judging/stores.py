@@ -10,6 +10,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.judging.failure_modes import JUDGED, FailureModes
 from lhaw_record.runners.judging.judge_run import JudgeRun, JudgeSettings
 from lhaw_record.runners.models.costs import Price

@@ -11,7 +11,8 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, GraderSpec, ModelSpec
-from lhaw_record.runners.models.costs import Price, cost_usd, price_of
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.costs import cost_usd, price_of
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelRequest

@@ -10,8 +10,9 @@ from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.costs import Price, cost_usd
+from lhaw_record.runners.models.costs import cost_usd
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.prompt_caching import agent_marks

@@ -13,7 +13,8 @@ from lhaw_record.recorder.reading.trial_index import FailedTrial
 from lhaw_record.runners.agents.behaviour import ObservedRecording
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RetrySpec
-from lhaw_record.runners.models.costs import Price, spent_words
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.costs import spent_words
 from lhaw_record.runners.runs.planning.plan import budgets_of, make_plan
 from lhaw_record.runners.runs.scheduler import PriorFailures, Scheduler
 from tests.support.canned_model import MemoryRecording

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.runs import preflight
 from lhaw_record.runners.runs.single_trials import WrapOptions, next_trial
 

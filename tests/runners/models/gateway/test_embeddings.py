@@ -18,7 +18,7 @@ from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.errors import EndpointDown
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.endpoints.door import door_states
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.gateway.session import CLIENT_GONE, SessionLimits

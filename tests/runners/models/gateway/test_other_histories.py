@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lhaw_record.recorder.events import AnchorLost, ClarificationInjected, ModelCalled, TrialFlagged
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 from tests.runners.models.gateway.rigs import canned, injection_after
 from tests.runners.models.gateway.shapes import TASK, calls, chat, result, says, system, user
 from tests.support.canned_model import text_reply, tool_reply

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded, Reasoning
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.app import Gateway

@@ -7,7 +7,7 @@ ten steps and the last text are the actions, the message stays in the agent's re
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, TrialFlagged
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 from tests.runners.models.gateway.rigs import canned, injection_after
 from tests.runners.models.gateway.shapes import TASK, chat, says, system, user
 from tests.support.canned_model import text_reply
