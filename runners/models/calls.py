@@ -11,7 +11,6 @@ from functools import reduce
 from typing import Any
 
 import anyio
-import msgspec
 
 from lhaw_record.recorder.events import ModelCalled, ModelResponded
 from lhaw_record.recorder.events.model import CallKind, Role
@@ -30,7 +29,6 @@ from lhaw_record.runners.models.call_events import (
     responded,
     tools_json,
 )
-from lhaw_record.runners.models.failures import is_silence
 from lhaw_record.runners.models.limits import CUT, ENDLESS_REPLY
 from lhaw_record.runners.models.prompt_caching import MarksPrompts
 from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
@@ -201,7 +199,6 @@ class ModelCaller:
                 )
                 attempt += error.outlook != "held"
                 call_kind = "retry"
-                request = msgspec.structs.replace(request, was_silent=request.was_silent or is_silence(error))
             else:
                 latency_ms = round((self._clock() - asked_s - reply.held_s) * 1000.0, 3)
                 if kept := await self._wire_record.kept(call_id, reply.exchange):

@@ -129,11 +129,6 @@ def transport_error(error: Exception, *, model: str, secrets: Iterable[str]) -> 
     return ModelError(f"{model}: {_WORDS[kind]}: {details}", kind=kind, is_retryable=True)
 
 
-def is_silence(error: ModelError) -> bool:
-    """Return whether a request got no answer in time. Its model may be hung, or generate a reply without an end."""
-    return error.kind == "timeout" and error.http_status is None
-
-
 def endless_reply(what: str, *, model: str) -> ModelError:
     """Return the ModelError for a reply that was still being generated. It would end in the same way again."""
     return ModelError(f"{model}: the reply does not end: {what}", kind=ENDLESS_REPLY, is_retryable=False)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,7 +40,7 @@ from lhaw_record.runners.models.litellm_library import (
 from lhaw_record.runners.models.prompt_caching import agent_marks, marked
 from lhaw_record.runners.models.protocol import ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.provider_state import plain_call_id, read_state, replayed
-from lhaw_record.runners.models.streams.transport import StreamedCall, streaming
+from lhaw_record.runners.models.streams.transport import StreamedCall
 from lhaw_record.runners.models.usage import is_understood, reported_usage, token_count
 from lhaw_record.runners.models.wire import Exchange, watching
 
@@ -80,6 +80,7 @@ class LitellmModel:
         self.api_key = api_key
         self._dropped: dict[bytes, tuple[str, ...]] = {}
         self._forms: FormSupport | None = None
+        self._silent: set[str] = set()
 
     @property
     def door(self) -> Door:
@@ -104,7 +105,7 @@ class LitellmModel:
     async def _sent(self, request: ModelRequest) -> ModelReply:
         litellm: Any = await load_litellm()
         arguments = await self._arguments(request)
-        with self.failing_readably(request.timeout_s, was_silent=request.was_silent) as exchanges:
+        with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
             response = await litellm.acompletion(**arguments)
             return to_reply(
                 response,
@@ -115,37 +116,65 @@ class LitellmModel:
                 exchange=exchanges[-1] if exchanges else None,
             )
 
+    def was_silent(self, messages: Sequence[Message]) -> bool:
+        """Return whether the last request of a conversation got no answer in time.
+
+        The next one asks for a stream, which tells a server that hangs from a model that writes without an end.
+        """
+        return bool(self._silent) and conversation_digest(messages) in self._silent
+
     @contextmanager
-    def failing_readably(self, timeout_s: float, *, was_silent: bool) -> Iterator[list[Exchange]]:
-        """Bound a call of litellm's in time, turn what it raises into a ModelError, and give what goes over the
-        wire.
+    def calling_litellm(self, messages: Sequence[Message], timeout_s: float) -> Iterator[list[Exchange]]:
+        """Do what :meth:`attempt` does for a call of litellm's, as a stream if the last one was silent."""
+        stream = StreamedCall(self.name) if self.was_silent(messages) else None
+
+        def readable(error: Exception, exchanges: Sequence[Exchange]) -> ModelError:
+            if stream is not None and stream.failure is not None:
+                return stream.failure
+            status = exchanges[-1].http_status if exchanges else None
+            is_accepted = status is not None and status < 400
+            return to_model_error(error, model=self.name, secrets=[self.api_key or ""], is_accepted=is_accepted)
+
+        is_generating = stream.is_generating if stream is not None else lambda _: False
+        sender = stream.send if stream is not None else None
+        with watching(sender), self.attempt(messages, timeout_s, readable, is_generating) as exchanges:
+            yield exchanges
+
+    @contextmanager
+    def attempt(
+        self,
+        messages: Sequence[Message],
+        timeout_s: float,
+        readable: Callable[[Exception, list[Exchange]], ModelError | None],
+        is_generating: Callable[[float], bool] = lambda _: False,
+    ) -> Iterator[list[Exchange]]:
+        """Bound a request in time, and turn what it raises into a ModelError with what went over the wire.
+
+        Args:
+            messages: The conversation. If it gets no answer in time, its next request asks for a stream.
+            timeout_s: Seconds that the request may take.
+            readable: Turns other errors into a ModelError. None for an error that is ours.
+            is_generating: Returns whether the model was still writing when its time in seconds was used up.
         """
         with watching() as exchanges:
-            call = StreamedCall(self.name, exchanges) if was_silent else None
             try:
-                with anyio.fail_after(timeout_s), streaming(call):
+                with anyio.fail_after(timeout_s) as scope:
                     yield exchanges
-            except ModelError as error:
-                raise self._failed(error, exchanges)  # noqa: B904  the same error
-            except TimeoutError as error:
-                late = TimeoutError(f"the request took longer than {timeout_s:g} s")
-                is_endless = call is not None and call.is_generating(timeout_s)
-                failed = endless_reply(str(late), model=self.name) if is_endless else self._readable(late, exchanges)
-                raise self._failed(failed, exchanges) from error
             except Exception as error:
-                failure = call.failure if call is not None else None
-                raise self._failed(failure or self._readable(error, exchanges), exchanges) from error
-
-    def _failed(self, error: ModelError, exchanges: Sequence[Exchange]) -> ModelError:
-        error = with_exchange(error, exchanges)
-        error.usage = failed_usage(error, self.price)
-        return error
-
-    def _readable(self, error: Exception, exchanges: Sequence[Exchange]) -> ModelError:
-        """Convert one of litellm's exceptions into a ModelError without the API key."""
-        status = exchanges[-1].http_status if exchanges else None
-        is_accepted = status is not None and status < 400
-        return to_model_error(error, model=self.name, secrets=[self.api_key or ""], is_accepted=is_accepted)
+                late = TimeoutError(f"the request took longer than {timeout_s:g} s") if scope.cancelled_caught else None
+                if late is not None and is_generating(timeout_s):
+                    failed: ModelError | None = endless_reply(str(late), model=self.name)
+                else:
+                    failed = error if isinstance(error, ModelError) else readable(late or error, exchanges)
+                if failed is None:
+                    raise
+                if failed.kind == "timeout" and failed.http_status is None:
+                    self._silent.add(conversation_digest(messages))
+                failed.exchange = exchanges[-1] if exchanges else None
+                failed.usage = failed_usage(failed, self.price)
+                raise failed from (error.__cause__ if failed is error else error)
+            if self._silent:
+                self._silent.discard(conversation_digest(messages))
 
     @property
     def qualified_name(self) -> str:
@@ -389,12 +418,6 @@ def _tokens(response: Any, message: Message, said: dict[str, Any]) -> Usage:
         message,
         said,
     )
-
-
-def with_exchange(error: ModelError, exchanges: Sequence[Exchange]) -> ModelError:
-    """Return a failed call's error with what went over the wire last."""
-    error.exchange = exchanges[-1] if exchanges else None
-    return error
 
 
 def _malformed(model: str, what: str) -> ModelError:

@@ -14,10 +14,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
     ``parameters`` has generation parameters by their OpenAI names (temperature, max_tokens, seed). ``cache_marks`` are
-    the messages at whose end the request is marked for the provider's cache. ``was_silent`` says that the same request
-    got no answer in time, so that the provider is asked for a stream, which shows whether it generates one.
-    ``pictures`` are parts of OpenAI's chat contents by the names that stand for them in the texts of user messages and
-    results.
+    the messages at whose end the request is marked for the provider's cache. ``pictures`` are parts of OpenAI's chat
+    contents by the names that stand for them in the texts of user messages and results.
     """
 
     messages: tuple[Message, ...]
@@ -25,7 +23,6 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     timeout_s: float = 600.0
     cache_marks: tuple[int, ...] = ()
-    was_silent: bool = False
     pictures: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
 
 

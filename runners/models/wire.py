@@ -104,38 +104,22 @@ Handle = Callable[[Any], Awaitable[Any]]
 Sender = Callable[[Handle, Any], Awaitable[Any]]
 """Sends a request of httpx with the help of a transport, and returns its response."""
 
-_watched: ContextVar[list[Exchange] | None] = ContextVar("watched_exchanges", default=None)
-_sender: ContextVar[Sender | None] = ContextVar("sender", default=None)
+_watch: ContextVar[tuple[list[Exchange], Sender | None] | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def sent_by(sender: Sender) -> Iterator[None]:
-    """Let a sender send every request of litellm's in this context."""
-    token = _sender.set(sender)
-    try:
-        yield
-    finally:
-        _sender.reset(token)
+def watching(sender: Sender | None = None) -> Iterator[list[Exchange]]:
+    """Collect the exchanges of every request of this context, in order. Nested blocks share one list.
 
-
-@contextmanager
-def watching() -> Iterator[list[Exchange]]:
-    """Collect the exchanges of every request that is sent in this context, in order. Nested blocks share one list."""
-    outer = _watched.get()
-    exchanges: list[Exchange] = [] if outer is None else outer
-    token = _watched.set(exchanges)
+    A sender, also of an outer block, sends litellm's requests in place of litellm's own transport.
+    """
+    outer = _watch.get()
+    exchanges, outer_sender = ([], None) if outer is None else outer
+    token = _watch.set((exchanges, sender or outer_sender))
     try:
         yield exchanges
     finally:
-        _watched.reset(token)
-
-
-def watched(exchange: Exchange) -> Exchange:
-    """Add an exchange that did not go through litellm to those of this context, and return it."""
-    exchanges = _watched.get()
-    if exchanges is not None:
-        exchanges.append(exchange)
-    return exchange
+        _watch.reset(token)
 
 
 def watch_transports() -> None:
@@ -156,14 +140,14 @@ def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, A
     unsent = (aiohttp.ClientConnectorError, httpcore.ConnectError, httpcore.ConnectTimeout)  # there was no connection
 
     async def handle_async_request(transport: Any, request: Any) -> Any:
-        sender = _sender.get()
-        send = partial(reported, transport)
+        watch = _watch.get()
+        if watch is None:
+            return await handle(transport, request)
+        exchanges, sender = watch
+        send = partial(reported, transport, exchanges)
         return await (send(request) if sender is None else sender(send, request))
 
-    async def reported(transport: Any, request: Any) -> Any:
-        exchanges = _watched.get()
-        if exchanges is None:
-            return await handle(transport, request)
+    async def reported(transport: Any, exchanges: list[Exchange], request: Any) -> Any:
         sent = await request.aread()
         exchange = Exchange(sent=bytes(sent), sent_media_type=_media_type(request.headers))
         exchanges.append(exchange)
@@ -176,6 +160,7 @@ def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, A
         exchange.http_status = response.status_code
         exchange.received_media_type = _media_type(response.headers)
         response.stream = _reported_stream(response, exchange)
+        response.extensions["exchange"] = exchange
         return response
 
     return handle_async_request

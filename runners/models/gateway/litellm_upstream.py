@@ -79,7 +79,8 @@ class LitellmUpstream:
         endpoint = self._endpoint(wire)
         if endpoint is not None:
             own, left_out = self._in_words_of(wire, endpoint.model)
-            return native_upstream.prepared(endpoint, wire, request, messages, own, left_out)
+            was_silent = self._model.was_silent(messages)
+            return native_upstream.prepared(endpoint, wire, request, messages, own, left_out, was_silent=was_silent)
         qualified = self._model.qualified_name
         provider, model = provider_of(qualified) or ("", qualified)
         if not _speaks(wire, provider, model):
@@ -113,7 +114,7 @@ class LitellmUpstream:
         if isinstance(outgoing.payload, native_upstream.NativePayload):
             async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
                 answer = await native_upstream.asked(
-                    outgoing, relay, name=self.name, timeout_s=self._timeout_s, priced=self._priced
+                    self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._priced
                 )
                 reply = msgspec.structs.replace(answer.reply, rate_limits=rate_limit_headers(answer.headers))
                 return msgspec.structs.replace(answer, reply=passage.answered(reply))
@@ -141,7 +142,7 @@ class LitellmUpstream:
             "responses": litellm.aresponses,
             "messages": litellm.anthropic.messages.acreate,
         }[outgoing.wire.name]
-        with self._model.failing_readably(self._timeout_s, was_silent=outgoing.request.was_silent) as exchanges:
+        with self._model.calling_litellm(outgoing.messages, self._timeout_s) as exchanges:
             response = await ask(**call.arguments)
             return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
 
@@ -162,9 +163,7 @@ class LitellmUpstream:
     async def _embedded(self, endpoint: Endpoint, body: Body, model: str, shown_as: str | None = None) -> Answer:
         async with self._model.embeddings_door.passage(lambda: digest(body)) as passage:
             try:
-                answer = await native_upstream.embedded(
-                    endpoint, body, model, name=self.name, timeout_s=self._timeout_s
-                )
+                answer = await native_upstream.embedded(self._model, endpoint, body, model, timeout_s=self._timeout_s)
             except ModelError as error:
                 if error.http_status not in _NOT_OFFERED:
                     raise

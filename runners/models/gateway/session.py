@@ -25,7 +25,6 @@ from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.call_events import NO_USAGE, add_usage, failed, responded
 from lhaw_record.runners.models.costs import limit_not_kept
-from lhaw_record.runners.models.failures import is_silence
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
 from lhaw_record.runners.models.gateway.decision import decide, events_of
@@ -38,7 +37,6 @@ from lhaw_record.runners.models.gateway.trial_state import Decision, TrialState
 from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest, RoutingTable, Upstream
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
 from lhaw_record.runners.models.limits import ENDLESS_REPLY
-from lhaw_record.runners.models.litellm_model import with_exchange
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 from lhaw_record.runners.models.wire import WireRecord, watching, with_call_in_text
 
@@ -154,7 +152,6 @@ class TrialSession:
         self._is_idle = anyio.Event()
         self._is_closed = False
         self._embedding_count = 0
-        self._silent_threads: set[str] = set()
 
     @property
     def action_count(self) -> int:
@@ -327,7 +324,8 @@ class TrialSession:
         except anyio.get_cancelled_exc_class():
             gone = ModelError("the client left before the reply", kind=CLIENT_GONE, is_retryable=True)
             gone.held_s = call.interval.held_s
-            await self._record_failure(call, with_exchange(gone, exchanges))
+            gone.exchange = exchanges[-1] if exchanges else None
+            await self._record_failure(call, gone)
             raise
         except BaseException:
             self._trial_clock.failed(call.interval, "crash", "its model", holds_up=False)
@@ -381,8 +379,7 @@ class TrialSession:
         self, wire: Wire, decision: Decision, stream: Outlet | None
     ) -> tuple[PendingReply, OutgoingRequest]:
         """Record a decision, then apply it to the trial's state."""
-        was_silent = decision.thread.thread_id in self._silent_threads
-        to_send = msgspec.structs.replace(decision.request, body=decision.body, was_silent=was_silent)
+        to_send = msgspec.structs.replace(decision.request, body=decision.body)
         upstream = self.route(to_send.model)
         outgoing = await upstream.prepare(wire, to_send, decision.messages)
         events, history = events_of(self._state, decision, outgoing, upstream.name)
@@ -426,8 +423,6 @@ class TrialSession:
                 await self._recording.append(*kept, event)
                 if call.decision is not None:
                     self._state.call_failed(call.decision)
-                    if is_silence(error):
-                        self._silent_threads.add(call.decision.thread.thread_id)
                 if spent is not None:
                     self.total_usage = add_usage(self.total_usage, at_least(spent))
                 if self._is_main(call):
@@ -448,7 +443,6 @@ class TrialSession:
             body = replies.presented(body, outgoing.request, call.reply_id)
         await self._record_answer(call, reply, answer, [tool.definition for tool in outgoing.request.tools])
         self._state.call_answered(decision, reply, self._clock_ns())
-        self._silent_threads.discard(decision.thread.thread_id)
         outgoing.wire.requests.keep(decision.request, body, self._state.memory)
         return SessionReply(
             body=body,

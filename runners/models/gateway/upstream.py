@@ -162,7 +162,6 @@ class ModelUpstream:
             tools=tuple(tool.definition for tool in request.tools if is_shown(tool)),
             parameters=sent,
             timeout_s=self._timeout_s,
-            was_silent=request.was_silent,
             pictures=pictures_in(request.body),
         )
         recorded = {**sent, **({"dropped_parameters": left_out} if left_out else {}), **tools_left_out(request.tools)}

@@ -6,8 +6,7 @@ litellm has made, on its way over the wire, that becomes one for a stream, and l
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -27,7 +26,7 @@ from lhaw_record.runners.models.streams.protocol import (
     is_generating,
 )
 from lhaw_record.runners.models.streams.responses import ResponsesStream
-from lhaw_record.runners.models.wire import Exchange, Handle, sent_by
+from lhaw_record.runners.models.wire import Handle
 
 _STREAMS: dict[str, Callable[[], ReplyStream]] = {
     "/chat/completions": ChatStream,
@@ -44,15 +43,13 @@ class StreamedCall:
 
     Args:
         model: The model's name, for messages.
-        exchanges: What went over the wire, the latest last.
         clock_ns: Returns monotonic nanoseconds.
     """
 
-    def __init__(self, model: str, exchanges: list[Exchange], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, model: str, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.failure: ModelError | None = None
         """Why a stream gave no reply. litellm knows it as an error of the connection."""
         self._model = model
-        self._exchanges = exchanges
         self._clock_ns = clock_ns
         self._last_token_ns: int | None = None
 
@@ -81,8 +78,9 @@ class StreamedCall:
         except ModelError as error:
             self.failure = error
             raise
-        self._exchanges[-1].joined = msgspec.json.encode(body)
-        return _whole(response, self._exchanges[-1].joined)
+        joined = msgspec.json.encode(body)
+        response.extensions["exchange"].joined = joined
+        return _whole(response, joined)
 
     async def _joined(self, response: Any, stream: ReplyStream) -> Body:
         try:
@@ -94,16 +92,6 @@ class StreamedCall:
     def _note(self, _: StreamedEvent, step: StreamStep) -> None:
         if step.has_token:
             self._last_token_ns = self._clock_ns()
-
-
-@contextmanager
-def streaming(call: StreamedCall | None) -> Iterator[None]:
-    """Let a call send litellm's requests in this context. None leaves them as they are."""
-    if call is None:
-        yield
-        return
-    with sent_by(call.send):
-        yield
 
 
 def _opened(request: Any, raw: bytes) -> tuple[Any, ReplyStream] | None:

@@ -67,9 +67,8 @@ async def outcome(route, wire, address, *, is_streamed=True):
     if route == "native":
         name, base = MODELS[wire]
         model = LitellmModel(name, address + base, "key")
-        request = ModelRequest(
-            messages=(Message(role="user", content="Do it."),), timeout_s=300.0, was_silent=is_streamed
-        )
+        model.was_silent = lambda _: is_streamed
+        request = ModelRequest(messages=(Message(role="user", content="Do it."),), timeout_s=300.0)
         try:
             reply = await model.respond(request)
         except ModelError as error:

@@ -59,8 +59,7 @@ class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``parameters`` holds all fields except the conversation, tools, model and streaming. ``headers`` holds those that
     ask the provider for a feature. On a wire with a memory, ``previous_id`` names the reply that the request continues,
-    and ``kept_items`` counts the items at the start of the body that come from the memory. ``was_silent`` says that the
-    thread's last call got no reply in time: the provider is asked for a stream, which shows whether it generates one.
+    and ``kept_items`` counts the items at the start of the body that come from the memory.
     """
 
     body: Body
@@ -72,7 +71,6 @@ class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
     is_streamed: bool = False
     previous_id: str | None = None
     kept_items: int = 0
-    was_silent: bool = False
 
 
 class Requests(Protocol):

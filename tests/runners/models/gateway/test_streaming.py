@@ -12,8 +12,8 @@ import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded, Reasoning
 from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models import litellm_model
 from lhaw_record.runners.models.endpoints.door import Door
-from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.delivery import Patience
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
@@ -217,11 +217,11 @@ async def test_a_provider_that_falls_silent_is_no_model_that_never_ends(
     def fail_after(seconds):
         with anyio.CancelScope() as scope:
             limits.append(scope)
-            yield
+            yield scope
         if scope.cancelled_caught:
             raise TimeoutError
 
-    monkeypatch.setattr(native_upstream, "anyio", SimpleNamespace(fail_after=fail_after))
+    monkeypatch.setattr(litellm_model, "anyio", SimpleNamespace(fail_after=fail_after))
     first, _, _ = STREAMS[wire](["Let ", "me."])
     is_late, without_words = asyncio.Event(), STREAMS[wire]([])[0]
     empty = [piece for piece in STREAMS[wire]([""])[0] if piece not in without_words] if says_nothing else []
@@ -277,7 +277,7 @@ async def test_a_stream_that_only_the_gateway_asked_for_is_paid_for(is_cut):
     first, call, last = STREAMS["messages"](["Let ", "me."])
     pieces = [*first, *call] if is_cut else [*first, *call, *last]
     async with streamed_through("messages", StreamingProvider(pieces, cut=is_cut)) as (rig, client):
-        rig.session._silent_threads.add("t1")
+        rig.session.upstream._model.was_silent = lambda _: True
         response = await client.post(PATHS["messages"], json=messages(user(TASK)))
     assert response.headers["content-type"] == "application/json"
     assert response.status_code == (502 if is_cut else 200)
