@@ -45,7 +45,6 @@ _STATUS_OF_WORD = {
     "insufficient_quota": 402,
     "timeout_error": 504,
 }
-_LONGEST_REASON = 300
 _WORDS = {
     "rate_limit": "rate limit",
     "timeout": "no reply in time",
@@ -59,8 +58,8 @@ _WORDS = {
     "other": "failed",
 }
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?\s*(?::|-)\s*)+")
-_LONGEST_MESSAGE = 400
-_WITHOUT_CODE = 422
+_LONGEST_MESSAGE = 400  # characters; a choice: the words of all providers fit, a page of HTML does not
+_WITHOUT_CODE = 422  # written by litellm where an error in a reply has no code
 
 
 def to_model_error(
@@ -253,7 +252,7 @@ def in_band_error(error: Any, model: str = "the provider") -> ModelError:
     status = next((status for word in words if (status := _status(word)) is not None), None)
     kind = limit_in_error(found, status) or (kind_of_status(status) if status is not None else "server_error")
     code = f" {status}" if status is not None else ""
-    reason = str(found.get("message") or "it gives no reason")[:_LONGEST_REASON]
+    reason = str(found.get("message") or "it gives no reason")[:_LONGEST_MESSAGE]
     return ModelError(f"{model}: an error{code} came as a reply: {reason}", kind=kind, is_retryable=kind in RETRYABLE)
 
 

@@ -11,7 +11,8 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 _SESSIONS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Any]" = WeakKeyDictionary()
-_IDLE_S = 60.0  # providers close idle connections; a call on one that is just being closed would fail
+_IDLE_S = 60.0  # a choice; providers close idle connections, and a call on one that is just being closed would fail
+_CONNECT_S = 30.0  # a choice: several times the retransmissions of a lost SYN (1, 2 and 4 s, RFC 6298)
 
 
 def http_session() -> Any:
@@ -23,7 +24,7 @@ def http_session() -> Any:
     if session is None or session.closed:
         session = _SESSIONS[loop] = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=30.0),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"accept-encoding": "identity"},
             auto_decompress=True,

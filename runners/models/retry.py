@@ -21,6 +21,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     ``max_attempts`` leaves out failures of an endpoint that holds all requests back. ``max_refusals`` bounds how often
     one request is held back and fails again although its endpoint has answered others meanwhile: a request that is too
     large for a limit on tokens is refused for ever, with the same HTTP 429.
+
+    The defaults are choices: six attempts span about a minute of pauses, more than a proxy's restart; half an hour is
+    what a trial may wait for one call; providers ask for at most a minute, which the limit of two allows for.
     """
 
     max_attempts: int = 6

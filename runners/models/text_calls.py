@@ -26,7 +26,7 @@ _FENCE = re.compile(r"```[\w-]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _OBJECT_START = re.compile(r"^\s*\[?\s*(\{)", re.MULTILINE)
 _PYTHON_START = re.compile(r"\s*\[?\s*[A-Za-z_]\w*\(")
 _NAMES, _ARGUMENTS = ("name", "tool", "tool_name", "function", "action"), ("arguments", "parameters", "args", "input")
-_MOST_CHARACTERS, _MOST_OBJECTS = 50_000, 20
+_MOST_CHARACTERS, _MOST_OBJECTS = 50_000, 20  # choices: what is read in a few milliseconds; calls end a short text
 
 
 def call_in_text(message: Message, tools: Sequence[ToolDefinition]) -> str | None:

@@ -14,7 +14,7 @@ from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRe
 
 JSON = b"application/json"
 SSE = b"text/event-stream"
-_PIECE_BYTES = 64 * 1024
+_PIECE_BYTES = 64 * 1024  # the high-water mark of uvicorn's flow control, above which a send waits for the reader
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +22,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
     A stream begins with the provider's first event, so that a failure before can still set the HTTP status. If that
     takes longer than ``first_byte_s``, the stream begins with a ping. A stream that is silent for ``ping_s`` gets one.
-    ``slow_reader_s`` is the time that a client may take to read the rest of a reply that is ready.
+    ``slow_reader_s`` is the time that a client may take to read the rest of a reply that is ready. All are choices: the
+    first two are below the idle limits of common clients and proxies (60 s), the last is as long as a request may take.
     """
 
     first_byte_s: float = 30.0

@@ -34,7 +34,7 @@ from lhaw_record.runners.models.streams.protocol import (
 from lhaw_record.runners.models.usage import token_count
 from lhaw_record.runners.models.wire import Exchange
 
-_MOST_ERROR_BYTES = 1 << 20
+_MOST_ERROR_BYTES = 1 << 20  # a choice: no provider explains a refusal at such length
 _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-should-retry", "request-id", "x-request-id")
 
 _GROUPS = frozenset({"generationConfig", "output_config", "reasoning"})

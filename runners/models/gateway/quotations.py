@@ -12,9 +12,11 @@ from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.models.gateway.equality import is_same
 
-_LONG_LINE = 40
+_LONG_LINE = 40  # characters; a choice: shorter lines are headings, which differing texts share
 SHORTEST_SUMMARY = 48
-"""The letters of a text that is taken for a summary, or of a beginning that two texts share on purpose."""
+"""The letters of a text that is taken for a summary, or of a beginning that two texts share on purpose.
+
+A choice: longer than titles."""
 _ESCAPES = re.compile(r"\\[nrt]")
 _NOT_WORD = re.compile(r"[\W_]+")
 _TAGGED = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)

@@ -16,7 +16,7 @@ from lhaw_record.runners.models.gateway.served_replies import (
 )
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
 
-_SUMMARIES = 8
+_SUMMARIES = 8  # a choice: the latest few, of which a restart begins with the last
 ThreadKind = Literal["main", "sub_agent", "side"]
 CallState = Literal["waiting", "served", "failed"]
 

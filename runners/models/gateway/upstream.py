@@ -20,7 +20,7 @@ from lhaw_record.runners.models.gateway.wires.pictures import pictures_in
 from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Wire, WireRequest
 from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
 
-CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4  # of English text (help.openai.com, "What are tokens and how to count them")
 _WILDCARDS = frozenset("*?[")
 
 

@@ -15,7 +15,7 @@ from lhaw_record.runners.models.reply_forms import ReplyForm, recall_formed, req
 Found = TypeVar("Found")
 
 _ATTEMPTS = 2  # and one more where a reply was cut that can be given more room
-_SHOWN_CHARACTERS = 2_000
+_SHOWN_CHARACTERS = 2_000  # of a reply in the event of its failure; a choice: a screenful
 
 
 class Wording(Protocol):

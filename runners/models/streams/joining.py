@@ -18,9 +18,11 @@ from lhaw_record.runners.models.streams.protocol import (
 from lhaw_record.runners.models.streams.sse import EventReader
 
 LONGEST_REST_S = 10.0
-"""How long a whole reply waits for what may follow it: its usage, a mark, and the end of the HTTP response."""
+"""How long a whole reply waits for what may follow it: its usage, a mark, and the end of the HTTP response.
+
+A choice: the usage follows at once where there is any, and asking again would be paid for again."""
 LEFT_S = 1.0
-"""A whole reply waits no longer than until this much of the request's time is left, which it must not use up."""
+"""A whole reply waits no longer than until this much of the request's time is left: a choice, to return in time."""
 
 
 async def joined_reply(

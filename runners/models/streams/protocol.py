@@ -10,6 +10,7 @@ from lhaw_record.runners.models.streams.bodies import Body, malformed
 DONE = "[DONE]"
 """The name of the event that ends a stream of chat completions. It has no data."""
 MOST_REPLY_BYTES = 64 << 20
+"""A choice: twice the longest reply of today's providers (128,000 tokens of some 250 bytes each in a stream)."""
 USAGE_OPTION: dict[str, Any] = {"include_usage": True}
 """Asks for the usage of a streamed chat completion, which has none otherwise."""
 _LONGEST_PAUSE_S = 60.0

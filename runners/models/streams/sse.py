@@ -4,9 +4,7 @@ import codecs
 from collections.abc import Iterator
 
 from lhaw_record.runners.models.streams.bodies import decoded, malformed
-from lhaw_record.runners.models.streams.protocol import DONE, StreamedEvent
-
-_MOST_BYTES = 64 << 20  # of one event; a server that never ends an event must not fill the memory
+from lhaw_record.runners.models.streams.protocol import DONE, MOST_REPLY_BYTES, StreamedEvent
 
 
 class EventReader:
@@ -29,7 +27,7 @@ class EventReader:
         if blocks and not self._has_begun:
             self._has_begun = True
             blocks[0] = blocks[0].removeprefix(codecs.BOM_UTF8)
-        if len(self._buffer) > _MOST_BYTES:
+        if len(self._buffer) > MOST_REPLY_BYTES:  # of one event
             raise malformed("an event of its stream does not end")
         for block in blocks:
             if lines := block.strip(b"\n"):
