@@ -16,9 +16,8 @@ from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Sever
 from lhaw_record.runners.base.errors import UnusableReply
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.json_replies import json_object
-from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate, cut, shortened
 from lhaw_record.runners.models.llm_jobs.question import ask
-from lhaw_record.runners.models.llm_jobs.truncation import cut, shortened
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 VERSION = 6

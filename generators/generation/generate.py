@@ -30,7 +30,7 @@ from lhaw_record.recorder.events import SegmentsExtracted, TaskRegistered, Varia
 from lhaw_record.recorder.events.values import Severity, Variant
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.models.call_events import NO_USAGE
+from lhaw_record.runners.models.costs import NO_USAGE
 from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
 from lhaw_record.runners.runs.run_record import held
 

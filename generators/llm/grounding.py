@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from lhaw_record.generators.protocol import Grounding, SourceTask, TrajectoryStep
 from lhaw_record.recorder.events.values import Checkpoint
-from lhaw_record.runners.models.llm_jobs.truncation import cut, shortened
+from lhaw_record.runners.models.llm_jobs.prompt_template import cut, shortened
 
 LAYOUT = 1
 """Part of the extractor's digest. Raise it when a change here changes what a model sees."""

@@ -1,42 +1,17 @@
 """The events of a model call's outcome, its parameters as they are recorded, and sums of usage."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 import msgspec
 
 from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import Role
-from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, tool_to_wire
-from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply
+from lhaw_record.runners.models.exchanges import changed_parameters, wire_digests, with_call_in_text
+from lhaw_record.runners.models.protocol import CompletesParameters, DropsParameters, Model, ModelError, ModelReply
 from lhaw_record.runners.models.text_calls import call_in_text
-from lhaw_record.runners.models.wire import changed_parameters, wire_digests, with_call_in_text
-
-Number = TypeVar("Number", int, float)
-
-
-@runtime_checkable
-class DropsParameters(Protocol):
-    """A model that drops the generation parameters that its provider does not accept."""
-
-    async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the names of the parameters that are not sent."""
-        ...
-
-
-@runtime_checkable
-class CompletesParameters(Protocol):
-    """A model that needs further generation parameters."""
-
-    async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters with those that the model needs besides."""
-        ...
-
-
-NO_USAGE = Usage(cost_usd=0.0, reasoning_tokens=0, cache_write_tokens=0, provider_cost_usd=0.0)
-"""The usage of no call, from which sums begin."""
 
 
 def responded(
@@ -85,23 +60,6 @@ def failed(call_id: str, role: Role, error: ModelError, *, latency_ms: float, is
         wire=wire_digests(error.exchange),
         usage=error.usage,
     )
-
-
-def add_usage(left: Usage, right: Usage) -> Usage:
-    """Return the sum of two usages. A sum is unknown if one of its parts is unknown."""
-    return Usage(
-        input_tokens=_sum(left.input_tokens, right.input_tokens),
-        output_tokens=_sum(left.output_tokens, right.output_tokens),
-        cached_input_tokens=_sum(left.cached_input_tokens, right.cached_input_tokens),
-        cost_usd=_sum(left.cost_usd, right.cost_usd),
-        reasoning_tokens=_sum(left.reasoning_tokens, right.reasoning_tokens),
-        cache_write_tokens=_sum(left.cache_write_tokens, right.cache_write_tokens),
-        provider_cost_usd=_sum(left.provider_cost_usd, right.provider_cost_usd),
-    )
-
-
-def _sum(left: Number | None, right: Number | None) -> Number | None:
-    return None if left is None or right is None else left + right
 
 
 def tools_json(tools: Sequence[ToolDefinition]) -> str:

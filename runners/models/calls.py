@@ -20,21 +20,13 @@ from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, new_messages_json
 from lhaw_record.runners.base.errors import EndpointDown, ModelBoundaryError
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.models.call_events import (
-    NO_USAGE,
-    add_usage,
-    completed,
-    failed,
-    parameters_json,
-    responded,
-    tools_json,
-)
+from lhaw_record.runners.models.call_events import completed, failed, parameters_json, responded, tools_json
+from lhaw_record.runners.models.costs import NO_USAGE, add_usage
+from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.limits import CUT, ENDLESS_REPLY
-from lhaw_record.runners.models.prompt_caching import MarksPrompts
-from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.protocol import MarksPrompts, Model, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.recorded_replies import RecordedReplies, ThreadMemory
 from lhaw_record.runners.models.retry import FINAL_KINDS, RetryPolicy, delay_before_retry_s
-from lhaw_record.runners.models.wire import WireRecord
 
 _ROOM = ("max_tokens", "max_completion_tokens")
 

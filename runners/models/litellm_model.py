@@ -1,8 +1,7 @@
 """A model reached through litellm: a hosted one by its name, or one behind an OpenAI-compatible address."""
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,15 +15,22 @@ from lhaw_record.runners.base.conversation.messages import (
     ToolCall,
     ToolDefinition,
     conversation_digest,
-    to_wire,
     tool_to_wire,
 )
 from lhaw_record.runners.experiment.values import Price
-from lhaw_record.runners.models.costs import cost_usd, failed_usage, price_of
+from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
+from lhaw_record.runners.models.costs import (
+    cost_usd,
+    failed_usage,
+    is_understood,
+    price_of,
+    reported_usage,
+    token_count,
+)
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
+from lhaw_record.runners.models.exchanges import Exchange, watching
 from lhaw_record.runners.models.failures import check_choice, endless_reply, to_model_error
-from lhaw_record.runners.models.form_support import FormSupport
 from lhaw_record.runners.models.limits import finish_reason_of
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
@@ -37,12 +43,9 @@ from lhaw_record.runners.models.litellm_library import (
     takes_json_schema,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.prompt_caching import agent_marks, marked
-from lhaw_record.runners.models.protocol import ModelError, ModelReply, ModelRequest
-from lhaw_record.runners.models.provider_state import plain_call_id, read_state, replayed
+from lhaw_record.runners.models.protocol import FormSupport, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.provider_state import plain_call_id, read_state
 from lhaw_record.runners.models.streams.transport import StreamedCall
-from lhaw_record.runners.models.usage import is_understood, reported_usage, token_count
-from lhaw_record.runners.models.wire import Exchange, watching
 
 # litellm would send OPENAI_API_KEY to any address; a user's own server must get it only on request.
 _NO_KEY = "no-key"
@@ -234,75 +237,6 @@ class LitellmModel:
         if answers_with_responses(arguments):
             arguments["extra_body"] = {**_STATELESS, **body}
         return arguments
-
-
-def wire_messages(messages: Sequence[Message], cache_marks: Collection[int] = ()) -> list[dict[str, Any]]:
-    """Return the messages in a form that every provider accepts.
-
-    Empty text beside tool calls is left out, because litellm would replace it with its own words. Broken arguments are
-    wrapped in an object, because several providers refuse a history with broken JSON. That would end the trial over a
-    mistake that the model could correct. An assistant's message has its provider's state, as several messages if need
-    be.
-    """
-    return [
-        wire
-        for position, message in enumerate(messages)
-        for wire in replayed(message, _wire_message(message, is_marked=position in cache_marks))
-    ]
-
-
-def with_pictures(messages: list[dict[str, Any]], pictures: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put pictures in the places of their names in user messages, and those of tool results before the next message.
-
-    Chat completions take only texts as results, so the name remains there, and stands again before its picture. That
-    is part of the user message that follows, because some servers refuse two in a row.
-    """
-    if not pictures:
-        return messages
-    named = re.compile("\\n?(" + "|".join(map(re.escape, pictures)) + ")\\n?")  # texts were joined by line feeds
-    shown: list[dict[str, Any]] = []
-    of_results: list[dict[str, Any]] = []
-    for message in messages:
-        if message["role"] == "tool":
-            for name in named.findall(message["content"]):
-                of_results += [_text_part(name), pictures[name]]
-            shown.append(message)
-            continue
-        is_user = message["role"] == "user"
-        if of_results and not is_user:
-            shown.append({"role": "user", "content": of_results})
-            of_results = []
-        if is_user and (of_results or named.search(message["content"])):
-            pieces = [pictures.get(piece) or _text_part(piece) for piece in named.split(message["content"]) if piece]
-            shown.append({**message, "content": [*of_results, *pieces]})
-            of_results = []
-        else:
-            shown.append(message)
-    return [*shown, {"role": "user", "content": of_results}] if of_results else shown
-
-
-def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _wire_message(message: Message, *, is_marked: bool) -> dict[str, Any]:
-    wire = marked(to_wire(message)) if is_marked else to_wire(message)
-    wire.pop("provider_state", None)
-    if message.tool_calls and not message.content:
-        wire["content"] = None
-    for call in wire.get("tool_calls", ()):
-        call["function"]["arguments"] = _acceptable_arguments(call["function"]["arguments"])
-    return wire
-
-
-def _acceptable_arguments(arguments_json: str) -> str:
-    if not arguments_json.strip():
-        return "{}"  # some models write nothing for a tool without parameters
-    try:
-        is_object = isinstance(json.loads(arguments_json), dict)
-    except ValueError:
-        is_object = False
-    return arguments_json if is_object else json.dumps({"malformed_arguments": arguments_json})
 
 
 def to_reply(

@@ -1,13 +1,13 @@
 """The interface of models: one request gives one reply or a classified failure."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
-from lhaw_record.runners.models.wire import Exchange
+from lhaw_record.runners.models.exchanges import Exchange
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,4 +103,65 @@ class Model(Protocol):
         Raises:
             ModelError: The request failed. The error has the kind of failure, and whether to retry.
         """
+        ...
+
+
+@runtime_checkable
+class DropsParameters(Protocol):
+    """A model that drops the generation parameters that its provider does not accept."""
+
+    async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the parameters that are not sent."""
+        ...
+
+
+@runtime_checkable
+class CompletesParameters(Protocol):
+    """A model that needs further generation parameters."""
+
+    async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters with those that the model needs besides."""
+        ...
+
+
+@runtime_checkable
+class MarksPrompts(Protocol):
+    """A model whose provider caches only what is marked."""
+
+    def cache_marks(self, messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> tuple[int, ...]:
+        """Return the positions of the messages at whose end a request is marked."""
+        ...
+
+
+FormKnowledge = Literal["listed", "tried", "unlisted", "refused", "parameter"]
+"""How it is known whether a model takes a JSON schema: from litellm's table (listed, unlisted), by trying (tried,
+refused), or because the user set the parameter."""
+
+
+class FormSupport:
+    """What is known about a model and JSON schemas. All callers of the model share it.
+
+    Args:
+        is_listed: What litellm's table says. None if it does not know the model, which is then tried.
+    """
+
+    def __init__(self, is_listed: bool | None) -> None:
+        self.knowledge: FormKnowledge = "tried" if is_listed is None else "listed" if is_listed else "unlisted"
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the schema is sent."""
+        return self.knowledge in ("listed", "tried")
+
+    def refused(self) -> None:
+        """Note that the server refused the schema, and answered the same request without it."""
+        self.knowledge = "refused"
+
+
+@runtime_checkable
+class TakesForms(Protocol):
+    """A model that may take a JSON schema."""
+
+    async def form_support(self) -> FormSupport:
+        """Return what is known about this model and JSON schemas."""
         ...

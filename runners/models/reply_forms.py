@@ -1,7 +1,7 @@
 """Asks a model for a reply of a given form: by a JSON schema where the model has that, else by the prompt alone."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
@@ -9,8 +9,7 @@ from lhaw_record.recorder.events import ModelResponded
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.form_support import FormSupport
-from lhaw_record.runners.models.protocol import ModelReply
+from lhaw_record.runners.models.protocol import FormSupport, ModelReply, TakesForms
 
 PARAMETER = "response_format"
 """The parameter that carries the schema. A user who sets it decides instead of us."""
@@ -36,15 +35,6 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-@runtime_checkable
-class TakesForms(Protocol):
-    """A model that may take a JSON schema."""
-
-    async def form_support(self) -> FormSupport:
-        """Return what is known about this model and JSON schemas."""
-        ...
 
 
 async def request_formed(

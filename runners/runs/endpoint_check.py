@@ -16,8 +16,7 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 from lhaw_record.runners.base.errors import EndpointDown, ExperimentError, ModelsOutOfReach
 from lhaw_record.runners.experiment.tables import DEFAULT_PARAMETERS, AgentSpec, BudgetSpec, Experiment, ModelSpec
-from lhaw_record.runners.models.call_events import add_usage
-from lhaw_record.runners.models.costs import spent_words
+from lhaw_record.runners.models.costs import add_usage, spent_words
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.errors import Refusal
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream

@@ -30,11 +30,11 @@ from lhaw_record.runners.agents.programs.listener import SERVER_OPTIONS
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.base.host.http_serving import QuietServer
 from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.exchanges import close_http_session
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream, Upstream
-from lhaw_record.runners.models.http_sessions import close_http_session
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 from tests.bench.gateway_load import Load, opening, told

@@ -31,9 +31,9 @@ from lhaw_record.runners.base.errors import (
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, ProgramSandbox
 from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, filled, mcp_config
+from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.gateway.session import SessionLimits, TrialSession
 from lhaw_record.runners.models.gateway.upstream import RoutingTable, Upstream
-from lhaw_record.runners.models.wire import WireRecord
 from lhaw_record.runners.users.ask_user import bridge
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME

@@ -24,15 +24,21 @@ import msgspec
 
 from lhaw_record.recorder.events.model import CallKind, ThreadChange
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.models.gateway.client_ids import ClientIds
-from lhaw_record.runners.models.gateway.declarations import Declared
-from lhaw_record.runners.models.gateway.equality import is_prefix, is_same, steady_system
-from lhaw_record.runners.models.gateway.quotations import SHORTEST_SUMMARY, keeps_half, quotes_text, shared_letters
+from lhaw_record.runners.models.costs import token_count
+from lhaw_record.runners.models.gateway.declarations import ClientIds, Declared
+from lhaw_record.runners.models.gateway.equality import (
+    SHORTEST_SUMMARY,
+    is_prefix,
+    is_same,
+    keeps_half,
+    quotes_text,
+    shared_letters,
+    steady_system,
+)
 from lhaw_record.runners.models.gateway.served_replies import Occurrence, ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread, ThreadKind, Threads
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
-from lhaw_record.runners.models.usage import token_count
+from lhaw_record.runners.models.streams.reading import fields
 
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _TAKEN_OVER = 3

@@ -12,8 +12,7 @@ from lhaw_record.runners.base.conversation.messages import Message, new_messages
 from lhaw_record.runners.models.call_events import tools_json
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges, ActionLedger
 from lhaw_record.runners.models.gateway.classification import Classification, Evidence, classify
-from lhaw_record.runners.models.gateway.client_ids import client_ids_of
-from lhaw_record.runners.models.gateway.declarations import declared_in
+from lhaw_record.runners.models.gateway.declarations import client_ids_of, declared_in
 from lhaw_record.runners.models.gateway.equality import is_same, steady_system
 from lhaw_record.runners.models.gateway.insertion import Placement
 from lhaw_record.runners.models.gateway.served_replies import Occurrence, occurrence_in_fold

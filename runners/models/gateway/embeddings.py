@@ -6,7 +6,7 @@ from lhaw_record.runners.base.conversation.messages import Message, conversation
 from lhaw_record.runners.models.gateway.errors import Refusal
 from lhaw_record.runners.models.gateway.wires.common import listed, text_of
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.streams.reading import fields
 
 EMBEDDINGS = "embeddings"
 """The end of their URL path in OpenAI's dialect, and the thread that they are recorded under."""

@@ -15,8 +15,10 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, to_wire, tool_to_wire
+from lhaw_record.runners.models.chat_messages import wire_messages
 from lhaw_record.runners.models.costs import cost_usd, failed_usage
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
+from lhaw_record.runners.models.exchanges import changed_parameters, watching
 from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.embeddings import addressed
 from lhaw_record.runners.models.gateway.endpoints import Endpoint, endpoint_of
@@ -31,11 +33,10 @@ from lhaw_record.runners.models.litellm_library import (
     reasoning_words,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.litellm_model import LitellmModel, listed_cost_usd, said_limits, wire_messages
+from lhaw_record.runners.models.litellm_model import LitellmModel, listed_cost_usd, said_limits
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.provider_state import read_state, with_reasoning
-from lhaw_record.runners.models.streams.bodies import fields
-from lhaw_record.runners.models.wire import changed_parameters, watching
+from lhaw_record.runners.models.streams.reading import fields
 
 _TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers refuse unknown parameters
 _NOT_SENT = frozenset({"model", "stream", "stream_options"})

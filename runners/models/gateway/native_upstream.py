@@ -11,18 +11,17 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.costs import token_count
+from lhaw_record.runners.models.exchanges import Exchange, http_session, proxy_of
 from lhaw_record.runners.models.failures import response_error, transport_error
 from lhaw_record.runners.models.gateway.endpoints import Endpoint
 from lhaw_record.runners.models.gateway.relay import Relay
 from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
-from lhaw_record.runners.models.http_sessions import http_session, proxy_of
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 from lhaw_record.runners.models.provider_state import with_reasoning
-from lhaw_record.runners.models.streams.bodies import decoded, fields
-from lhaw_record.runners.models.streams.joining import joined_reply
-from lhaw_record.runners.models.streams.protocol import (
+from lhaw_record.runners.models.streams.reading import (
     DONE,
     MOST_REPLY_BYTES,
     USAGE_OPTION,
@@ -30,9 +29,10 @@ from lhaw_record.runners.models.streams.protocol import (
     StreamedEvent,
     StreamStep,
     body_of,
+    decoded,
+    fields,
+    joined_reply,
 )
-from lhaw_record.runners.models.usage import token_count
-from lhaw_record.runners.models.wire import Exchange
 
 _MOST_ERROR_BYTES = 1 << 20  # a choice: no provider explains a refusal at such length
 _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-should-retry", "request-id", "x-request-id")

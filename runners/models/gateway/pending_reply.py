@@ -9,11 +9,11 @@ from lhaw_record.recorder.events import Wire
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import Interval
+from lhaw_record.runners.models.exchanges import Exchange, wire_digests
 from lhaw_record.runners.models.gateway.relay import Relay
 from lhaw_record.runners.models.gateway.trial_state import Decision
 from lhaw_record.runners.models.gateway.upstream import Answer
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.wire import Exchange, wire_digests
 
 
 class PendingReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,8 +23,9 @@ from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolR
 from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.values import ThreadRules
-from lhaw_record.runners.models.call_events import NO_USAGE, add_usage, failed, responded
-from lhaw_record.runners.models.costs import limit_not_kept
+from lhaw_record.runners.models.call_events import failed, responded
+from lhaw_record.runners.models.costs import NO_USAGE, add_usage, limit_not_kept
+from lhaw_record.runners.models.exchanges import WireRecord, watching, with_call_in_text
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
 from lhaw_record.runners.models.gateway.decision import decide, events_of
@@ -38,7 +39,6 @@ from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest,
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
 from lhaw_record.runners.models.limits import ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
-from lhaw_record.runners.models.wire import WireRecord, watching, with_call_in_text
 
 _OWN_ENDINGS = ("submitted", "gave_up")
 

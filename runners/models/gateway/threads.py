@@ -5,8 +5,8 @@ from typing import Literal
 
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
-from lhaw_record.runners.models.gateway.client_ids import ClientIds
-from lhaw_record.runners.models.gateway.quotations import folded_result, holds_summary, is_folded_sequel, told_text
+from lhaw_record.runners.models.gateway.declarations import ClientIds
+from lhaw_record.runners.models.gateway.equality import folded_result, holds_summary, is_folded_sequel, told_text
 from lhaw_record.runners.models.gateway.served_replies import (
     Occurrence,
     ServedReplies,

@@ -7,8 +7,7 @@ from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges, ActionLedger
 from lhaw_record.runners.models.gateway.classification import Classification, opening_of
-from lhaw_record.runners.models.gateway.client_ids import ClientIds
-from lhaw_record.runners.models.gateway.declarations import Declared
+from lhaw_record.runners.models.gateway.declarations import ClientIds, Declared
 from lhaw_record.runners.models.gateway.insertion import InjectionState, Placement
 from lhaw_record.runners.models.gateway.served_replies import Occurrence, ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread, Threads

@@ -13,12 +13,11 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, to_wire
-from lhaw_record.runners.models.call_events import DropsParameters
 from lhaw_record.runners.models.gateway.errors import Refusal
 from lhaw_record.runners.models.gateway.relay import Relay
-from lhaw_record.runners.models.gateway.wires.pictures import pictures_in
+from lhaw_record.runners.models.gateway.wires.common import pictures_in
 from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Wire, WireRequest
-from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.protocol import DropsParameters, Model, ModelError, ModelReply, ModelRequest
 
 CHARACTERS_PER_TOKEN = 4  # of English text (help.openai.com, "What are tokens and how to count them")
 _WILDCARDS = frozenset("*?[")

@@ -12,21 +12,22 @@ from typing import Any
 import anyio
 import msgspec
 
+from lhaw_record.runners.models.exchanges import Handle
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.streams.bodies import Body, fields
 from lhaw_record.runners.models.streams.chat import ChatStream
 from lhaw_record.runners.models.streams.gemini import GeminiStream
-from lhaw_record.runners.models.streams.joining import joined_reply
 from lhaw_record.runners.models.streams.messages import MessagesStream
-from lhaw_record.runners.models.streams.protocol import (
+from lhaw_record.runners.models.streams.reading import (
     USAGE_OPTION,
+    Body,
     ReplyStream,
     StreamedEvent,
     StreamStep,
+    fields,
     is_generating,
+    joined_reply,
 )
 from lhaw_record.runners.models.streams.responses import ResponsesStream
-from lhaw_record.runners.models.wire import Handle
 
 _STREAMS: dict[str, Callable[[], ReplyStream]] = {
     "/chat/completions": ChatStream,

@@ -12,10 +12,10 @@ from lhaw_record.runners.base.conversation.messages import Message, ToolCall, To
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.chat_messages import agent_marks
 from lhaw_record.runners.models.costs import cost_usd
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.prompt_caching import agent_marks
 from tests.support.caching_mimic import CachingMimic
 from tests.support.canned_model import MemoryRecording
 from tests.support.provider_mimics import MimicServer

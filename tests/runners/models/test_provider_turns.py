@@ -15,9 +15,9 @@ from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, ToolResult
 from lhaw_record.runners.cli.attempt_text import print_attempt
 from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.recorded_replies import load_recorded_replies
-from lhaw_record.runners.models.wire import WireRecord
 from tests.support.canned_model import CannedModel, MemoryRecording, snapshot_of, text_reply
 from tests.support.provider_mimics import AnthropicMimic, ChatMimic, GeminiMimic, MimicServer, ResponsesMimic
 

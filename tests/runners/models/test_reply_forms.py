@@ -8,10 +8,9 @@ from lhaw_record.recorder.events import ModelCalled, ModelFailed
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.form_support import FormSupport
 from lhaw_record.runners.models.litellm_library import takes_json_schema
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.protocol import ModelError
+from lhaw_record.runners.models.protocol import FormSupport, ModelError
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema, recall_formed, request_formed, whole_reply
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply
 from tests.support.chat_server import ChatServer

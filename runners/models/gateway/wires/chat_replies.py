@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import check_choice, in_band_error
 from lhaw_record.runners.models.gateway.wires.chat_requests import read_call
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error, text_of
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL, finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.bodies import fields, malformed, object_in
-from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.streams.reading import fields, malformed, object_in
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"

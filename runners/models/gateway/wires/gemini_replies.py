@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, object_of
 from lhaw_record.runners.models.gateway.wires.gemini_requests import assistant_message
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.limits import finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.bodies import fields, malformed, object_in
 from lhaw_record.runners.models.streams.gemini import parts_of
-from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.streams.reading import fields, malformed, object_in
 
 _OWN_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "SAFETY"}
 _STATUSES = {

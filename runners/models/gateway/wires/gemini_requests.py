@@ -15,7 +15,7 @@ from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
 from lhaw_record.runners.models.gateway.wires.common import listed, named, rest, text_of, typed
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Place, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.streams.reading import fields
 
 __all__ = ["addressed", "from_openai", "inserted", "keep", "read", "to_openai", "whole"]
 

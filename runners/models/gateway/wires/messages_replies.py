@@ -5,14 +5,14 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, object_of
 from lhaw_record.runners.models.gateway.wires.messages_requests import assistant_message
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.bodies import malformed, object_in
-from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.streams.reading import malformed, object_in
 
 _FINISH_REASONS = {
     "end_turn": "stop",

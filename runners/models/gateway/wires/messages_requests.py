@@ -11,7 +11,7 @@ from lhaw_record.runners.models.gateway.wires.common import listed, part_text, r
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Place, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.streams.reading import fields
 
 __all__ = ["addressed", "from_openai", "inserted", "keep", "read", "to_openai", "whole"]
 

@@ -19,7 +19,7 @@ from lhaw_record.runners.models.gateway.wires.common import (
 )
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, OfferedTool, Place, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.streams.reading import fields
 from lhaw_record.runners.models.streams.responses import OWN_TOOLS
 
 __all__ = [

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed
-from lhaw_record.runners.models.gateway.client_ids import ClientIds, client_ids_of
+from lhaw_record.runners.models.gateway.declarations import ClientIds, client_ids_of
 from lhaw_record.runners.models.protocol import ModelError
 from tests.runners.models.gateway.rigs import canned
 from tests.runners.models.gateway.shapes import (

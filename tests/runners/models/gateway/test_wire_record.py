@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelFailed, ModelResponded, Reasoning
+from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.wire import WireRecord
 from tests.runners.models.gateway.rigs import KEY, Rig
 from tests.runners.models.gateway.serving import serving
 from tests.runners.models.gateway.shapes import TASK, chat, messages, responses, user

@@ -3,8 +3,8 @@
 import pytest
 
 from lhaw_record.recorder.events import ModelResponded
+from lhaw_record.runners.models.exchanges import proxy_of
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
-from lhaw_record.runners.models.http_sessions import proxy_of
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from tests.runners.models.gateway.rigs import Rig
 from tests.support.provider_mimics import ChatMimic, MimicServer
