@@ -255,7 +255,7 @@ class Attempt:
             listener=self._listener,
             recording=ToldRecording(self._stream, environment, program.ask_user_tool or TOOL_NAME),
             upstream=upstream,
-            route=runner.services.agent_route(trial, upstream),
+            routing=runner.services.agent_route(trial, upstream),
             prompt_of=partial(runner.prompts.program_prompt, trial.agent, has_ask_user=asking is not None),
             request=self._task_prompt,
             asking=RecordedUser(*asking, self._stream, self._clock) if asking else None,

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import Role
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, tool_to_wire
-from lhaw_record.runners.models.exchanges import changed_parameters, wire_digests, with_call_in_text
+from lhaw_record.runners.models.exchanges import wire_facts
 from lhaw_record.runners.models.protocol import CompletesParameters, DropsParameters, Model, ModelError, ModelReply
 from lhaw_record.runners.models.text_calls import call_in_text
 
@@ -21,13 +19,11 @@ def responded(
     tools: Sequence[ToolDefinition],
     *,
     latency_ms: float,
-    parameters_json: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    first_token_ms: float | None = None,
 ) -> ModelResponded:
-    """Return the event for a reply."""
-    wire = wire_digests(reply.exchange)
-    if wire is not None and reply.exchange is not None and parameters_json is not None:
-        changes = changed_parameters(msgspec.json.decode(parameters_json), reply.exchange.sent)
-        wire = msgspec.structs.replace(wire, changes_json=canonical_json(changes).decode() if changes else None)
+    """Return the event for a reply. ``changes`` are the parameters that a library changed on the way."""
+    notation = call_in_text(reply.message, tools)
     reasoning = Reasoning(text=reply.reasoning_text, provider_state_json=reply.message.provider_state_json)
     return ModelResponded(
         call_id=call_id,
@@ -42,11 +38,19 @@ def responded(
         served_model=reply.served_model,
         usage=reply.usage,
         reasoning=None if reasoning == Reasoning() else reasoning,
-        wire=with_call_in_text(wire, call_in_text(reply.message, tools)),
+        wire=wire_facts(reply.exchange, changes=changes, first_token_ms=first_token_ms, notation=notation),
     )
 
 
-def failed(call_id: str, role: Role, error: ModelError, *, latency_ms: float, is_retried: bool) -> ModelFailed:
+def failed(
+    call_id: str,
+    role: Role,
+    error: ModelError,
+    *,
+    latency_ms: float,
+    is_retried: bool,
+    first_token_ms: float | None = None,
+) -> ModelFailed:
     """Return the event for a failed call."""
     return ModelFailed(
         call_id=call_id,
@@ -57,7 +61,7 @@ def failed(call_id: str, role: Role, error: ModelError, *, latency_ms: float, is
         latency_ms=latency_ms,
         http_status=error.http_status,
         retry_after_s=error.retry_after_s,
-        wire=wire_digests(error.exchange),
+        wire=wire_facts(error.exchange, first_token_ms=first_token_ms),
         usage=error.usage,
     )
 

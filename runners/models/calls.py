@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 import anyio
+import msgspec
 
 from lhaw_record.recorder.events import ModelCalled, ModelResponded
 from lhaw_record.recorder.events.model import CallKind, Role
@@ -22,7 +23,7 @@ from lhaw_record.runners.base.errors import EndpointDown, ModelBoundaryError
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.models.call_events import completed, failed, parameters_json, responded, tools_json
 from lhaw_record.runners.models.costs import NO_USAGE, add_usage
-from lhaw_record.runners.models.exchanges import WireRecord
+from lhaw_record.runners.models.exchanges import WireRecord, changed_parameters
 from lhaw_record.runners.models.limits import CUT, ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import MarksPrompts, Model, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.recorded_replies import RecordedReplies, ThreadMemory
@@ -77,7 +78,7 @@ class ModelCaller:
         self._limited = [name for name in _ROOM if isinstance(parameters.get(name), int)]
         self._retry = retry or RetryPolicy()
         self._request_timeout_s = request_timeout_s
-        self._memory = ThreadMemory(recorded or RecordedReplies(), role, thread_id, model.name)
+        self._memory = ThreadMemory(recorded or {}, role, thread_id, model.name)
         self._wire_record = wire_record or WireRecord()
         self._trial_clock = trial_clock or TrialClock()
         self._clock = clock
@@ -294,5 +295,6 @@ class ModelCaller:
         """Count the reply, add it to the history and return its event."""
         self._history = self._history.extended([reply.message])
         self.total_usage = add_usage(self.total_usage, reply.usage)
-        sent = self._parameters_json
-        return responded(call_id, self.role, reply, tools, latency_ms=latency_ms, parameters_json=sent)
+        parameters = msgspec.json.decode(self._parameters_json or "{}")
+        changes = changed_parameters(parameters, reply.exchange.sent) if reply.exchange is not None else None
+        return responded(call_id, self.role, reply, tools, latency_ms=latency_ms, changes=changes)

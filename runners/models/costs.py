@@ -145,6 +145,53 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
     return round(input_usd * 1_000_000, 9), round((output_usd or 0.0) * 1_000_000, 9)
 
 
+def listed_cost_usd(
+    usage: Usage,
+    name: str,
+    api_base: str | None,
+    body: Mapping[str, Any] | None = None,
+    *,
+    from_litellm: float | None = None,
+) -> float | None:
+    """Return the cost of a reply by litellm's table in USD, or None if it has no tokens or no price.
+
+    litellm prices most replies itself. ``body`` is a reply that it has no price for (those of Messages): what is
+    written to a cache for an hour has a price of its own.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None or price_of(name, api_base) is None:
+        return None
+    return _bundled_cost_usd(usage, name, body) if from_litellm is None and body is not None else from_litellm
+
+
+def _bundled_cost_usd(usage: Usage, name: str, body: Mapping[str, Any]) -> float | None:
+    from litellm.types.utils import CacheCreationTokenDetails, PromptTokensDetailsWrapper
+
+    from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name  # brings asyncio
+
+    library: Any = litellm_library()
+    lifetimes = _object(_object(body, "usage"), "cache_creation")
+    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
+    details = PromptTokensDetailsWrapper(
+        cached_tokens=cached,
+        cache_creation_tokens=written,
+        cache_creation_token_details=CacheCreationTokenDetails(**lifetimes) if lifetimes else None,
+    )
+    try:
+        costs = library.cost_per_token(
+            model=providers_own_name(name),
+            usage_object=library.Usage(
+                prompt_tokens=usage.input_tokens or 0,
+                completion_tokens=usage.output_tokens or 0,
+                cache_read_input_tokens=cached,
+                cache_creation_input_tokens=written,
+                prompt_tokens_details=details,
+            ),
+        )
+    except Exception:  # noqa: BLE001  litellm raises many classes for an unknown name
+        return None
+    return float(sum(costs))
+
+
 def spent_words(spent_usd: float, unpriced: int) -> str:
     """Return a cost in words, including the number of unknown costs."""
     if not unpriced:

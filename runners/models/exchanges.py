@@ -20,6 +20,7 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.events import ArtifactStored, Wire
+from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.experiment.values import WireMode
 
 _JSON = "application/json"
@@ -50,12 +51,31 @@ class Exchange(msgspec.Struct, kw_only=True):
         return self.received if self.joined is None else self.joined
 
 
-def wire_digests(exchange: Exchange | None) -> Wire | None:
-    """Return the digests of an exchange for ``model_responded`` or ``model_failed``."""
+def wire_facts(
+    exchange: Exchange | None,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    first_token_ms: float | None = None,
+    notation: str | None = None,
+) -> Wire | None:
+    """Return what a call's event says of the way over the wire, or None if nothing is known.
+
+    Args:
+        exchange: The bodies, of which the digests are recorded.
+        changes: The parameters that a library changed on the way.
+        first_token_ms: When the first piece of a stream came.
+        notation: That of a tool call that was left in the reply's text.
+    """
     if exchange is None:
-        return None
+        return None if notation is None else Wire(call_in_text=notation)
     received = None if exchange.received is None else hashlib.sha256(exchange.received).hexdigest()
-    return Wire(sent_sha256=hashlib.sha256(exchange.sent).hexdigest(), received_sha256=received)
+    return Wire(
+        sent_sha256=hashlib.sha256(exchange.sent).hexdigest(),
+        received_sha256=received,
+        first_token_ms=first_token_ms,
+        changes_json=canonical_json(dict(changes)).decode() if changes else None,
+        call_in_text=notation,
+    )
 
 
 def changed_parameters(recorded: Mapping[str, Any], sent: bytes) -> dict[str, Any]:
@@ -69,11 +89,6 @@ def changed_parameters(recorded: Mapping[str, Any], sent: bytes) -> dict[str, An
         got.pop("stream", None)  # a reply is asked for whole unless the recorded parameters say otherwise
     asked = {name: value for name, value in recorded.items() if name not in _RECORDED_ASIDE}
     return {name: got.get(name) for name in sorted({*asked, *got}) if got.get(name) != asked.get(name)}
-
-
-def with_call_in_text(wire: Wire | None, notation: str | None) -> Wire | None:
-    """Add the notation of a tool call that was left in the reply's text, if there is one."""
-    return wire if notation is None else msgspec.structs.replace(wire or Wire(), call_in_text=notation)
 
 
 class WireRecord:

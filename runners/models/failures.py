@@ -69,11 +69,9 @@ def to_model_error(
     chain = list(_chain(error))
     status = _provider_status(chain)
     kind = _kind(chain, status, is_accepted=is_accepted)
-    details = _clean(str(error), {*secrets, *secrets_of(os.environ)})
-    http = f" (HTTP {status})" if status is not None else ""
     limits = _rate_limits(chain)
     return ModelError(
-        f"{model}: {_WORDS[kind]}{http}" + (f": {details}" if details else ""),
+        _words(model, kind, str(error), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and not _is_out_of_credit(chain),
         http_status=status,
@@ -95,8 +93,7 @@ def response_error(
     status: int, headers: Mapping[str, str], raw: bytes, *, model: str, secrets: Iterable[str], shown: Mapping[str, str]
 ) -> ModelError:
     """Return the ModelError for a provider's answer with an HTTP status of 400 or more."""
-    hidden = frozenset({*secrets, *secrets_of(os.environ)})
-    text = _redactor(hidden).clean_text(raw.decode("utf-8", "replace"))
+    text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(raw.decode("utf-8", "replace"))
     try:
         body = msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -104,10 +101,9 @@ def response_error(
     error = body.get("error") if isinstance(body, dict) else None
     found = error if isinstance(error, Mapping) else {}
     kind = limit_in([text], status) or kind_of_status(status)
-    details = _clean(str(found.get("message") or error or text), hidden)
     limits = rate_limit_headers(headers)
     failed = ProviderError(
-        f"{model}: {_WORDS[kind]} (HTTP {status})" + (f": {details}" if details else ""),
+        _words(model, kind, str(found.get("message") or error or text), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and found.get("code") != "insufficient_quota",
         http_status=status,
@@ -124,8 +120,8 @@ def transport_error(error: Exception, *, model: str, secrets: Iterable[str]) -> 
 
     kind = "timeout" if isinstance(error, TimeoutError) else "connection"
     kind = "malformed_reply" if isinstance(error, ClientResponseError) else kind
-    details = _clean(str(error) or type(error).__name__, {*secrets, *secrets_of(os.environ)})
-    return ModelError(f"{model}: {_WORDS[kind]}: {details}", kind=kind, is_retryable=True)
+    words = _words(model, kind, str(error) or type(error).__name__, secrets)
+    return ModelError(words, kind=kind, is_retryable=True)
 
 
 def endless_reply(what: str, *, model: str) -> ModelError:
@@ -229,12 +225,14 @@ def _redactor(secrets: frozenset[str]) -> Redactor:
     return Redactor(secrets)
 
 
-def _clean(text: str, secrets: Iterable[str]) -> str:
-    """Return the first useful words of an error message, on one line, without secrets."""
-    text = _redactor(frozenset(secrets)).clean_text(text)
+def _words(model: str, kind: str, details: str, secrets: Iterable[str], status: int | None = None) -> str:
+    """Return an error's message: its kind, and the first useful words of its details, on one line, without secrets."""
+    text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(details)
     text = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     text = _PREFIX.sub("", text)
-    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+    text = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+    http = f" (HTTP {status})" if status is not None else ""
+    return f"{model}: {_WORDS[kind]}{http}" + (f": {text}" if text else "")
 
 
 def kind_of_status(status: int) -> str:

@@ -23,7 +23,7 @@ from lhaw_record.runners.models.costs import (
     cost_usd,
     failed_usage,
     is_understood,
-    price_of,
+    listed_cost_usd,
     reported_usage,
     token_count,
 )
@@ -184,6 +184,12 @@ class LitellmModel:
         """The model's name with its provider, as litellm expects it."""
         return qualified_name(self.name, self.api_base)
 
+    def cost_usd(self, usage: Usage, body: Mapping[str, Any], from_litellm: float | None = None) -> float | None:
+        """Return the cost of a reply by the user's price or litellm's, in USD, or None if it is unknown."""
+        if self.price is not None:
+            return cost_usd(self.price, usage)
+        return listed_cost_usd(usage, self.name, self.api_base, body, from_litellm=from_litellm)
+
     def access(self, timeout_s: float) -> dict[str, Any]:
         """Return the arguments of litellm's calls that set the model, its address and the time limit."""
         qualified = self.qualified_name
@@ -268,7 +274,7 @@ def to_reply(
     )
     usage = _tokens(response, turn, state.usage)
     from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
-    cost = cost_usd(price, usage) if price else listed_cost_usd(from_litellm, usage, model, api_base)
+    cost = cost_usd(price, usage) if price else listed_cost_usd(usage, model, api_base, from_litellm=from_litellm)
     return ModelReply(
         message=turn,
         finish_reason=finish_reason_of(
@@ -329,13 +335,6 @@ def _tool_call(call: Any, *, model: str) -> ToolCall:
 def _unicode(text: str) -> str:
     """Replace lone surrogates. JSON can contain them but UTF-8 cannot, so they could be neither recorded nor sent."""
     return text.encode("utf-8", "replace").decode()
-
-
-def listed_cost_usd(from_litellm: float | None, usage: Usage, model: str, api_base: str | None) -> float | None:
-    """Return the cost that litellm computed, in USD, or None if it had no tokens or no price."""
-    if usage.input_tokens is None or usage.output_tokens is None or price_of(model, api_base) is None:
-        return None
-    return from_litellm
 
 
 def _tokens(response: Any, message: Message, said: dict[str, Any]) -> Usage:

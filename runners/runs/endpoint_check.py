@@ -18,9 +18,9 @@ from lhaw_record.runners.base.errors import EndpointDown, ExperimentError, Model
 from lhaw_record.runners.experiment.tables import DEFAULT_PARAMETERS, AgentSpec, BudgetSpec, Experiment, ModelSpec
 from lhaw_record.runners.models.costs import add_usage, spent_words
 from lhaw_record.runners.models.gateway import embeddings
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
-from lhaw_record.runners.models.gateway.upstream import Answer
+from lhaw_record.runners.models.gateway.upstream import UpstreamAnswer
 from lhaw_record.runners.models.gateway.wires import CHAT, GEMINI
 from lhaw_record.runners.models.litellm_library import is_embedding_model, load_litellm
 from lhaw_record.runners.models.litellm_model import LitellmModel
@@ -181,7 +181,7 @@ class _Check:
         except ModelError as error:
             self._note_failure(error)
             return
-        except Refusal as refusal:
+        except GatewayRefusal as refusal:
             step = f"name another model in {self.key}; the program's requests for embeddings would be refused"
             self._note("warning", str(refusal), step)
             return
@@ -190,12 +190,12 @@ class _Check:
         if not self.findings:
             self._note("ok", "answers with embeddings")
 
-    async def _embedded(self) -> Answer:
+    async def _embedded(self) -> UpstreamAnswer:
         """Ask for an embedding in OpenAI's dialect, or in Gemini's if the provider speaks only that."""
         upstream, model = LitellmUpstream(self._model, timeout_s=_TIMEOUT_S), self._spec.model.split("/", 1)[-1]
         try:
             send = await upstream.embedding(CHAT, embeddings.read({"model": model, "input": "ready"}), is_routed=True)
-        except Refusal:
+        except GatewayRefusal:
             asked = embeddings.read_gemini("embedContent", model, {"content": {"parts": [{"text": "ready"}]}})
             send = await upstream.embedding(GEMINI, asked, is_routed=True)
         return await send()

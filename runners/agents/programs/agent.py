@@ -68,7 +68,7 @@ class ExternalAgent:
         keep: Stores the program's output.
         lease: The lease, and the leases that it is one of, if the program runs elsewhere.
         wire_record: Keeps the bodies of its model calls, if the run asks for that.
-        route: Returns the model for the name that the program asks for. None if ``upstream`` answers every request.
+        routing: Returns the model for the name that the program asks for. None if ``upstream`` answers every request.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ExternalAgent:
         keep: Keep,
         lease: tuple[Leases, Lease] | None = None,
         wire_record: WireRecord | None = None,
-        route: RoutingTable | None = None,
+        routing: RoutingTable | None = None,
     ) -> None:
         self._program = program
         self._sandbox = sandbox
@@ -122,7 +122,7 @@ class ExternalAgent:
             on_over=self._over.set,
             trial_clock=trial_clock,
             wire_record=wire_record,
-            route=route,
+            routing=routing,
         )
         self._tools = OfferedTools(toolbox, self._session.executed) if toolbox.tools else None
 

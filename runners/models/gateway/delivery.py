@@ -7,10 +7,10 @@ import anyio
 import msgspec
 from starlette.types import Receive, Send
 
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.relay import Outlet
 from lhaw_record.runners.models.gateway.session import SessionReply, TrialSession
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 
 JSON = b"application/json"
 SSE = b"text/event-stream"
@@ -34,7 +34,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 async def deliver(
     session: TrialSession,
     respond: Callable[[Outlet], Awaitable[SessionReply]],
-    wire: Wire,
+    wire: WireFormat,
     request: WireRequest,
     receive: Receive,
     send: Send,
@@ -44,7 +44,7 @@ async def deliver(
 
     If the client leaves, its call is cancelled. The session is told if a reply was not delivered.
     """
-    outcome: list[SessionReply | Refusal] = []
+    outcome: list[SessionReply | GatewayRefusal] = []
     outlet = _Outlet(send, wire, patience)
     is_delivered = False
 
@@ -78,7 +78,7 @@ class _Outlet:
     A stream normally begins with its first event, so that a failure before can still set the HTTP status.
     """
 
-    def __init__(self, send: Send, wire: Wire, patience: Patience) -> None:
+    def __init__(self, send: Send, wire: WireFormat, patience: Patience) -> None:
         self.has_begun = False
         self._send = send
         self._wire = wire
@@ -129,7 +129,7 @@ async def send_json(
     await _send_body(send, iter(() if is_head else (payload,)))
 
 
-async def send_refusal(send: Send, wire: Wire, refusal: Refusal) -> None:
+async def send_refusal(send: Send, wire: WireFormat, refusal: GatewayRefusal) -> None:
     """Send a refusal in the error format of the wire."""
     headers = dict(refusal.headers)
     if refusal.retry_after_s is not None:
@@ -142,19 +142,19 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in headers.items()]
 
 
-async def _outcome(reply: Awaitable[SessionReply]) -> SessionReply | Refusal:
+async def _outcome(reply: Awaitable[SessionReply]) -> SessionReply | GatewayRefusal:
     try:
         return await reply
-    except Refusal as refusal:
+    except GatewayRefusal as refusal:
         return refusal
     except Exception:  # noqa: BLE001 - session.failure keeps it and it ends the trial; the agent is told no details
-        return Refusal("the gateway failed and the trial ends", status=500, kind="server_error")
+        return GatewayRefusal("the gateway failed and the trial ends", status=500, kind="server_error")
 
 
 async def _send_outcome(
-    outcome: SessionReply | Refusal, wire: Wire, request: WireRequest, send: Send, *, has_begun: bool
+    outcome: SessionReply | GatewayRefusal, wire: WireFormat, request: WireRequest, send: Send, *, has_begun: bool
 ) -> None:
-    if isinstance(outcome, Refusal) and not has_begun:
+    if isinstance(outcome, GatewayRefusal) and not has_begun:
         await send_refusal(send, wire, outcome)
         return
     if isinstance(outcome, SessionReply) and not request.is_streamed:
@@ -162,7 +162,7 @@ async def _send_outcome(
         return
     if not has_begun:
         await _begin_stream(send, outcome.headers)
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, GatewayRefusal):
         events: Iterator[bytes] = iter([wire.replies.error_event(outcome.status, outcome.kind, str(outcome))])
     elif outcome.rest is not None:
         events = iter([outcome.rest])

@@ -14,10 +14,10 @@ from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.costs import token_count
 from lhaw_record.runners.models.exchanges import Exchange, http_session, proxy_of
 from lhaw_record.runners.models.failures import response_error, transport_error
-from lhaw_record.runners.models.gateway.endpoints import Endpoint
-from lhaw_record.runners.models.gateway.relay import Relay
-from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint
+from lhaw_record.runners.models.gateway.relay import StreamRelay
+from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, UpstreamAnswer
+from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 from lhaw_record.runners.models.provider_state import with_reasoning
@@ -47,14 +47,14 @@ Priced = Callable[[Usage, Body], Usage]
 class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it goes over the wire."""
 
-    endpoint: Endpoint
+    endpoint: ProviderEndpoint
     body: bytes
     has_usage_added: bool = False
 
 
 def prepared(
-    endpoint: Endpoint,
-    wire: Wire,
+    endpoint: ProviderEndpoint,
+    wire: WireFormat,
     request: WireRequest,
     messages: Sequence[Message],
     own: Body,
@@ -106,10 +106,10 @@ def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[
 
 
 async def asked(
-    model: LitellmModel, outgoing: OutgoingRequest, relay: Relay | None, *, timeout_s: float, priced: Priced
-) -> Answer:
+    model: LitellmModel, outgoing: OutgoingRequest, relay: StreamRelay | None, *, timeout_s: float, priced: Priced
+) -> UpstreamAnswer:
     """Send a request and read the whole reply, while the relay passes a stream on."""
-    relay = relay or Relay(None, outgoing.request, "", lambda _: True)
+    relay = relay or StreamRelay(None, outgoing.request, "", lambda _: True)
     exchange, endpoint = Exchange(sent=outgoing.payload.body), outgoing.payload.endpoint
     readable = _reader_of_errors(model, endpoint, exchange)
     with model.attempt(outgoing.messages, timeout_s, readable, relay.is_generating) as exchanges:
@@ -120,7 +120,7 @@ async def asked(
 
 
 def _reader_of_errors(
-    model: LitellmModel, endpoint: Endpoint, exchange: Exchange
+    model: LitellmModel, endpoint: ProviderEndpoint, exchange: Exchange
 ) -> Callable[[Exception, list[Exchange]], ModelError | None]:
     """Return what makes a ModelError of what the connection raises. Without a connection there is no exchange."""
     import aiohttp
@@ -135,7 +135,9 @@ def _reader_of_errors(
     return readable
 
 
-async def embedded(model: LitellmModel, endpoint: Endpoint, body: Body, name: str, *, timeout_s: float) -> Answer:
+async def embedded(
+    model: LitellmModel, endpoint: ProviderEndpoint, body: Body, name: str, *, timeout_s: float
+) -> UpstreamAnswer:
     """Send a request for embeddings by a model of this name as it came, and return the answer without text."""
     exchange = Exchange(sent=msgspec.json.encode(body))
     headers = endpoint.headers(WireRequest(body=body, model="", turns=()))
@@ -156,10 +158,12 @@ async def embedded(model: LitellmModel, endpoint: Endpoint, body: Body, name: st
         served_model=answer.get("model") or None,
         exchange=exchange,
     )
-    return Answer(reply=reply, body=answer, headers=shown)
+    return UpstreamAnswer(reply=reply, body=answer, headers=shown)
 
 
-async def _exchanged(outgoing: OutgoingRequest, exchange: Exchange, relay: Relay, name: str, priced: Priced) -> Answer:
+async def _exchanged(
+    outgoing: OutgoingRequest, exchange: Exchange, relay: StreamRelay, name: str, priced: Priced
+) -> UpstreamAnswer:
     payload: NativePayload = outgoing.payload
     endpoint, request = payload.endpoint, outgoing.request
     sent = {"data": payload.body, "headers": endpoint.headers(request), "proxy": proxy_of(endpoint.base)}
@@ -171,10 +175,10 @@ async def _exchanged(outgoing: OutgoingRequest, exchange: Exchange, relay: Relay
         exchange.received = raw = await _bounded(response, most_bytes)
         shown = _shown(response, raw, endpoint, name)
     body = decoded(raw, "it")
-    return Answer(reply=_read(outgoing.wire, body, priced), body=body, headers=shown)
+    return UpstreamAnswer(reply=_read(outgoing.wire, body, priced), body=body, headers=shown)
 
 
-def _shown(response: Any, raw: bytes, endpoint: Endpoint, name: str) -> dict[str, str]:
+def _shown(response: Any, raw: bytes, endpoint: ProviderEndpoint, name: str) -> dict[str, str]:
     """Return the headers of an answer that the agent should see."""
     received = {key.lower(): value for key, value in response.headers.items()}
     shown = {key: value for key, value in received.items() if key.startswith(_SHOWN_HEADERS)}
@@ -187,11 +191,11 @@ def _shown(response: Any, raw: bytes, endpoint: Endpoint, name: str) -> dict[str
 async def _streamed(
     outgoing: OutgoingRequest,
     exchange: Exchange,
-    relay: Relay,
+    relay: StreamRelay,
     response: Any,
     shown: Mapping[str, str],
     priced: Priced,
-) -> Answer:
+) -> UpstreamAnswer:
     """Read a stream to its end."""
     wire, payload = outgoing.wire, outgoing.payload
     stream = wire.stream()
@@ -214,7 +218,7 @@ async def _streamed(
         body = await joined_reply(pieces(), stream, pass_on, model=payload.endpoint.model)
     finally:
         exchange.received = bytes(received)
-    return Answer(reply=_read(wire, body, priced), body=body, headers=dict(shown))
+    return UpstreamAnswer(reply=_read(wire, body, priced), body=body, headers=dict(shown))
 
 
 async def _bounded(response: Any, most_bytes: int) -> bytes:
@@ -227,7 +231,7 @@ async def _bounded(response: Any, most_bytes: int) -> bytes:
     return bytes(raw)
 
 
-def _pass_on_comment(relay: Relay, event: StreamedEvent) -> None:
+def _pass_on_comment(relay: StreamRelay, event: StreamedEvent) -> None:
     """Pass on what has no data. The mark that ends a stream of chunks is held with the chunks before it."""
     if event.name == DONE:
         relay.hold(event)
@@ -239,12 +243,12 @@ def _is_only_usage(data: Body) -> bool:
     return data.get("choices") == [] and data.get("usage") is not None
 
 
-def _read(wire: Wire, body: Body, priced: Priced) -> ModelReply:
+def _read(wire: WireFormat, body: Body, priced: Priced) -> ModelReply:
     reply = with_reasoning(wire.replies.read(body), body)
     return msgspec.structs.replace(reply, usage=priced(reply.usage, body))
 
 
-def _usage_so_far(wire: Wire, stream: ReplyStream, priced: Priced) -> Usage | None:
+def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usage | None:
     """Return the usage of a stream that broke off, as far as the provider had reported it."""
     try:
         return _read(wire, body_of(stream), priced).usage

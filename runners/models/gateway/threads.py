@@ -8,7 +8,7 @@ from lhaw_record.runners.base.conversation.messages import Message, ToolDefiniti
 from lhaw_record.runners.models.gateway.declarations import ClientIds
 from lhaw_record.runners.models.gateway.equality import folded_result, holds_summary, is_folded_sequel, told_text
 from lhaw_record.runners.models.gateway.served_replies import (
-    Occurrence,
+    ReplyOccurrence,
     ServedReplies,
     ServedReply,
     occurrence_by_place,
@@ -134,7 +134,7 @@ class Threads:
         found = (each for each in self._threads.values() if each.name == name and each.has_tools == has_tools)
         return next(found, None)
 
-    def find(self, request: WireRequest) -> dict[str, Occurrence]:
+    def find(self, request: WireRequest) -> dict[str, ReplyOccurrence]:
         """Return the served replies that a request contains or tells of."""
         found = self.replies.find(request.turns)
         for thread in self._threads.values():
@@ -147,7 +147,7 @@ class Threads:
             found = self._folded(request)
         return found
 
-    def _folded(self, request: WireRequest) -> dict[str, Occurrence]:
+    def _folded(self, request: WireRequest) -> dict[str, ReplyOccurrence]:
         """Return the replies that a request tells of in one message, if it continues a thread in that way."""
         messages = [turn.message for turn in request.turns]
         for thread in reversed(self._threads.values()):
@@ -163,7 +163,7 @@ class Threads:
         return {}
 
     @staticmethod
-    def shown_at_end(request: WireRequest, thread: Thread, result: str | None = None) -> dict[str, Occurrence]:
+    def shown_at_end(request: WireRequest, thread: Thread, result: str | None = None) -> dict[str, ReplyOccurrence]:
         """Return a thread's last reply, and those of its last request, as shown by the last message of a request."""
         last = thread.last_reply
         assert last is not None

@@ -9,7 +9,6 @@ from lhaw_record.recorder.events import AnyEvent, ModelFailed, ModelResponded
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import NothingUsable, UnusableReply
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.costs import usage_of
 from lhaw_record.runners.models.protocol import ModelReply
 from lhaw_record.runners.models.reply_forms import ReplyForm, recall_formed, request_formed
 

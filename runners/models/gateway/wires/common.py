@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, WireRequest
 from lhaw_record.runners.models.streams.reading import fields
 
@@ -99,7 +99,7 @@ def listed(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list) or not {*map(type, value)} <= _DICT:
-        raise Refusal(f"'{name}' must be a list of objects")
+        raise GatewayRefusal(f"'{name}' must be a list of objects")
     return value
 
 

@@ -7,7 +7,7 @@ from lhaw_record.runners.base.conversation.messages import ToolCall
 from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error
-from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, WireRequest
 from lhaw_record.runners.models.gateway.wires.responses_requests import assistant_message
 from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.protocol import ModelReply
@@ -139,7 +139,7 @@ def _is_refusal(output: Sequence[Body]) -> bool:
     return any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts)
 
 
-def _item(call: ToolCall, tool: OfferedTool | None, item_id: str) -> Body:
+def _item(call: ToolCall, tool: RequestTool | None, item_id: str) -> Body:
     name = tool.own_name if tool else call.name
     head = {"call_id": call.call_id, "name": name, "status": "completed"}
     if tool is not None and tool.namespace is not None:

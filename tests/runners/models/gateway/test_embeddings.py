@@ -286,7 +286,7 @@ async def test_routed_embeddings_go_out_under_the_name_of_the_routed_model():
     async with serving(server.app) as url:
         other = LitellmUpstream(LitellmModel("big-embedder", f"{url}/v1", "key", PRICE))
         own = LitellmUpstream(LitellmModel("own", f"{url}/v1", "key", None))
-        rig = Rig(own, route=RoutingTable(own, [("text-embedding-*", other)]))
+        rig = Rig(own, routing=RoutingTable(own, [("text-embedding-*", other)]))
         async with rig.client() as client:
             reply = (await client.post(PATH, json=asks("a"))).json()
     (called,), (responded,) = rig.of(ModelCalled), rig.of(ModelResponded)
@@ -331,7 +331,7 @@ async def test_routed_embeddings_in_geminis_dialect_have_the_name_of_the_routed_
         own, other = (
             LitellmUpstream(LitellmModel(f"gemini/{name}", url, "key", PRICE)) for name in ("chat", "embed-2")
         )
-        rig = Rig(own, route=RoutingTable(own, [("gemini-embedding-*", other)]))
+        rig = Rig(own, routing=RoutingTable(own, [("gemini-embedding-*", other)]))
         async with rig.client() as client:
             response = await client.post(f"v1beta/models/gemini-embedding-001:{method}", json=body)
     assert response.status_code == 200
