@@ -41,7 +41,9 @@ from lhaw_record.runners.environments.sandboxes.docker.labels import labelled
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
+from lhaw_record.runners.models.gateway.calls import SessionLimits
 from lhaw_record.runners.models.gateway.session import SessionLimits
+from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator

@@ -15,12 +15,12 @@ from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.benchmarks.protocol import AskJudge, Benchmark
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.protocol import Model
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.models.reply_forms import ReplyForm, whole_reply
-from lhaw_record.runners.models.retry import RetryPolicy
 from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator

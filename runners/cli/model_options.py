@@ -36,7 +36,8 @@ MODEL_OPTIONS = (
 
 
 def request_limits(options: argparse.Namespace) -> dict[str, Any]:
-    from lhaw_record.runners.models.retry import RetryPolicy
+    """Return the limits of one request, as a model caller takes them."""
+    from lhaw_record.runners.models.call_outcomes import RetryPolicy
 
     return {"request_timeout_s": options.request_timeout, "retry": RetryPolicy(max_attempts=_ATTEMPTS)}
 

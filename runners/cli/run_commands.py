@@ -131,7 +131,8 @@ def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
 
 
 def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, prepared: "PreparedExperiment") -> int:
-    from lhaw_record.runners.models.retry import REFUSED_KINDS
+    """Report how the run ended and how to continue, and return the exit code."""
+    from lhaw_record.runners.models.call_outcomes import REFUSED_KINDS
     from lhaw_record.runners.runs.planning.plan_table import spending
     from lhaw_record.runners.runs.preparation import redactor_of
 

@@ -9,7 +9,6 @@ from lhaw_record.recorder.events.model import Role
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, tool_to_wire
 from lhaw_record.runners.models.exchanges import wire_facts
 from lhaw_record.runners.models.protocol import CompletesParameters, DropsParameters, Model, ModelError, ModelReply
-from lhaw_record.runners.models.text_calls import call_in_text
 
 
 def responded(

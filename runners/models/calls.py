@@ -14,6 +14,7 @@ import anyio
 import msgspec
 
 from lhaw_record.recorder.events import ModelCalled, ModelResponded
+from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import CallKind, Role
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import TrialClock
@@ -21,13 +22,19 @@ from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, new_messages_json
 from lhaw_record.runners.base.errors import EndpointDown, ModelBoundaryError
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.models.call_events import completed, failed, parameters_json, responded, tools_json
+from lhaw_record.runners.models.call_outcomes import (
+    FINAL_KINDS,
+    RetryPolicy,
+    delay_before_retry_s,
+    failed,
+    responded,
+    tools_json,
+)
 from lhaw_record.runners.models.costs import NO_USAGE, add_usage
 from lhaw_record.runners.models.exchanges import WireRecord, changed_parameters
 from lhaw_record.runners.models.limits import CUT, ENDLESS_REPLY
-from lhaw_record.runners.models.protocol import MarksPrompts, Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.protocol import HostedModel, Model, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.recorded_replies import RecordedReplies, ThreadMemory
-from lhaw_record.runners.models.retry import FINAL_KINDS, RetryPolicy, delay_before_retry_s
 
 _ROOM = ("max_tokens", "max_completion_tokens")
 
@@ -171,7 +178,7 @@ class ModelCaller:
             tools=tuple(tools),
             parameters=self._parameters,
             timeout_s=self._request_timeout_s,
-            cache_marks=self._model.cache_marks(messages, tools) if isinstance(self._model, MarksPrompts) else (),
+            cache_marks=self._model.cache_marks(messages, tools) if isinstance(self._model, HostedModel) else (),
         )
         began_s = self._clock()
         attempt, refusals = 1, 0
@@ -220,8 +227,14 @@ class ModelCaller:
     async def _sent_parameters(self) -> str:
         """Return the generation parameters as they are recorded."""
         if self._parameters_json is None:
-            self._parameters = await completed(self._model, self._parameters)
-            self._parameters_json = await parameters_json(self._model, self._parameters)
+            dropped: dict[str, Any] = {}
+            if isinstance(self._model, HostedModel):
+                self._parameters = await self._model.completed_parameters(self._parameters)
+                names = await self._model.dropped_parameters(self._parameters)
+                dropped = {name: self._parameters[name] for name in names}
+            sent = {name: value for name, value in self._parameters.items() if name not in dropped}
+            recorded = {**sent, **({"dropped_parameters": dropped} if dropped else {})}
+            self._parameters_json = canonical_json(recorded).decode()
         return self._parameters_json
 
     async def _record_called(self, request: ModelRequest, call_kind: CallKind) -> str:

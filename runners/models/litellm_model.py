@@ -43,7 +43,7 @@ from lhaw_record.runners.models.litellm_library import (
     takes_json_schema,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.protocol import FormSupport, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.provider_state import plain_call_id, read_state
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
@@ -55,7 +55,7 @@ _STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
 _INVENTED_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|call_[0-9a-f]{28}")
 
 
-class LitellmModel:
+class LitellmModel(HostedModel):
     """A model behind litellm. Each call sends one request, without litellm's own retries.
 
     Args:
@@ -201,7 +201,6 @@ class LitellmModel:
         return {**access, **({"api_key": api_key} if api_key is not None else {})}
 
     async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the names of the parameters that are dropped because the provider does not accept them."""
         key = canonical_json(dict(parameters))
         if key not in self._dropped:
             await load_litellm()
@@ -209,7 +208,7 @@ class LitellmModel:
         return self._dropped[key]
 
     async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters with those that this model needs besides."""
+        """Return the parameters, with Claude's own limit of a reply's length if there is no other."""
         await load_litellm()
         return {**parameters, **length_limit(self.qualified_name, parameters)}
 
@@ -220,7 +219,6 @@ class LitellmModel:
         return agent_marks(messages, tools)
 
     async def form_support(self) -> FormSupport:
-        """Return what is known about this model and JSON schemas."""
         if self._forms is None:
             await load_litellm()
             self._forms = self._forms or FormSupport(takes_json_schema(self.qualified_name))

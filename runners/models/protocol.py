@@ -1,7 +1,7 @@
 """The interface of models: one request gives one reply or a classified failure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -106,33 +106,6 @@ class Model(Protocol):
         ...
 
 
-@runtime_checkable
-class DropsParameters(Protocol):
-    """A model that drops the generation parameters that its provider does not accept."""
-
-    async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the names of the parameters that are not sent."""
-        ...
-
-
-@runtime_checkable
-class CompletesParameters(Protocol):
-    """A model that needs further generation parameters."""
-
-    async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters with those that the model needs besides."""
-        ...
-
-
-@runtime_checkable
-class MarksPrompts(Protocol):
-    """A model whose provider caches only what is marked."""
-
-    def cache_marks(self, messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> tuple[int, ...]:
-        """Return the positions of the messages at whose end a request is marked."""
-        ...
-
-
 FormKnowledge = Literal["listed", "tried", "unlisted", "refused", "parameter"]
 """How it is known whether a model takes a JSON schema: from litellm's table (listed, unlisted), by trying (tried,
 refused), or because the user set the parameter."""
@@ -158,10 +131,21 @@ class FormSupport:
         self.knowledge = "refused"
 
 
-@runtime_checkable
-class TakesForms(Protocol):
-    """A model that may take a JSON schema."""
+class HostedModel:
+    """What a model with a provider says about requests to it. The defaults are those of a provider that takes all."""
+
+    async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the parameters that are dropped because the provider does not accept them."""
+        return ()
+
+    async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters, and what the model needs besides."""
+        return dict(parameters)
+
+    def cache_marks(self, messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> tuple[int, ...]:
+        """Return the positions of the messages at whose end a request is marked for the provider's cache."""
+        return ()
 
     async def form_support(self) -> FormSupport:
         """Return what is known about this model and JSON schemas."""
-        ...
+        return FormSupport(None)

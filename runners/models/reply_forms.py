@@ -9,7 +9,7 @@ from lhaw_record.recorder.events import ModelResponded
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.protocol import FormSupport, ModelReply, TakesForms
+from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelReply
 
 PARAMETER = "response_format"
 """The parameter that carries the schema. A user who sets it decides instead of us."""
@@ -97,4 +97,4 @@ async def recall_formed(caller: ModelCaller, messages: Sequence[Message], form: 
 
 
 async def _support(caller: ModelCaller, form: ReplyForm | None) -> FormSupport | None:
-    return await caller.model.form_support() if form is not None and isinstance(caller.model, TakesForms) else None
+    return await caller.model.form_support() if form is not None and isinstance(caller.model, HostedModel) else None

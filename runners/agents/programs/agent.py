@@ -32,7 +32,8 @@ from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, ProgramSandbox
 from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, filled, mcp_config
 from lhaw_record.runners.models.exchanges import WireRecord
-from lhaw_record.runners.models.gateway.session import SessionLimits, TrialSession
+from lhaw_record.runners.models.gateway.calls import SessionLimits
+from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.models.gateway.upstream import RoutingTable, Upstream
 from lhaw_record.runners.users.ask_user import bridge
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from lhaw_record.runners.agents.programs.questions import Questions
 from lhaw_record.runners.agents.programs.tool_calls import OfferedTools, ToolCalls
 from lhaw_record.runners.base.conversation.messages import ToolResult
-from lhaw_record.runners.models.gateway.session import PendingCall
+from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.question import Question, ToolCall, ToolOffer
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME, build_server

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 import anyio.abc
 
-from lhaw_record.runners.models.gateway.session import PendingCall
+from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.question import McpCall
 
 Asked = TypeVar("Asked", bound=McpCall)

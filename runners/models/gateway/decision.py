@@ -9,7 +9,7 @@ from lhaw_record.recorder.events import AnyEvent, ModelCalled
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, new_messages_json
-from lhaw_record.runners.models.call_events import tools_json
+from lhaw_record.runners.models.call_outcomes import tools_json
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges, ActionLedger
 from lhaw_record.runners.models.gateway.classification import Classification, Evidence, classify
 from lhaw_record.runners.models.gateway.declarations import client_ids_of, declared_in

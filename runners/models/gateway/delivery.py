@@ -7,9 +7,10 @@ import anyio
 import msgspec
 from starlette.types import Receive, Send
 
+from lhaw_record.runners.models.gateway.calls import SessionReply
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.relay import Outlet
-from lhaw_record.runners.models.gateway.session import SessionReply, TrialSession
+from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 
 JSON = b"application/json"

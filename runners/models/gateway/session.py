@@ -7,10 +7,9 @@ decision takes effect only once its events are durable.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import Literal
 
 import anyio
@@ -23,64 +22,31 @@ from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolR
 from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.values import ThreadRules
-from lhaw_record.runners.models.call_events import failed, responded
+from lhaw_record.runners.models.call_outcomes import failed, responded
 from lhaw_record.runners.models.costs import NO_USAGE, add_usage, limit_not_kept
 from lhaw_record.runners.models.exchanges import WireRecord, watching
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
+from lhaw_record.runners.models.gateway.calls import (
+    CLIENT_GONE,
+    PendingCall,
+    PendingReply,
+    SessionLimits,
+    SessionReply,
+    at_least,
+)
 from lhaw_record.runners.models.gateway.decision import decide, events_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal, refusal_of
 from lhaw_record.runners.models.gateway.flags import flags_of
 from lhaw_record.runners.models.gateway.insertion import InjectionState
-from lhaw_record.runners.models.gateway.pending_reply import PendingReply, at_least
 from lhaw_record.runners.models.gateway.relay import Outlet, StreamRelay
 from lhaw_record.runners.models.gateway.trial_state import RequestDecision, TrialState
 from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, RoutingTable, Upstream, UpstreamAnswer
-from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
 from lhaw_record.runners.models.limits import ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
 _OWN_ENDINGS = ("submitted", "gave_up")
-
-CLIENT_GONE = "client_gone"
-"""The error kind of a call whose client left before the reply was ready."""
-
-
-class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """An action that was served but whose result no request has shown yet. ``action_index`` is its future number.
-
-    A text action has no ``call_id`` and is named ``message``. An agent without tools may execute it.
-    """
-
-    call_id: str | None
-    name: str
-    arguments_json: str
-    action_index: int
-
-
-class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a trial: replies to its main thread, actions, and USD for all of its calls. None means no limit.
-
-    The agent executes the actions of a reply itself, so a batch can exceed the limit before a request shows it.
-    """
-
-    max_turns: int | None = None
-    max_actions: int | None = None
-    max_cost_usd: float | None = None
-
-
-class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply on its way to the agent, with the thread and the call that it answers.
-
-    ``rest`` holds the end of a stream, of which the agent has the beginning. It is None if nothing was streamed.
-    ``headers`` are those of the provider that the agent should see.
-    """
-
-    body: Body
-    thread_id: str
-    call_id: str
-    rest: bytes | None = None
-    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class TrialSession:

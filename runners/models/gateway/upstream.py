@@ -17,7 +17,7 @@ from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.relay import StreamRelay
 from lhaw_record.runners.models.gateway.wires.common import pictures_in
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, WireFormat, WireRequest
-from lhaw_record.runners.models.protocol import DropsParameters, Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.protocol import HostedModel, Model, ModelError, ModelReply, ModelRequest
 
 CHARACTERS_PER_TOKEN = 4  # of English text (help.openai.com, "What are tokens and how to count them")
 _WILDCARDS = frozenset("*?[")
@@ -154,7 +154,7 @@ class ModelUpstream:
         known, unknown = wire.requests.to_openai(request.parameters)
         parameters = {**known, **self._parameters}
         refused: tuple[str, ...] = ()
-        if isinstance(self._model, DropsParameters):
+        if isinstance(self._model, HostedModel):
             refused = await self._model.dropped_parameters(parameters)
         sent = {name: value for name, value in parameters.items() if name not in refused}
         left_out = {name: request.parameters[name] for name in unknown} | {name: parameters[name] for name in refused}

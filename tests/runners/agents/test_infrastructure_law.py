@@ -53,6 +53,7 @@ from lhaw_record.runners.experiment.tables import (
     RetrySpec,
     UserSimulatorSpec,
 )
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.endpoints.pace import Pace
 from lhaw_record.runners.models.gateway.app import Gateway
@@ -60,7 +61,6 @@ from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_library import close_clients, load_litellm
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.retry import RetryPolicy
 from lhaw_record.runners.runs.planning.plan import make_plan
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
 from tests.support.chat_server import chat_server

@@ -31,9 +31,9 @@ from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointR
 from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.retry import RetryPolicy
 from lhaw_record.runners.runs.planning.plan import make_plan
 from lhaw_record.runners.users.simulated_user.protocol import Answer
 from tests.support.canned_model import CannedModel, text_reply, tool_reply

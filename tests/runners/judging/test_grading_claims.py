@@ -21,11 +21,12 @@ from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
 from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
+from lhaw_record.runners.judging.driver import JudgeSettings
 from lhaw_record.runners.judging.judge_run import JudgeSettings
 from lhaw_record.runners.judging.regrading import Regrading
 from lhaw_record.runners.judging.stored_claims import JudgedRegrading
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.retry import RetryPolicy
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store as Written
 from tests.runners.judging.stores import PRICE, Judge, asking, events_of, on_disk

@@ -10,7 +10,7 @@ from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.litellm_library import takes_json_schema
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.protocol import FormSupport, ModelError
+from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema, recall_formed, request_formed, whole_reply
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply
 from tests.support.chat_server import ChatServer
@@ -33,7 +33,7 @@ WIRE = {
 }
 
 
-class Formed(CannedModel):
+class Formed(CannedModel, HostedModel):
     """A canned model of which something is known."""
 
     def __init__(self, answers, is_listed):

@@ -20,8 +20,8 @@ from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.errors import EndpointDown
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.endpoints.door import door_states
+from lhaw_record.runners.models.gateway.calls import CLIENT_GONE, SessionLimits
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
-from lhaw_record.runners.models.gateway.session import CLIENT_GONE, SessionLimits
 from lhaw_record.runners.models.gateway.upstream import RoutingTable
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from tests.runners.models.gateway.rigs import KEY, Rig, canned

@@ -1,6 +1,7 @@
-"""A model call that waits for its reply, and what is recorded of its way over the wire."""
+"""The calls and replies of a trial at the gateway, while they are under way, and what limits them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -9,7 +10,48 @@ from lhaw_record.runners.base.clock import Interval
 from lhaw_record.runners.models.gateway.relay import StreamRelay
 from lhaw_record.runners.models.gateway.trial_state import RequestDecision
 from lhaw_record.runners.models.gateway.upstream import UpstreamAnswer
+from lhaw_record.runners.models.gateway.wires.protocol import Body
 from lhaw_record.runners.models.protocol import ModelError
+
+CLIENT_GONE = "client_gone"
+"""The error kind of a call whose client left before the reply was ready."""
+
+
+class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
+    """An action that was served but whose result no request has shown yet. ``action_index`` is its future number.
+
+    A text action has no ``call_id`` and is named ``message``. An agent without tools may execute it.
+    """
+
+    call_id: str | None
+    name: str
+    arguments_json: str
+    action_index: int
+
+
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a trial: replies to its main thread, actions, and USD for all of its calls. None means no limit.
+
+    The agent executes the actions of a reply itself, so a batch can exceed the limit before a request shows it.
+    """
+
+    max_turns: int | None = None
+    max_actions: int | None = None
+    max_cost_usd: float | None = None
+
+
+class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply on its way to the agent, with the thread and the call that it answers.
+
+    ``rest`` holds the end of a stream, of which the agent has the beginning. It is None if nothing was streamed.
+    ``headers`` are those of the provider that the agent should see.
+    """
+
+    body: Body
+    thread_id: str
+    call_id: str
+    rest: bytes | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class PendingReply(msgspec.Struct, frozen=True, kw_only=True):

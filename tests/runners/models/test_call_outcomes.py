@@ -3,7 +3,7 @@
 import pytest
 
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
-from lhaw_record.runners.models.text_calls import call_in_text
+from lhaw_record.runners.models.call_outcomes import call_in_text
 
 TOOLS = [
     ToolDefinition(name=name, description="", input_schema={"type": "object", "properties": {}})
