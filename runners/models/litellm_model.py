@@ -18,20 +18,13 @@ from lhaw_record.runners.base.conversation.messages import (
     tool_to_wire,
 )
 from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.chat_completions import read_chat
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
-from lhaw_record.runners.models.costs import (
-    cost_usd,
-    failed_usage,
-    is_understood,
-    listed_cost_usd,
-    reported_usage,
-    token_count,
-)
+from lhaw_record.runners.models.costs import cost_usd, failed_usage, is_understood, listed_cost_usd, reported_usage
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import Exchange, watching
-from lhaw_record.runners.models.failures import check_choice, endless_reply, to_model_error
-from lhaw_record.runners.models.limits import finish_reason_of
+from lhaw_record.runners.models.failures import endless_reply, to_model_error
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     answers_with_responses,
@@ -110,14 +103,11 @@ class LitellmModel(HostedModel):
         arguments = await self._arguments(request)
         with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
             response = await litellm.acompletion(**arguments)
-            return to_reply(
-                response,
-                model=self.name,
-                conversation=request.messages,
-                price=self.price,
-                api_base=self.api_base,
-                exchange=exchanges[-1] if exchanges else None,
-            )
+            exchange = exchanges[-1] if exchanges else None
+            reply = to_reply(response, model=self.name, conversation=request.messages, exchange=exchange)
+            from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
+            cost = self.cost_usd(reply.usage, None, from_litellm)
+            return msgspec.structs.replace(reply, usage=msgspec.structs.replace(reply.usage, cost_usd=cost))
 
     def was_silent(self, messages: Sequence[Message]) -> bool:
         """Return whether the last request of a conversation got no answer in time.
@@ -184,7 +174,7 @@ class LitellmModel(HostedModel):
         """The model's name with its provider, as litellm expects it."""
         return qualified_name(self.name, self.api_base)
 
-    def cost_usd(self, usage: Usage, body: Mapping[str, Any], from_litellm: float | None = None) -> float | None:
+    def cost_usd(self, usage: Usage, body: Mapping[str, Any] | None, from_litellm: float | None = None) -> float | None:
         """Return the cost of a reply by the user's price or litellm's, in USD, or None if it is unknown."""
         if self.price is not None:
             return cost_usd(self.price, usage)
@@ -244,52 +234,36 @@ class LitellmModel(HostedModel):
 
 
 def to_reply(
-    response: Any,
-    *,
-    model: str,
-    conversation: Sequence[Message],
-    price: Price | None,
-    api_base: str | None = None,
-    exchange: Exchange | None = None,
+    response: Any, *, model: str, conversation: Sequence[Message], exchange: Exchange | None = None
 ) -> ModelReply:
-    """Convert litellm's response into a reply."""
-    if not response.choices:
-        raise _malformed(model, "the response has no choices")
-    choice = response.choices[0]
-    extra = getattr(choice, "provider_specific_fields", None)
-    check_choice({"finish_reason": choice.finish_reason, "provider_specific_fields": extra}, model)
-    message = choice.message
-    if message is None:
-        raise _malformed(model, "the first choice has no message")
-    refusal = _refusal(message)
-    calls = [_tool_call(call, model=model) for call in message.tool_calls or ()]
-    state = read_state(exchange.reply if exchange else None, message)
+    """Convert litellm's response into a reply, without its cost."""
+    reply = read_chat(response.model_dump(exclude_none=True), model)
+    state = read_state(exchange.reply if exchange else None, response.choices[0].message)
+    calls = [
+        ToolCall(
+            call_id=plain_call_id(call.call_id),
+            name=_unicode(call.name),
+            arguments_json=_unicode(call.arguments_json),
+        )
+        for call in reply.message.tool_calls
+    ]
     turn = Message(
         role="assistant",
-        content=_unicode(message.content or refusal),
+        content=_unicode(reply.message.content),
         tool_calls=with_distinct_ids(calls, conversation),
         provider_state_json=state.provider_state_json,
     )
-    usage = _tokens(response, turn, state.usage)
-    from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
-    cost = cost_usd(price, usage) if price else listed_cost_usd(usage, model, api_base, from_litellm=from_litellm)
-    return ModelReply(
+    usage = reply.usage
+    if is_understood(state.usage):  # the totals are litellm's, which are alike for all wires
+        usage = reported_usage(usage.input_tokens, usage.output_tokens, turn, state.usage)
+    return msgspec.structs.replace(
+        reply,
         message=turn,
-        finish_reason=finish_reason_of(
-            choice.finish_reason, (extra or {}).get("native_finish_reason"), has_refused=bool(refusal)
-        ),
-        usage=msgspec.structs.replace(usage, cost_usd=cost),
-        served_model=response.model or None,
+        usage=usage,
         reasoning_text=None if state.reasoning_text is None else _unicode(state.reasoning_text),
         exchange=exchange,
         rate_limits=said_limits(response),
     )
-
-
-def _refusal(message: Any) -> str:
-    """Return the text of a refusal, which OpenAI writes in place of the content, or an empty string."""
-    extra = getattr(message, "provider_specific_fields", None) or {}
-    return str(getattr(message, "refusal", None) or extra.get("refusal") or "")
 
 
 def said_limits(response: Any) -> dict[str, str]:
@@ -318,38 +292,6 @@ def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]
     return tuple(distinct)
 
 
-def _tool_call(call: Any, *, model: str) -> ToolCall:
-    """Return a call with its arguments as the model wrote them, whether or not they are valid JSON."""
-    function = getattr(call, "function", None)
-    name = getattr(function, "name", None)
-    if not isinstance(name, str) or not name:
-        raise _malformed(model, "a tool call has no name")
-    arguments = getattr(function, "arguments", None) or ""
-    if not isinstance(arguments, str):
-        raise _malformed(model, f"the arguments of tool call {name} are not text")
-    return ToolCall(call_id=plain_call_id(call.id or ""), name=_unicode(name), arguments_json=_unicode(arguments))
-
-
 def _unicode(text: str) -> str:
     """Replace lone surrogates. JSON can contain them but UTF-8 cannot, so they could be neither recorded nor sent."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _tokens(response: Any, message: Message, said: dict[str, Any]) -> Usage:
-    """Return the usage of a reply. ``said`` is the provider's own usage object.
-
-    The totals are litellm's, which are alike for all wires. Of wires that we do not read, all numbers are litellm's.
-    """
-    reported = getattr(response, "usage", None)
-    if not is_understood(said):
-        said = reported.model_dump(exclude_none=True) if reported is not None else {}
-    return reported_usage(
-        token_count(getattr(reported, "prompt_tokens", None)),
-        token_count(getattr(reported, "completion_tokens", None)),
-        message,
-        said,
-    )
-
-
-def _malformed(model: str, what: str) -> ModelError:
-    return ModelError(f"{model}: malformed reply: {what}", kind="malformed_reply", is_retryable=True)

@@ -3,8 +3,9 @@
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, new_messages_json
+from lhaw_record.runners.models.chat_completions import text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
-from lhaw_record.runners.models.gateway.wires.common import listed, text_of
+from lhaw_record.runners.models.gateway.wires.common import listed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTurn, WireRequest
 from lhaw_record.runners.models.streams.reading import fields
 

@@ -3,17 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
+from lhaw_record.runners.models.chat_completions import read_call, text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
-from lhaw_record.runners.models.gateway.wires.common import (
-    arguments_json,
-    input_json,
-    listed,
-    rest,
-    text_of,
-    translated,
-)
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
+from lhaw_record.runners.models.gateway.wires.common import listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
@@ -73,17 +67,6 @@ def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the parameters unchanged, because this wire uses OpenAI's names."""
     return dict(parameters), ()
-
-
-def read_call(wire: Mapping[str, Any]) -> ToolCall:
-    """Read one tool call of an assistant message."""
-    if wire.get("type") == "custom" or "custom" in wire:
-        custom = wire.get("custom") or {}
-        name, arguments = custom.get("name"), input_json(custom.get("input"))
-    else:
-        function = wire.get("function") or {}
-        name, arguments = function.get("name"), arguments_json(function.get("arguments"))
-    return ToolCall(call_id=str(wire.get("id") or ""), name=str(name or ""), arguments_json=arguments)
 
 
 def _message(wire: Mapping[str, Any], at: int) -> Message:

@@ -5,70 +5,18 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
+from lhaw_record.runners.models.chat_completions import named
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, WireRequest
 from lhaw_record.runners.models.streams.reading import fields
 
-TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
-UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # sent back to the provider; no part of a text
 _DICT = frozenset({dict})
 _ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
-_VOLATILE = frozenset({"cache_control", "id", "status"})  # agents move, drop and rewrite these
-
-
-def text_of(content: Any, separator: str = "\n") -> str:
-    """Return the text of a message's content.
-
-    A part that is not text becomes a short name with a digest of the part.
-    """
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return canonical_json(content).decode()
-    parts = [part_text(part) for part in content]
-    return separator.join(part for part in parts if part is not None)
-
-
-def part_text(part: Any) -> str | None:
-    """Return the text of one part or block of a content, or None for hidden reasoning."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict):
-        return canonical_json(part).decode()
-    kind = part.get("type")
-    if kind in TEXT_TYPES or (kind is None and "text" in part):
-        return str(part.get("text") or "")
-    if kind == "refusal":
-        return str(part.get("refusal") or "")
-    if kind in UNSEEN_TYPES:
-        return None
-    return named(part)
-
-
-def named(part: Mapping[str, Any]) -> str:
-    """Return a short name for a part that is not text. Equal parts have equal names."""
-    steady = {name: value for name, value in part.items() if name not in _VOLATILE}
-    return f"[{part.get('type') or 'part'} {short_digest(steady)[:12]}]"
 
 
 def typed(part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a part with its type. On Gemini's wire that is the part's first key."""
     return part if "type" in part else {"type": next(iter(part), "part"), **part}
-
-
-def arguments_json(arguments: Any) -> str:
-    """Return a call's arguments as text. Some clients send an object instead."""
-    if arguments is None:
-        return ""
-    return arguments if isinstance(arguments, str) else canonical_json(arguments).decode()
-
-
-def input_json(text: Any) -> str:
-    """Return a custom tool's text input as the JSON arguments under which its call is recorded."""
-    return canonical_json({"input": text if isinstance(text, str) else text_of(text)}).decode()
 
 
 def input_of(arguments: str) -> str:

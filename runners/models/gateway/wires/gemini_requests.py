@@ -10,9 +10,10 @@ from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.models.chat_completions import named, text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
-from lhaw_record.runners.models.gateway.wires.common import listed, named, rest, text_of, typed
+from lhaw_record.runners.models.gateway.wires.common import listed, rest, typed
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
 from lhaw_record.runners.models.streams.reading import fields

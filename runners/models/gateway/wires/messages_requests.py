@@ -5,9 +5,10 @@ from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.models.chat_completions import part_text, text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
-from lhaw_record.runners.models.gateway.wires.common import listed, part_text, rest, text_of, translated
+from lhaw_record.runners.models.gateway.wires.common import listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest

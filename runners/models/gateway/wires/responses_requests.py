@@ -7,16 +7,9 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.models.chat_completions import arguments_json, input_json, named, text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
-from lhaw_record.runners.models.gateway.wires.common import (
-    arguments_json,
-    input_json,
-    listed,
-    named,
-    rest,
-    text_of,
-    translated,
-)
+from lhaw_record.runners.models.gateway.wires.common import listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
 from lhaw_record.runners.models.gateway.wires.protocol import (
     Body,
