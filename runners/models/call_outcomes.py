@@ -91,7 +91,7 @@ _MOST_CHARACTERS, _MOST_OBJECTS = 50_000, 20  # choices: what is read in a few m
 def call_in_text(message: Message, tools: Sequence[ToolDefinition]) -> str | None:
     """Return the notation of a tool call in a text, or None.
 
-    Apart from a notation's own markers, only calls of the offered tools count, so that a text about code is no call.
+    Apart from a notation's own markers, only calls of the offered tools count, so a text about code does not count.
     """
     text = message.content[:_MOST_CHARACTERS]
     if message.tool_calls or not tools or not text.strip():

@@ -54,7 +54,7 @@ def wire_messages(messages: Sequence[Message], cache_marks: Collection[int] = ()
 
 
 def with_pictures(messages: list[dict[str, Any]], pictures: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put pictures in the places of their names in user messages, and those of tool results before the next message.
+    """Replace the names of pictures in user messages, and show the pictures of tool results in the next user message.
 
     Chat completions take only texts as results, so the name remains there, and stands again before its picture. That
     is part of the user message that follows, because some servers refuse two in a row.

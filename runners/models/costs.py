@@ -31,7 +31,7 @@ def token_count(value: Any) -> int | None:
 
 
 def usage_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the usage object of a reply's body, whatever its wire calls it. It is empty if there is none."""
+    """Return the usage object of a reply in any wire format, or an empty one."""
     return _object(body, "usage") or _object(body, "usageMetadata")
 
 
@@ -111,7 +111,7 @@ def cost_usd(price: Price, usage: Usage) -> float | None:
 
 
 def failed_usage(error: ModelError, price: Price | None) -> Usage | None:
-    """Return what is known of the usage of a failed request whose reply may be lost: its cost, if the model is free."""
+    """Return the known usage of a failed request whose reply may be lost: a cost of 0 if the model is free."""
     if price is None or error.exchange is None or error.http_status is not None:
         return None
     unreported = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)

@@ -112,7 +112,7 @@ refused), or because the user set the parameter."""
 
 
 class FormSupport:
-    """What is known about a model and JSON schemas. All callers of the model share it.
+    """Whether a model takes JSON schemas, as far as known. All callers of the model share it.
 
     Args:
         is_listed: What litellm's table says. None if it does not know the model, which is then tried.
@@ -147,5 +147,5 @@ class HostedModel:
         return ()
 
     async def form_support(self) -> FormSupport:
-        """Return what is known about this model and JSON schemas."""
+        """Return whether the model takes JSON schemas, as far as known."""
         return FormSupport(None)

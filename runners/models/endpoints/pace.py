@@ -8,8 +8,8 @@ Three limits hold at once, because providers have all three and say little about
                   before. It comes back quickly to just below the rate that was refused, and grows slowly from there
     buckets       what the provider's headers say: requests or tokens that are left, and when they are back
 
-A refusal holds back every request until the time that the provider asked for. Of several requests that were under way
-together and refused together, one counts: the others say nothing new.
+A refusal holds back every request until the time that the provider asked for. Several requests that were sent and
+refused together count once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -146,7 +146,7 @@ class Pace:
     def _grown(self, rate_per_s: float) -> float:
         """Return the rate after one more answer. Growing further than the last refused rate goes slowly.
 
-        All answers of one round trip together bring one step, because each of them was asked for at the old rate.
+        All answers of one round trip together bring one step, because each was requested at the old rate.
         """
         step = 1.0 / max(1.0, rate_per_s * (self._latency_s or 0.0))
         if self._refused_per_s is None:
@@ -182,7 +182,7 @@ class Pace:
             bucket.described(each, now_s, sent_s, self.in_flight * self._cost(each.name))
 
     def _cost(self, name: str) -> float:
-        """Return what one request is expected to use of an allowance."""
+        """Return the expected use of an allowance by one request."""
         return 1.0 if name == "requests" else self._costs.get(name, 1.0)
 
 

@@ -80,7 +80,7 @@ class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at_least(usage: Usage) -> Usage:
-    """Return what a broken stream has cost at least: what the provider did not report counts as nothing.
+    """Return a lower bound of a broken stream's usage: unreported numbers count as zero.
 
     An unknown price of tokens that were reported stays unknown.
     """

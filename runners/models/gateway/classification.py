@@ -119,7 +119,7 @@ def classify(threads: Threads, shown: Evidence) -> Classification:
 
 
 def _change(thread: Thread, shown: Evidence, decided: Classification) -> ThreadChange | None:
-    """Return what a request has lost of its thread's history, judged by the replies of the request before it."""
+    """Return how a request shortens its thread's history, judged by the replies in the request before it."""
     if decided.is_restart:
         return "restarted"
     lost = [reply.number for reply in thread.replies if reply.call_id in thread.held - shown.found.keys()]

@@ -90,7 +90,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def declared_in(rules: ThreadRules, request: WireRequest, headers: Iterable[tuple[str, str]]) -> Declared:
-    """Return what the rules and the headers declare about a request."""
+    """Return the declarations of the rules and headers about a request."""
     values = {name.lower(): value.strip() for name, value in headers}
     step = values.get(STEP_HEADER) or None
     is_step = step is not None or rules.step == "request"

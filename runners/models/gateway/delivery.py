@@ -74,7 +74,7 @@ async def deliver(
 
 
 class _Outlet:
-    """The way of a stream to its reader. It takes everything at once, and gives it out at the reader's pace.
+    """A buffer between a stream and its reader. It accepts everything at once, and is read at the reader's pace.
 
     A stream normally begins with its first event, so that a failure before can still set the HTTP status.
     """

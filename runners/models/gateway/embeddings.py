@@ -1,4 +1,4 @@
-"""Requests for embeddings: calls that are recorded and paid, but belong to no conversation and are no action."""
+"""Requests for embeddings: recorded and paid calls outside of conversations, which do not count as actions."""
 
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.canonical_json import canonical_json

@@ -95,7 +95,7 @@ def is_folded_sequel(before: Sequence[Message], reply: Message, after: Sequence[
 
 
 def folded_result(reply: Message, text: str) -> str | None:
-    """Return what a folded history tells after its last quotation of a reply, or None if the words are not the same."""
+    """Return the text after a reply's last quotation in a folded history, or None if it is not quoted literally."""
     quoted = _last_words(reply)
     at = text.rfind(quoted) if quoted else -1
     return text[at + len(quoted) :].strip() or None if at >= 0 else None
@@ -120,7 +120,7 @@ def holds_summary(texts: Sequence[str], summary: str) -> bool:
 
 
 def quotes_text(texts: Iterable[str], wanted: str) -> bool:
-    """Return whether any text contains another one, whatever the escapes and spaces."""
+    """Return whether any text contains another one, ignoring escapes and spaces."""
     words = _words(wanted)
     return bool(words) and any(words in _words(text) for text in texts)
 

@@ -51,7 +51,7 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
         reason: str,
         is_reopened: bool,
     ) -> Placement | None:
-        """Return the place of the message in a request, or None if the message is not inserted there."""
+        """Return where the message goes in a request, or None for nowhere."""
         if self.anchor is None:
             if kind != "main" or last_started is None or not self.planned.is_due(action_count):
                 return None

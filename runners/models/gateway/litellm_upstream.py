@@ -150,7 +150,7 @@ class LitellmUpstream:
     async def embedding(
         self, wire: WireFormat, request: WireRequest, *, is_routed: bool
     ) -> Callable[[], Awaitable[UpstreamAnswer]]:
-        """Return what sends a request for embeddings, with the agent's name for the model, or its own if it is routed.
+        """Return a function that sends a request for embeddings. Unless it is routed, the model's name is the agent's.
 
         The agent sees the name that it asked for.
         """
@@ -187,7 +187,7 @@ class LitellmUpstream:
         raise not_offered
 
     def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
-        """Return what is known of the usage of a failed request: its cost, if the model is free."""
+        """Return the known usage of a failed request: a cost of 0 if the model is free."""
         is_own = embeddings_of is None or self._is_own(embeddings_of)
         return failed_usage(error, self._model.price if is_own else None)
 
@@ -217,7 +217,7 @@ class LitellmUpstream:
         return UpstreamAnswer(reply=msgspec.structs.replace(reply, usage=usage, rate_limits=limits), body=body)
 
     def _in_words_of(self, wire: WireFormat, model: str) -> tuple[Body, Body]:
-        """Return the file's parameters in a wire's words, and those that it has no words for."""
+        """Return the file's parameters in a wire's words, and the remaining ones, which the wire lacks."""
         own, homeless = wire.requests.from_openai(self._parameters)
         words, said = reasoning_words(wire.name, model, self._parameters)
         left_out = {name: self._parameters[name] for name in homeless if name not in said}

@@ -62,7 +62,7 @@ def prepared(
     *,
     was_silent: bool,
 ) -> OutgoingRequest:
-    """Return what will be sent, and what is recorded about it. After silence it is a stream in any case."""
+    """Return the outgoing request with its record. After silence it is always a stream."""
     merged = merged_parameters(request.parameters, own)
     if wire.name == "messages" and "thinking" in own and _is_too_long(own["thinking"], merged.get("max_tokens")):
         left_out = {**left_out, "thinking": own["thinking"]}
@@ -100,7 +100,7 @@ def _is_too_long(thinking: Any, max_tokens: Any) -> bool:
 
 
 def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with those of the experiment file, which may be part of a group."""
+    """Merge the experiment file's parameters into the request's. Some belong to a group."""
     groups = {name: {**fields(asked.get(name)), **value} for name, value in own.items() if name in _GROUPS}
     return {**asked, **own, **groups}
 
@@ -122,7 +122,7 @@ async def asked(
 def _reader_of_errors(
     model: LitellmModel, endpoint: ProviderEndpoint, exchange: Exchange
 ) -> Callable[[Exception, list[Exchange]], ModelError | None]:
-    """Return what makes a ModelError of what the connection raises. Without a connection there is no exchange."""
+    """Return a function that turns errors of the connection into a ModelError. Unsent requests leave no exchange."""
     import aiohttp
 
     def readable(error: Exception, exchanges: list[Exchange]) -> ModelError | None:

@@ -29,7 +29,7 @@ class Outlet(Protocol):
 
 
 class StreamRelay:
-    """The way of one streamed reply from the provider to the agent.
+    """Passes one streamed reply from the provider to the agent.
 
     Args:
         outlet: Takes what goes to the agent, or None if the agent waits for the whole reply.

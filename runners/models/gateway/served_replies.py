@@ -128,7 +128,7 @@ class ServedReplies:
 def occurrence_by_place(
     turns: Sequence[RequestTurn], reply: ServedReply, sent: Sequence[Message]
 ) -> ReplyOccurrence | None:
-    """Find a thread's last reply by its place: the assistant turn that follows the earlier ones, whatever its text."""
+    """Find a thread's last reply by its place: the assistant turn after the earlier ones, with any text."""
     messages = [turn.message for turn in turns]
     said = [at for at, message in enumerate(messages) if message.role == "assistant"]
     said_before = [message for message in sent if message.role == "assistant"]

@@ -172,7 +172,7 @@ class Threads:
         return {place.reply.call_id: place for place in places if place is not None}
 
     def held_summary(self, texts: list[str]) -> ServedReply | None:
-        """Return the latest reply of which texts contain a summary, or None."""
+        """Return the latest reply whose summary the texts contain, or None."""
         held = (reply for reply in reversed(self._summaries) if holds_summary(texts, reply.message.content))
         return next(held, None)
 

@@ -60,7 +60,7 @@ class TrialState:
         self.calls_without_message = 0
         """The main thread's calls that had no place for the message, although it had been inserted before."""
         self.is_main_guessed = False
-        """Whether the trial ended with several conversations, none of which was recognised as the main thread."""
+        """Whether the trial ended with several conversations and no recognised main thread."""
 
     def call_begun(self, decision: RequestDecision, history: History) -> None:
         """Apply a decision that has been recorded."""

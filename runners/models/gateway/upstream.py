@@ -90,7 +90,7 @@ class Upstream(Protocol):
     """The model's name, as recorded."""
 
     async def prepare(self, wire: WireFormat, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
-        """Return what will be sent, without sending it.
+        """Return the request to send, without sending it.
 
         Raises:
             GatewayRefusal: The request cannot be sent at all.
@@ -106,7 +106,7 @@ class Upstream(Protocol):
         ...
 
     def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
-        """Return what is known of the usage of a failed request, or None.
+        """Return the known usage of a failed request, or None.
 
         Args:
             error: The failure.
@@ -121,7 +121,7 @@ class Upstream(Protocol):
     async def embedding(
         self, wire: WireFormat, request: WireRequest, *, is_routed: bool
     ) -> Callable[[], Awaitable[UpstreamAnswer]]:
-        """Return what sends a request for embeddings as it came. It raises a ModelError if there is no usable answer.
+        """Return a function that sends a request for embeddings. It raises ModelError without a usable answer.
 
         Args:
             wire: The dialect of the request.
@@ -175,7 +175,7 @@ class ModelUpstream:
         return UpstreamAnswer(reply=await self._model.respond(outgoing.payload))
 
     def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
-        """Return what the model itself says."""
+        """Return the usage in the error."""
         return error.usage
 
     async def embedding(

@@ -94,7 +94,7 @@ _SENSELESS = (TypeError, ValueError, AttributeError, KeyError, IndexError, Recur
 
 
 def add_to(stream: ReplyStream, event: StreamedEvent) -> StreamStep:
-    """Add an event to a stream, whatever its shape. Comments change nothing.
+    """Add an event of any shape to a stream. Comments change nothing.
 
     Raises:
         ModelError: The provider reports a failure in it, or it makes no sense.

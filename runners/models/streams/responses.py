@@ -1,4 +1,4 @@
-"""Streams of OpenAI's Responses: events about items, of which the last one repeats the whole response."""
+"""Streams of OpenAI's Responses: events about items; the last event repeats the whole response."""
 
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.streams.reading import Body, StreamStep, fields

@@ -100,7 +100,7 @@ _STANDARD = str.maketrans("-_", "+/")  # Google's SDK writes the other alphabet 
 def pictures_in(body: Body) -> dict[str, Body]:
     """Return the pictures of a request's conversation, as parts of chat completions, by their names in its texts.
 
-    A picture that only its own provider has (``file_id``) is no such part.
+    Pictures that only their provider has (``file_id``) are left out.
     """
     return dict(_found([body.get(name) for name in _CONVERSATIONS]))
 
@@ -119,7 +119,7 @@ def _found(value: Any) -> Iterator[tuple[str, Body]]:
 
 
 def _url(part: Mapping[str, Any]) -> str | None:
-    """Return the address of a picture, which may hold its data, or None if the part is no picture or has no address."""
+    """Return a picture's URL, which may be a data URL, or None for other parts."""
     if part.get("type") == "input_image":
         return _text(part.get("image_url"))
     if part.get("type") == "image":

@@ -104,7 +104,7 @@ def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
 
 
 def assistant_message(parts: list[Body], ids: "_CallIds | None" = None) -> Message:
-    """Return the assistant message for the parts of a content. Thoughts are no part of its text."""
+    """Return the assistant message for the parts of a content. Thoughts are not part of its text."""
     texts = [str(part.get("text") or "") for part in parts if "text" in part and not part.get("thought")]
     calls = tuple(
         ToolCall(
