@@ -77,12 +77,18 @@ async def whole_reply(caller: ModelCaller, messages: Sequence[Message], form: Re
 
 
 async def _recorded(caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None) -> ModelReply:
-    recalled = await recall_formed(caller, messages, form)
-    if recalled is not None:
-        return recalled
-    reply, responded = await request_formed(caller, messages, form)
-    await caller.recording.append(responded)
+    reply, responded = await recall_or_request(caller, messages, form)
+    if responded is not None:
+        await caller.recording.append(responded)
     return reply
+
+
+async def recall_or_request(
+    caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None
+) -> tuple[ModelReply, ModelResponded | None]:
+    """Return the reply of an earlier run without an event, or else that of a new request with its event."""
+    recalled = await recall_formed(caller, messages, form)
+    return (recalled, None) if recalled is not None else await request_formed(caller, messages, form)
 
 
 async def recall_formed(caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None) -> ModelReply | None:

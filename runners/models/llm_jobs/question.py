@@ -10,7 +10,7 @@ from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import NothingUsable, UnusableReply
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.reply_forms import ReplyForm, recall_formed, request_formed
+from lhaw_record.runners.models.reply_forms import ReplyForm, recall_or_request, request_formed
 
 Found = TypeVar("Found")
 
@@ -66,11 +66,9 @@ async def _asked(
     attempts = _ATTEMPTS
     for attempt in count(1):
         is_last = attempt == attempts
-        remembered = await recall_formed(caller, messages, form)
-        if remembered is not None:
-            reply, responded = remembered, None
-            found, problem = _read(read, reply, caller)
-        if remembered is None or (found is None and is_last):
+        reply, responded = await recall_or_request(caller, messages, form)
+        found, problem = _read(read, reply, caller)
+        if responded is None and found is None and is_last:
             reply, responded = await request_formed(caller, messages, form)
             found, problem = _read(read, reply, caller)
         if found is not None:

@@ -14,7 +14,7 @@ from lhaw_record.runners.models.streams.reading import fields
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"
 _FINISH_REASONS = {REFUSAL: FILTERED, WINDOW_FULL: CUT}  # the wire's own words for what other providers name
-read = read_chat
+read, error = read_chat, openai_error
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
@@ -89,11 +89,6 @@ def events(body: Body, request: WireRequest) -> Iterator[bytes]:
     if is_usage_wanted:
         yield event({**head, "choices": [], "usage": body.get("usage")})
     yield DONE
-
-
-def error(status: int, kind: str, message: str) -> Body:
-    """Write the body for a refusal."""
-    return openai_error(status, kind, message)
 
 
 def error_event(status: int, kind: str, message: str) -> bytes:

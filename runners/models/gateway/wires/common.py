@@ -1,14 +1,15 @@
 """Helpers shared by the four wires: texts and pictures of contents, checks on shapes, and server-sent events."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.chat_completions import named
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, WireRequest
-from lhaw_record.runners.models.streams.reading import fields
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, RequestTurn, TurnPosition, WireRequest
+from lhaw_record.runners.models.streams.reading import fields, malformed, object_in
 
 _DICT = frozenset({dict})
 _ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -74,6 +75,23 @@ def translated(parameters: Mapping[str, Any], names: Mapping[str, str]) -> tuple
     """Return parameters under their new names, and the names of those that have none. Null counts as not set."""
     found = {names[name]: value for name, value in parameters.items() if name in names and value is not None}
     return found, tuple(name for name, value in parameters.items() if name not in names and value is not None)
+
+
+def end_texts(texts: list[str], turns: list[RequestTurn], place: TurnPosition) -> None:
+    """Add the texts so far as a user turn that ends at a place, and clear them."""
+    if texts:
+        turns.append(RequestTurn(message=Message(role="user", content="\n".join(texts)), place=place))
+        texts.clear()
+
+
+def said_in(items: Any, what: str, read: Callable[[list[Body]], Message]) -> Message:
+    """Return the message that the items of a reply form, or raise ModelError if they are malformed."""
+    if not isinstance(items, list):
+        raise malformed(f"it has no {what}")
+    message = read([object_in(item, f"an item of the {what}") for item in items])
+    if not all(call.name for call in message.tool_calls):
+        raise malformed("a tool call has no name")
+    return message
 
 
 def event(data: Any, name: str | None = None) -> bytes:

@@ -12,8 +12,8 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
 from lhaw_record.runners.models.chat_completions import named, text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.common import end_texts, listed, rest, typed
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
-from lhaw_record.runners.models.gateway.wires.common import listed, rest, typed
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
 from lhaw_record.runners.models.streams.reading import fields
@@ -165,17 +165,11 @@ def _turns(content: Body, at: int, ids: _CallIds) -> list[RequestTurn]:
         if result is None:
             texts.append(str(part["text"]) if "text" in part else named(typed(part)))
             continue
-        _close(texts, turns, TurnPosition(at, number - 1))
+        end_texts(texts, turns, TurnPosition(at, number - 1))
         message = Message(role="tool", content=_result_text(fields(result)), tool_call_id=ids.of_result(result))
         turns.append(RequestTurn(message=message, place=TurnPosition(at, number)))
-    _close(texts, turns, TurnPosition(at, len(parts) - 1))
+    end_texts(texts, turns, TurnPosition(at, len(parts) - 1))
     return turns
-
-
-def _close(texts: list[str], turns: list[RequestTurn], place: TurnPosition) -> None:
-    if texts:
-        turns.append(RequestTurn(message=Message(role="user", content="\n".join(texts)), place=place))
-        texts.clear()
 
 
 def _result_text(result: Mapping[str, Any]) -> str:

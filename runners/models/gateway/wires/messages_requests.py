@@ -7,8 +7,8 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
 from lhaw_record.runners.models.chat_completions import part_text, text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.common import end_texts, listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
-from lhaw_record.runners.models.gateway.wires.common import listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
@@ -132,7 +132,7 @@ def _blocks(content: list[Any], at: int) -> list[RequestTurn]:
     texts: list[str] = []
     for number, block in enumerate(content):
         if isinstance(block, dict) and block.get("type") == "tool_result":
-            _close(texts, turns, TurnPosition(at, number - 1))
+            end_texts(texts, turns, TurnPosition(at, number - 1))
             result = text_of(block.get("content"))
             message = Message(role="tool", content=result, tool_call_id=str(block.get("tool_use_id") or ""))
             turns.append(
@@ -140,14 +140,8 @@ def _blocks(content: list[Any], at: int) -> list[RequestTurn]:
             )
         else:
             texts.append(part_text(block) or "")
-    _close(texts, turns, TurnPosition(at, len(content) - 1))
+    end_texts(texts, turns, TurnPosition(at, len(content) - 1))
     return turns
-
-
-def _close(texts: list[str], turns: list[RequestTurn], place: TurnPosition) -> None:
-    if texts:
-        turns.append(RequestTurn(message=Message(role="user", content="\n".join(texts)), place=place))
-        texts.clear()
 
 
 def _tool(wire: Mapping[str, Any]) -> RequestTool:
