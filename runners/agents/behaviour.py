@@ -19,8 +19,7 @@ from lhaw_record.recorder.events import (
     QuestionAsked,
 )
 from lhaw_record.recorder.events.trial import EndedBy
-from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.models.limits import CUT
+from lhaw_record.runners.base.conversation.ending import CUT
 
 _NO_WORD = re.compile(r"[\W_]+")
 
@@ -46,26 +45,15 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     crash: tuple[int, str] | None = None
 
 
-class ObservedRecording:
-    """A trial's event stream that counts what passes.
+class BehaviourCounter:
+    """Counts what one attempt's events show, once they are durable."""
 
-    Args:
-        recording: The trial's event stream.
-    """
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
+    def __init__(self) -> None:
         self._side_calls: set[str] = set()
         self._counts: Counter[str] = Counter()
         self._notations: Counter[str] = Counter()
         self._actions = hashlib.sha256()
         self._questions: dict[str, str] = {}
-
-    async def append(self, *events: AnyEvent) -> None:
-        """Append events in order, count them, and return when they are durable."""
-        await self._recording.append(*events)
-        for event in events:
-            self._count(event)
 
     def behaviour(self, ended_by: EndedBy | None, crash: tuple[int, str] | None = None) -> Behaviour:
         """Return the counts so far."""
@@ -83,7 +71,8 @@ class ObservedRecording:
             crash=crash,
         )
 
-    def _count(self, event: AnyEvent) -> None:
+    def observe(self, event: AnyEvent) -> None:
+        """Count one event."""
         if isinstance(event, ModelCalled):
             if event.call_kind in ("side", "sub_agent"):
                 self._side_calls.add(event.call_id)

@@ -24,7 +24,7 @@ from lhaw_record.runners.models.reply_forms import ReplyForm, whole_reply
 from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
-from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
+from lhaw_record.runners.users.simulated_user.protocol import UserSimulator
 
 if TYPE_CHECKING:
     from lhaw_record.runners.models.gateway.upstream import RoutingTable, Upstream
@@ -116,24 +116,6 @@ class Services:
             return None, None
         caller = self._side_caller(spec, trial, recording, "judge")
         return _asking(caller, GraderError), caller
-
-    def knowledge(self, trial: PlannedTrial) -> UserKnowledge:
-        """Return what a trial's simulated user knows: the full prompt, and what was removed from it.
-
-        A user with a follow-up means what they say until they make it, and only then want what the full prompt says.
-        """
-        variant = trial.shown_variant
-        follow_up = variant.follow_up if variant else None
-        sent = variant.prompt if variant else trial.task.prompt
-        known = UserKnowledge(
-            full_prompt=trial.task.prompt,
-            sent_prompt=sent if follow_up is None else f"{sent}\n\n{follow_up}",
-            removed=variant.segments if variant else (),
-            expected=variant.expected_questions if variant else (),
-        )
-        if follow_up is None:
-            return known
-        return UserKnowledge(full_prompt=sent, sent_prompt=sent, removed=(), after_follow_up=known)
 
     def _agent_model(self, trial: PlannedTrial, spec: AgentSpec) -> Model:
         name = spec.model

@@ -8,6 +8,7 @@ import msgspec
 from lhaw_record.recorder.events import TrialFailed, TrialStarted
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.reading.trial_index import FailedTrial
+from lhaw_record.runners.agents.attempt import trial_failed
 from lhaw_record.runners.agents.behaviour import Behaviour
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.conversation.injection import injection_action
@@ -36,11 +37,6 @@ def failed_outcome(trial: PlannedTrial, stored: FailedTrial) -> TrialOutcome:
     return TrialOutcome(
         trial=trial, attempt=stored.attempt, is_valid=False, action_count=0, cost_usd=None, failure=failure
     )
-
-
-def trial_failed(boundary: Any, kind: str, message: str, *, is_retry_owed: bool) -> TrialFailed:
-    """Return the last event of an attempt that failed because of infrastructure."""
-    return TrialFailed(boundary=boundary, error_kind=kind, message=message, is_retry_owed=is_retry_owed)
 
 
 def trial_started(

@@ -8,7 +8,6 @@ from lhaw_record.recorder.events import AnyEvent, ModelCalled, ModelFailed, Mode
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types
 from lhaw_record.runners.base.errors import RunBudgetSpent
-from lhaw_record.runners.base.recording import Recording
 
 _GRADING = frozenset({"judge", "grader"})
 """The roles that are asked once the agent has ended. Without their calls all that it has cost would be lost."""
@@ -84,32 +83,29 @@ class RunBudget:
         self.spent_on.update(spent)
 
 
-class BudgetedRecording:
-    """A trial's event stream that takes no further call of its agent or user once the budget is spent.
+class TrialSpending:
+    """What one trial has spent, by model in ``spent_on``, as the first of all to see its events.
 
-    It counts what all calls cost, by model in ``spent_on``. Those that grade are always taken.
+    It refuses a further call of the trial's agent or user once the run's budget is spent. Calls that grade are always
+    taken.
 
     Args:
-        recording: The trial's event stream.
         budget: The run's budget.
     """
 
-    def __init__(self, recording: Recording, budget: RunBudget) -> None:
-        self._recording = recording
+    def __init__(self, budget: RunBudget) -> None:
         self._budget = budget
         self._models: dict[str, str] = {}
         self.spent_on: Counter[str] = Counter()
 
-    async def append(self, *events: AnyEvent) -> None:
-        """Append events in order and return when they are durable."""
-        paid: Counter[str] = Counter()
-        for event in events:
-            if isinstance(event, ModelCalled):
-                self._models[event.call_id] = event.model
-                if event.role not in _GRADING:
-                    self._budget.check(event.model)
-            elif isinstance(event, ModelResponded | ModelFailed):
-                _add(paid, self._models.get(event.call_id, ""), event)
-        self._budget.pay(paid)
-        self.spent_on.update(paid)
-        await self._recording.append(*events)
+    def observe(self, event: AnyEvent) -> None:
+        """Check a call before it is made, and count what it cost."""
+        if isinstance(event, ModelCalled):
+            self._models[event.call_id] = event.model
+            if event.role not in _GRADING:
+                self._budget.check(event.model)
+        elif isinstance(event, ModelResponded | ModelFailed):
+            paid: Counter[str] = Counter()
+            _add(paid, self._models.get(event.call_id, ""), event)
+            self._budget.pay(paid)
+            self.spent_on.update(paid)

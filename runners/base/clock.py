@@ -23,7 +23,6 @@ from typing import TypeVar
 
 import anyio
 
-from lhaw_record.recorder.events import AnyEvent
 from lhaw_record.recorder.events.trial import Boundary
 from lhaw_record.runners.base.errors import (
     BoundaryError,
@@ -33,7 +32,6 @@ from lhaw_record.runners.base.errors import (
     ToolBoundaryError,
     UserSimulatorError,
 )
-from lhaw_record.runners.base.recording import Recording
 
 Result = TypeVar("Result")
 
@@ -277,24 +275,6 @@ def held() -> Iterator[None]:
     clock, request = current
     with clock.holding(request):
         yield
-
-
-class TimedRecording:
-    """A trial's event stream that counts writing as waiting time, so a slow disk takes none of the agent's time.
-
-    Args:
-        recording: The trial's event stream.
-        trial_clock: The trial's clock.
-    """
-
-    def __init__(self, recording: Recording, trial_clock: TrialClock) -> None:
-        self._recording = recording
-        self._trial_clock = trial_clock
-
-    async def append(self, *events: AnyEvent) -> None:
-        """Append events in order and return when they are durable."""
-        with self._trial_clock.waiting("recorder", "the recorder"):
-            await self._recording.append(*events)
 
 
 def _length_s(intervals: list[tuple[float, float]]) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lhaw_record.recorder.cli.arguments import positive_seconds
 from lhaw_record.recorder.cli.command import argument, repeatable
 from lhaw_record.recorder.cli.output import say
-from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
 from lhaw_record.runners.models.costs import UNKNOWN_COST, price_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import condition_of, prompt_state_and_channel
 from lhaw_record.runners.base.conversation.injection import injection_action
-from lhaw_record.runners.environments.grading.confined_grading import scored
+from lhaw_record.runners.environments.grading.grade import scored
 from lhaw_record.runners.imports.foreign_trial import UNKNOWN, Failure, ForeignInjection, ForeignTrial
 from lhaw_record.runners.imports.trajectory import action_count
 

@@ -18,11 +18,11 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import CheckpointNotMet, OfficeDeliverables
+from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
 from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, modules_of
-from lhaw_record.runners.environments.grading.confined_grading import failed_grade, read_apart, scored
-from lhaw_record.runners.environments.grading.grade import Grade
+from lhaw_record.runners.environments.grading.confined_grading import read_apart
+from lhaw_record.runners.environments.grading.grade import Grade, failed_grade, scored
 from lhaw_record.runners.judging.judge_run import RecordedJob, RunSettings, judge_each
 from lhaw_record.runners.judging.stored_claims import StoredMatcher
 from lhaw_record.runners.judging.stored_graders import (

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall, UsageDetails
+from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import Role
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, tool_to_wire
@@ -155,9 +155,7 @@ def responded(
 ) -> ModelResponded:
     """Return the event for a reply. ``changes`` are the parameters that a library changed on the way."""
     notation = call_in_text(reply.message, tools)
-    usage, state = reply.usage, reply.message.provider_state_json
-    reasoning = Reasoning(text=reply.reasoning_text, tokens=usage.reasoning_tokens, provider_state_json=state)
-    details = UsageDetails(cache_write_tokens=usage.cache_write_tokens, provider_cost_usd=usage.provider_cost_usd)
+    reasoning = Reasoning(text=reply.reasoning_text, provider_state_json=reply.message.provider_state_json)
     return ModelResponded(
         call_id=call_id,
         role=role,
@@ -168,13 +166,9 @@ def responded(
             RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
             for call in reply.message.tool_calls
         ),
-        input_tokens=reply.usage.input_tokens,
-        output_tokens=reply.usage.output_tokens,
-        cached_input_tokens=reply.usage.cached_input_tokens,
-        cost_usd=reply.usage.cost_usd,
         served_model=reply.served_model,
+        usage=reply.usage,
         reasoning=None if reasoning == Reasoning() else reasoning,
-        usage=None if details == UsageDetails() else details,
         wire=wire_facts(reply.exchange, changes=changes, first_token_ms=first_token_ms, notation=notation),
     )
 

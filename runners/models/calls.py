@@ -19,6 +19,7 @@ from lhaw_record.recorder.events.model import CallKind, Role
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.deltas import History
+from lhaw_record.runners.base.conversation.ending import CUT, ENDLESS_REPLY
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, new_messages_json
 from lhaw_record.runners.base.errors import EndpointDown, ModelBoundaryError
 from lhaw_record.runners.base.recording import Recording
@@ -32,7 +33,6 @@ from lhaw_record.runners.models.call_outcomes import (
 )
 from lhaw_record.runners.models.costs import NO_USAGE, add_usage
 from lhaw_record.runners.models.exchanges import WireRecord, changed_parameters
-from lhaw_record.runners.models.limits import CUT, ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import HostedModel, Model, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.recorded_replies import RecordedReplies, ThreadMemory
 

@@ -8,7 +8,6 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.protocol import ModelError
 
@@ -72,7 +71,6 @@ def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-UNKNOWN_COST = "a reply came without its token counts, so its cost is unknown"
 
 
 def add_usage(left: Usage, right: Usage) -> Usage:
@@ -197,13 +195,3 @@ def spent_words(spent_usd: float, unpriced: int) -> str:
     if not unpriced:
         return f"{spent_usd:.4f} USD"
     return f"{spent_usd:.4f} USD, and unknown costs of {unpriced} more" if spent_usd else "cost unknown"
-
-
-def limit_not_kept(max_cost_usd: float) -> ModelBoundaryError:
-    """Return the error for a trial whose own cost limit cannot be enforced."""
-    return ModelBoundaryError(
-        f"budget.max_cost_usd_per_trial = {max_cost_usd:g} cannot be enforced: {UNKNOWN_COST}; use a server that "
-        "reports usage, or remove the limit",
-        kind="unknown_cost",
-        is_retry_owed=False,
-    )

@@ -20,8 +20,9 @@ from typing import Any
 import msgspec
 
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers, retry_after_s
-from lhaw_record.runners.models.limits import ENDLESS_REPLY, limit_in, limit_in_error
+from lhaw_record.runners.models.limits import limit_in, limit_in_error
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.protocol import ModelError
 

@@ -1,13 +1,15 @@
 """The interface of models: one request gives one reply or a classified failure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
-from lhaw_record.runners.models.exchanges import Exchange
+
+if TYPE_CHECKING:
+    from lhaw_record.runners.models.exchanges import Exchange
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     served_model: str | None = None
     reasoning_text: str | None = None
-    exchange: Exchange | None = None
+    exchange: "Exchange | None" = None
     rate_limits: dict[str, str] = msgspec.field(default_factory=dict)
     held_s: float = 0.0
 
@@ -65,7 +67,7 @@ class ModelError(Exception):
     known of what the request used nevertheless.
     """
 
-    exchange: Exchange | None = None
+    exchange: "Exchange | None" = None
     usage: Usage | None = None
 
     def __init__(

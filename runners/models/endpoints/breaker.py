@@ -14,7 +14,7 @@ to wait a little is one, and so is a refusal that is about the request (too long
 import re
 from math import inf
 
-from lhaw_record.runners.models.limits import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
+from lhaw_record.runners.base.conversation.ending import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import ModelError
 
 OUTAGE_S = 600.0

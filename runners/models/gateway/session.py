@@ -17,13 +17,15 @@ import msgspec
 
 from lhaw_record.recorder.events import ModelFailed, TrialFlagged
 from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
-from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent
+from lhaw_record.runners.base.errors import CostLimitNotKept, EndpointDown, RunBudgetSpent
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.values import ThreadRules
+from lhaw_record.runners.models.call_events import failed, responded
 from lhaw_record.runners.models.call_outcomes import failed, responded
-from lhaw_record.runners.models.costs import NO_USAGE, add_usage, limit_not_kept
+from lhaw_record.runners.models.costs import NO_USAGE, add_usage
 from lhaw_record.runners.models.exchanges import WireRecord, watching
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
@@ -43,7 +45,6 @@ from lhaw_record.runners.models.gateway.relay import Outlet, StreamRelay
 from lhaw_record.runners.models.gateway.trial_state import RequestDecision, TrialState
 from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, RoutingTable, Upstream, UpstreamAnswer
 from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
-from lhaw_record.runners.models.limits import ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
 _OWN_ENDINGS = ("submitted", "gave_up")
@@ -320,7 +321,7 @@ class TrialSession:
         elif is_turn and limits.max_actions is not None and action_count >= limits.max_actions:
             self.limit_reached, what = "action_limit", f"its {limits.max_actions} actions"
         elif limits.max_cost_usd is not None and cost_usd is None:
-            self.failure = self.failure or limit_not_kept(limits.max_cost_usd)
+            self.failure = self.failure or CostLimitNotKept(limits.max_cost_usd)
             self._on_over()
             raise GatewayRefusal(str(self.failure), status=403, kind="unknown_cost")
         elif limits.max_cost_usd is not None and cost_usd is not None and cost_usd >= limits.max_cost_usd:

@@ -1,12 +1,12 @@
 """The protocol for user simulators, which answer a question knowing what was removed from the prompt."""
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 
 from lhaw_record.recorder.events import RejectedAnswer, RevealedSegment
-from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
 from lhaw_record.runners.models.reply_forms import ReplyForm
 
 
@@ -37,6 +37,25 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     expected: tuple[ExpectedQuestions, ...] = ()
     revealed: frozenset[str] = frozenset()
     after_follow_up: "UserKnowledge | None" = None
+
+    @classmethod
+    def of_variant(cls, full_prompt: str, variant: Variant | None) -> Self:
+        """Return what the user of a trial knows: the full prompt, and what was removed from it.
+
+        A user with a follow-up means what they say until they make it, and only then want what the full prompt says.
+        """
+        if variant is None:
+            return cls(full_prompt=full_prompt, sent_prompt=full_prompt, removed=())
+        sent, follow_up = variant.prompt, variant.follow_up
+        known = cls(
+            full_prompt=full_prompt,
+            sent_prompt=sent if follow_up is None else f"{sent}\n\n{follow_up}",
+            removed=variant.segments,
+            expected=variant.expected_questions,
+        )
+        if follow_up is None:
+            return known
+        return cls(full_prompt=sent, sent_prompt=sent, removed=(), after_follow_up=known)
 
     def is_open(self, segment: Segment, asked: Collection[str]) -> bool:
         """Return whether a removed segment may be given to the agent.

@@ -29,9 +29,9 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFinished,
 )
-from lhaw_record.runners.agents.attempt import TrialRunner
 from lhaw_record.runners.agents.programs.ask_user_server import AskUserServer
 from lhaw_record.runners.agents.programs.listener import Listener
+from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.base.clock import TrialClock
@@ -479,7 +479,7 @@ async def hands(monkeypatch, anyio_backend):
     """The clock of the trials; litellm is loaded before it counts, and lets go of its connections afterwards."""
     await load_litellm()
     hands = Hands()
-    monkeypatch.setattr("lhaw_record.runners.agents.attempt.TrialClock", partial(TrialClock, now_s=hands))
+    monkeypatch.setattr("lhaw_record.runners.agents.runner.TrialClock", partial(TrialClock, now_s=hands))
     monkeypatch.setattr("lhaw_record.runners.agents.programs.agent._GRACE_S", 0.2)
     monkeypatch.setattr("lhaw_record.runners.models.litellm_model.door_of", doors_of_a_test(hands))
     yield hands

@@ -10,7 +10,7 @@ import pytest
 
 from lhaw_record.recorder.events import OracleBudgetSet, TrialFailed
 from lhaw_record.recorder.reading.trial_index import FailedTrial
-from lhaw_record.runners.agents.behaviour import ObservedRecording
+from lhaw_record.runners.agents.behaviour import BehaviourCounter
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RetrySpec
 from lhaw_record.runners.experiment.values import Price
@@ -88,7 +88,7 @@ class AbusingRunner(PretendingRunner):
         """Pretend, and say so."""
         outcome = await super().run(trial, attempt, budget_actions)
         ended_by = "resource_abuse" if trial.condition == "full" else "submitted"
-        behaviour = ObservedRecording(MemoryRecording()).behaviour(ended_by)
+        behaviour = BehaviourCounter().behaviour(ended_by)
         return msgspec.structs.replace(outcome, behaviour=behaviour)
 
 

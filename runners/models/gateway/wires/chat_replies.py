@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.base.conversation.messages import ToolCall
 from lhaw_record.runners.models.chat_completions import read_chat, refusal_in
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
-from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.protocol import ModelReply
 from lhaw_record.runners.models.streams.reading import fields
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, object_of, said_in
 from lhaw_record.runners.models.gateway.wires.messages_requests import assistant_message
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
-from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.protocol import ModelReply
 
 _FINISH_REASONS = {

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.base.conversation.messages import ToolCall
 from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error, said_in
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, WireRequest
 from lhaw_record.runners.models.gateway.wires.responses_requests import assistant_message
-from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.protocol import ModelReply
 
 _ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")

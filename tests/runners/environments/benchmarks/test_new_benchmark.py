@@ -24,7 +24,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     ToolResult,
     with_defaults,
 )
-from lhaw_record.runners.environments.grading.confined_grading import failed_grade
+from lhaw_record.runners.environments.grading.grade import failed_grade
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.support.toy_plan import ListedBenchmark
 

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, AnyEvent
 from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings, ToolDefinition
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox
 from lhaw_record.runners.experiment.program import ProgramSpec
@@ -44,28 +43,24 @@ async def open_place(
         yield sandbox, tools
 
 
-class ToldRecording:
-    """A trial's event stream that passes the program's tool calls on, once they are durable.
+class ToolCallNotes:
+    """Passes the tool calls of a program on to its environment, once they are durable.
 
     Args:
-        recording: The trial's event stream.
         environment: Is told of the calls.
         ask_user_tool: The name of the tool that asks the user, whose calls are not the environment's.
     """
 
-    def __init__(self, recording: Recording, environment: Environment, ask_user_tool: str) -> None:
-        self._recording = recording
+    def __init__(self, environment: Environment, ask_user_tool: str) -> None:
         self._environment = environment
         self._ask_user_tool = ask_user_tool
         self._started: dict[int, ActionStarted] = {}
 
-    async def append(self, *events: AnyEvent) -> None:
-        """Append events in order, and return when they are durable."""
-        await self._recording.append(*events)
-        for event in events:
-            if isinstance(event, ActionStarted):
-                if event.kind == "tool" and not event.name.endswith(self._ask_user_tool):
-                    self._started[event.action_index] = event
-            elif isinstance(event, ActionFinished) and (start := self._started.pop(event.action_index, None)):
-                arguments = decoded_arguments(start.arguments_json) or {}
-                self._environment.program_did(start.name, arguments, event.result or "")
+    def observe(self, event: AnyEvent) -> None:
+        """Pass a call on with its result."""
+        if isinstance(event, ActionStarted):
+            if event.kind == "tool" and not event.name.endswith(self._ask_user_tool):
+                self._started[event.action_index] = event
+        elif isinstance(event, ActionFinished) and (start := self._started.pop(event.action_index, None)):
+            arguments = decoded_arguments(start.arguments_json) or {}
+            self._environment.program_did(start.name, arguments, event.result or "")
