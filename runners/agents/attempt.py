@@ -9,7 +9,7 @@ It knows no experiment, no program and no simulated user: ``runner.py`` hands it
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -24,6 +24,9 @@ from lhaw_record.runners.base.errors import BoundaryError, GraderError, SandboxB
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.grading.grade import Artifact, Grade, checked, failed_grade, scored
 
+if TYPE_CHECKING:
+    from lhaw_record.runners.environments.benchmarks.protocol import AskJudge, Environment
+
 GRADING_SECONDS = 600.0
 StoreArtifact = Callable[[Artifact], Awaitable[None]]
 
@@ -35,24 +38,6 @@ class AttemptStream(Recording, Protocol):
     def elapsed_ms(self) -> float:
         """Milliseconds since the stream began."""
         ...
-
-
-class GradedEnvironment(Protocol):
-    """What an attempt needs of an environment."""
-
-    facts: tuple[Artifact, ...]
-    bounds_its_grading: bool
-
-    async def grade(self, final_answer: str, ask_judge: Any) -> Grade:
-        """Grade what the agent left behind, and its final answer. ``ask_judge`` asks the judge model, if there is one.
-
-        Raises:
-            BoundaryError: There is no grade.
-        """
-        ...
-
-
-E = TypeVar("E", bound=GradedEnvironment)
 
 
 class Agent(Protocol):
@@ -72,7 +57,7 @@ class Agent(Protocol):
         ...
 
 
-class TrialParts(Protocol[E]):
+class TrialParts(Protocol):
     """The parts of one trial. Whoever assembles them chooses models, tools, users, judges, clocks and budgets."""
 
     recording: Recording
@@ -85,15 +70,15 @@ class TrialParts(Protocol[E]):
         """Store an artifact without its secrets, and return its SHA-256 and length. Blocks."""
         ...
 
-    def environment(self, store: StoreArtifact) -> AbstractAsyncContextManager[E]:
+    def environment(self, store: StoreArtifact) -> "AbstractAsyncContextManager[Environment]":
         """Open the environment of the trial's task. It may store what it shows while the agent works."""
         ...
 
-    def agent(self, environment: E, store: StoreArtifact) -> AbstractAsyncContextManager[Agent]:
+    def agent(self, environment: "Environment", store: StoreArtifact) -> AbstractAsyncContextManager[Agent]:
         """Prepare the trial's agent in its environment."""
         ...
 
-    def judge(self) -> Any:
+    def judge(self) -> "AskJudge | None":
         """Return what asks the judge model, or None if there is none."""
         ...
 
@@ -102,7 +87,7 @@ class TrialParts(Protocol[E]):
         ...
 
 
-class Attempt(Generic[E]):
+class Attempt:
     """One attempt of one trial.
 
     Args:
@@ -111,7 +96,7 @@ class Attempt(Generic[E]):
         parts: The parts of the trial.
     """
 
-    def __init__(self, stream: AttemptStream, started: TrialStarted, parts: TrialParts[E]) -> None:
+    def __init__(self, stream: AttemptStream, started: TrialStarted, parts: TrialParts) -> None:
         self._stream = stream
         self._started = started
         self._parts = parts
@@ -182,7 +167,7 @@ class Attempt(Generic[E]):
             final_total=grade.final_total,
         )
 
-    async def _opened(self, stack: AsyncExitStack) -> E:
+    async def _opened(self, stack: AsyncExitStack) -> "Environment":
         try:
             return await stack.enter_async_context(self._parts.environment(self.store))
         except (BoundaryError, RecorderError):
@@ -191,7 +176,7 @@ class Attempt(Generic[E]):
             message = f"the environment of {self._started.task_id} cannot be opened: {type(error).__name__}: {error}"
             raise SandboxBoundaryError(message, kind="open") from error
 
-    async def _run_agent(self, environment: E) -> Ending:
+    async def _run_agent(self, environment: "Environment") -> Ending:
         """Run the agent until it ends. Losing the sandbox by abuse is also an ending."""
         try:
             with ungrouped():
@@ -202,7 +187,7 @@ class Attempt(Generic[E]):
                 raise
             return Ending(ended_by="resource_abuse", final_answer="", abuse=str(error))
 
-    async def _grade(self, environment: E, ending: Ending) -> Grade:
+    async def _grade(self, environment: "Environment", ending: Ending) -> Grade:
         checkpoints, abuse = self._parts.checkpoints, ending.abuse
         grade = None
         try:
@@ -220,7 +205,7 @@ class Attempt(Generic[E]):
         await self._parts.recording.append(*scored(grade.results, checkpoints, self._parts.grader))
         return grade
 
-    async def _graded(self, environment: E, final_answer: str) -> Grade:
+    async def _graded(self, environment: "Environment", final_answer: str) -> Grade:
         ask_judge = self._parts.judge()
         try:
             if environment.bounds_its_grading:

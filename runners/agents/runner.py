@@ -79,7 +79,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
             sandbox=self.settings.sandbox.kind if lease is None else "leased",
             budget_actions=budget_actions,
         )
-        running: Attempt[Environment] = Attempt(stream, started, parts)
+        running = Attempt(stream, started, parts)
         closing = None
         try:
             with labelled(run=self.run_id, trial=trial.trial_id, attempt=attempt):
