@@ -19,6 +19,7 @@ from lhaw_record.runners.base.conversation.ending import Ending, ended_by_failur
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
 from lhaw_record.runners.base.conversation.messages import (
     Message,
+    Toolbox,
     ToolCall,
     ToolDefinition,
     ToolResult,
@@ -40,24 +41,6 @@ SUBMIT = ToolDefinition(
         "required": ["answer"],
     },
 )
-
-
-class Toolbox(Protocol):
-    """The tools of one trial: those of the environment and, if the condition includes it, ``ask_user``."""
-
-    tools: tuple[ToolDefinition, ...]
-
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Execute a tool. Wrong arguments and unknown tools give error results. Raises BoundaryError."""
-        ...
-
-    def follow_up(self) -> None:
-        """Let the simulated user know that the second request has been made."""
-        ...
-
-    async def next_step(self) -> str | None:
-        """Return the next request of a task of several steps, or None if this was all. Raises BoundaryError."""
-        ...
 
 
 class RecordedModel(Protocol):
@@ -111,7 +94,6 @@ class NativeAgent:
         follow_up: The user's second request, which the agent gets when it hands in the work on the first. None if the
             user makes none.
         trial_clock: Bounds the agent's own time. None for no limit.
-        clock_ns: Returns monotonic nanoseconds.
     """
 
     caller: RecordedModel
@@ -126,7 +108,6 @@ class NativeAgent:
     injection: PlannedInjection | None = None
     follow_up: str | None = None
     trial_clock: AgentClock | None = None
-    clock_ns: Callable[[], int] = time.monotonic_ns
 
     def __post_init__(self) -> None:
         self._messages = list(self.opening)
@@ -252,7 +233,7 @@ class NativeAgent:
         action = tool_action(call)
         arguments = action.arguments
         index = await self._start_action(action)
-        began_ns = self.clock_ns()
+        began_ns = time.monotonic_ns()
         if ending is not None:
             result = ToolResult(text="Not executed: the task was already submitted.", is_error=True)
         elif arguments is None:
@@ -286,7 +267,7 @@ class NativeAgent:
             await self.recording.append(_finished(index, result, self._took_ms(began_ns)))
 
     def _took_ms(self, began_ns: int) -> float:
-        return round((self.clock_ns() - began_ns) / 1e6, 3)
+        return round((time.monotonic_ns() - began_ns) / 1e6, 3)
 
     async def _inject_if_due(self) -> bool:
         planned = self.injection

@@ -40,7 +40,7 @@ class AttemptStream(Recording, Protocol):
         ...
 
 
-class Agent(Protocol):
+class TrialAgent(Protocol):
     """The agent of an attempt: the native one or a program."""
 
     @property
@@ -74,7 +74,7 @@ class TrialParts(Protocol):
         """Open the environment of the trial's task. It may store what it shows while the agent works."""
         ...
 
-    def agent(self, environment: "Environment", store: StoreArtifact) -> AbstractAsyncContextManager[Agent]:
+    def agent(self, environment: "Environment", store: StoreArtifact) -> AbstractAsyncContextManager[TrialAgent]:
         """Prepare the trial's agent in its environment."""
         ...
 
@@ -100,7 +100,7 @@ class Attempt:
         self._stream = stream
         self._started = started
         self._parts = parts
-        self._agent: Agent | None = None
+        self._agent: TrialAgent | None = None
         self.points: tuple[float, float] | None = None
         """The points of all checkpoints, and how many there are, once the trial is graded."""
 

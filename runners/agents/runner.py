@@ -11,12 +11,11 @@ from lhaw_record.recorder.events import TrialFailed, TrialFinished
 from lhaw_record.recorder.events.values import Checkpoint, Usage
 from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.runners.agents.agent_loop import AgentClock, NativeAgent
-from lhaw_record.runners.agents.attempt import GRADING_SECONDS, Agent, Attempt, AttemptStream, StoreArtifact
-from lhaw_record.runners.agents.behaviour import BehaviourCounter
+from lhaw_record.runners.agents.attempt import GRADING_SECONDS, Attempt, AttemptStream, StoreArtifact, TrialAgent
 from lhaw_record.runners.agents.programs import ToolCallNotes, open_place
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.agents.toolbox import TrialToolbox, open_toolbox
-from lhaw_record.runners.agents.trial_record import TrialOutcome, trial_started
+from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutcome, trial_started
 from lhaw_record.runners.base.budget import RunBudget, TrialSpending
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injection_action
@@ -33,7 +32,7 @@ from lhaw_record.runners.environments.sandboxes.docker.labels import labelled
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
-from lhaw_record.runners.models.gateway.session import SessionLimits
+from lhaw_record.runners.models.gateway.session import SessionLimits, TrialSession
 from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
@@ -165,7 +164,7 @@ class _Parts:
             self._spenders.append(caller)
         return ask_judge
 
-    def agent(self, environment: Environment, store: StoreArtifact) -> AbstractAsyncContextManager[Agent]:
+    def agent(self, environment: Environment, store: StoreArtifact) -> AbstractAsyncContextManager[TrialAgent]:
         program = self._trial.agent.external
         return self._native(environment) if program is None else self._external(program, environment, store)
 
@@ -215,24 +214,30 @@ class _Parts:
                 program=program,
                 sandbox=sandbox,
                 listener=self._listener,
-                recording=self.recording,
-                upstream=upstream,
-                route=runner.services.agent_route(trial, upstream),
+                session_of=partial(
+                    TrialSession,
+                    recording=self.recording,
+                    upstream=upstream,
+                    injection=self._injection(),
+                    rules=program.threads,
+                    limits=SessionLimits(
+                        max_turns=limits.max_turns,
+                        max_actions=limits.max_actions,
+                        max_cost_usd=runner.experiment.budget.max_cost_usd_per_trial,
+                    ),
+                    trial_clock=self._clock,
+                    wire_record=runner.services.wire_record,
+                    route=runner.services.agent_route(trial, upstream),
+                ),
+                model=upstream.name,
                 prompt_of=partial(runner.prompts.program_prompt, trial.agent, has_ask_user=asking is not None),
                 request=self._task_prompt,
                 asking=RecordedUser(*asking, self.recording, self._clock) if asking else None,
                 toolbox=TrialToolbox(environment, None, self._clock, own_tools=tools),
-                injection=self._injection(),
-                limits=SessionLimits(
-                    max_turns=limits.max_turns,
-                    max_actions=limits.max_actions,
-                    max_cost_usd=runner.experiment.budget.max_cost_usd_per_trial,
-                ),
                 trial_clock=self._clock,
                 last_resort_s=limits.max_seconds + retry.patience_s + retry.request_timeout_s + _LONGEST_AT_DOORS_S,
                 keep=partial(_keep_output, store),
                 lease=self._lease,
-                wire_record=runner.services.wire_record,
             )
             self._spenders.append(agent)
             yield agent

@@ -10,8 +10,7 @@ from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolR
 from lhaw_record.runners.base.errors import BoundaryError, GraderError, ToolBoundaryError
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.benchmarks.protocol import Environment
-from lhaw_record.runners.users.ask_user.client import AskUserClient
-from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserClient, RecordedUser
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
 
 

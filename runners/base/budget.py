@@ -64,14 +64,9 @@ class RunBudget:
         self._models = models or {}
         self.spent_on = Counter(spent_on or {})
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether no request may be sent any more."""
-        return self.max_cost_usd is not None and self.spent_usd >= self.max_cost_usd
-
     def check(self, model: str) -> None:
         """Refuse a further request to a model once a limit is reached."""
-        if self.max_cost_usd is not None and self.is_spent:
+        if self.max_cost_usd is not None and self.spent_usd >= self.max_cost_usd:
             raise RunBudgetSpent(self.max_cost_usd)
         for pattern, limit_usd in self._models.items():
             if fnmatchcase(model, pattern) and cost_of(pattern, self.spent_on) >= limit_usd:

@@ -22,7 +22,7 @@ _MOST_NAMED = 5
 def ask_user_command(options: argparse.Namespace) -> int:
     """Serve the simulated user of one variant until the client leaves or the process is interrupted."""
     from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-    from lhaw_record.runners.users.ask_user.standalone import serve
+    from lhaw_record.runners.users.ask_user.serving import serve
     from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 
     benchmark = DeskBenchmark()

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from lhaw_record.runners.agents.behaviour import Behaviour
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
-from lhaw_record.runners.agents.trial_record import TrialOutcome
+from lhaw_record.runners.agents.trial_record import Behaviour, TrialOutcome
 
 _VARYING = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}\b|\d+")  # addresses, ids, times
 _LIMITS = {

@@ -13,7 +13,6 @@ from lhaw_record.recorder.reading.trial_index import TrialIndex, load_trial_inde
 from lhaw_record.recorder.storage.store import has_store
 from lhaw_record.recorder.writing.redaction import Redactor, given_secrets, secrets_of
 from lhaw_record.runners.agents.programs.experiment_programs import check_programs, with_programs
-from lhaw_record.runners.agents.services import simulator_identity
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks import open_benchmark
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
@@ -25,6 +24,7 @@ from lhaw_record.runners.runs.planning.designs import DesignedBenchmark, chosen,
 from lhaw_record.runners.runs.planning.plan import Plan, make_plan
 from lhaw_record.runners.runs.planning.variant_sources import is_wanted, load_variants, not_here
 from lhaw_record.runners.runs.preflight import check_image, check_scripted_names
+from lhaw_record.runners.users.simulated_user.llm import simulator_identity
 
 
 class PreparedExperiment(msgspec.Struct, frozen=True, kw_only=True):

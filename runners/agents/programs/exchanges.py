@@ -12,7 +12,6 @@ import anyio
 import anyio.abc
 
 from lhaw_record.runners.models.gateway.calls import PendingCall
-from lhaw_record.runners.users.ask_user.question import McpCall
 
 Asked = TypeVar("Asked", bound=McpCall)
 Answered = TypeVar("Answered")

@@ -15,7 +15,6 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from lhaw_record.runners.agents.programs.ask_user_server import AskUserServer
 from lhaw_record.runners.agents.programs.entries import path_folders, shown_folders
 from lhaw_record.runners.base.errors import ExperimentError, ungrouped
 from lhaw_record.runners.base.host.http_serving import LOOPBACK, QuietServer, without_delay
@@ -23,6 +22,7 @@ from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.sandboxes.protocol import Way
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.models.gateway.app import Gateway
+from lhaw_record.runners.users.ask_user.serving import AskUserServer
 
 SERVER_OPTIONS: dict[str, Any] = {
     "http": "h11",  # it bounds the headers of a request; httptools, a little faster, takes any number of megabytes

@@ -8,7 +8,6 @@ from lhaw_record.runners.agents.programs.exchanges import Exchanges
 from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.errors import UserSimulatorError
 from lhaw_record.runners.models.gateway.calls import PendingCall
-from lhaw_record.runners.users.ask_user.question import Question
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 
 

@@ -14,7 +14,6 @@ from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, ToolBoundaryError
 from lhaw_record.runners.models.gateway.calls import PendingCall
-from lhaw_record.runners.users.ask_user.question import ToolCall
 
 Executed = Callable[[int, ToolResult, float], None]
 """Is told what executing an action gave: its number, its result, and the milliseconds that it took."""

@@ -1,7 +1,13 @@
-"""Records one trial's simulated user: each question before it is answered, each answer before the agent sees it."""
+"""Records one trial's simulated user: each question before it is answered, each answer before the agent sees it.
+
+The native agent asks through the MCP server in memory, so that it sees what a program sees.
+"""
 
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self, cast
 
 import anyio
 import msgspec
@@ -9,9 +15,11 @@ import msgspec
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
 from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, UserSimulatorError
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.users.simulated_user.protocol import Answer, UserKnowledge, UserSimulator
+from lhaw_record.runners.users.ask_user.server import CALL_ID_KEY, AskUserCall, build_server
+from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge, UserSimulator
 
 
 class RecordedUser:
@@ -89,7 +97,7 @@ class RecordedUser:
         await self._recording.append(answered)
         return answer.text
 
-    async def _simulated(self, question: str, context: str) -> Answer:
+    async def _simulated(self, question: str, context: str) -> UserAnswer:
         try:
             return await self._simulator.answer(question, context, self._knowledge)
         except (BoundaryError, RecorderError):
@@ -98,3 +106,54 @@ class RecordedUser:
             raise UserSimulatorError(
                 f"the simulator {self._simulator.name} broke: {type(error).__name__}: {error}", kind="crash"
             ) from error
+
+
+class AskUserClient:
+    """Asks the simulated user of one trial over MCP.
+
+    ``tool`` is the definition listed by the server. It is available while the client is open.
+
+    Args:
+        handler: Answers and records the questions. If it fails, the trial ends.
+        current_action: Returns the number of the action that is being executed, counted from 1.
+    """
+
+    tool: ToolDefinition
+
+    def __init__(self, handler: RecordedUser, current_action: Callable[[], int]) -> None:
+        self._handler = handler
+        self._current_action = current_action
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        from mcp import Client
+
+        self._client = await self._stack.enter_async_context(Client(build_server(self._answer)))
+        (listed,) = (await self._client.list_tools()).tools
+        self.tool = ToolDefinition(
+            name=listed.name, description=listed.description or "", input_schema=listed.input_schema
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+        """Call the tool with the arguments that the model gave. Invalid arguments give an error result."""
+        from mcp import MCPError
+        from mcp.types import RequestParamsMeta, TextContent
+
+        meta = cast("RequestParamsMeta", {CALL_ID_KEY: call_id}) if call_id else None
+        try:
+            result = await self._client.call_tool(self.tool.name, arguments, meta=meta)
+        except MCPError as error:
+            raise UserSimulatorError(f"the ask_user server failed: {error}", kind="server_error") from error
+        if self._handler.failure is not None:
+            raise self._handler.failure
+        texts = [part.text for part in result.content if isinstance(part, TextContent)]
+        return ToolResult(text="\n".join(texts), is_error=bool(result.is_error), server="lhaw-record-ask-user")
+
+    async def _answer(self, asked: AskUserCall) -> str:
+        return await self._handler(asked.question, asked.context, asked.call_id, self._current_action())

@@ -5,13 +5,14 @@ or resources, some clients give their models tools for them, and then the arms o
 ability to ask.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
+import msgspec
 
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import UserSimulatorError
-from lhaw_record.runners.users.ask_user.question import DELIVERY_KEY, Handler, Question, ToolCall, ToolOffer
 
 if TYPE_CHECKING:
     from mcp.server import Server, ServerRequestContext
@@ -26,6 +27,59 @@ DESCRIPTION = (
     "Ask the person who gave you this task one question and get their answer. Use it when something that you need "
     "for the task is missing or unclear and cannot be found out in any other way."
 )
+
+DELIVERY_KEY = "lhaw_record.delivery"
+"""The ASGI scope key under which the HTTP side stores the AnswerDelivery of a request."""
+
+
+class AnswerDelivery:
+    """State of one answer's delivery: still open, done as far as the server can tell, or lost with its client."""
+
+    def __init__(self) -> None:
+        self.state: Literal["open", "done", "lost"] = "open"
+
+    def end(self, state: Literal["done", "lost"]) -> None:
+        """Record how the delivery ended. Later calls have no effect."""
+        if self.state == "open":
+            self.state = state
+
+
+class McpCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call over MCP.
+
+    ``call_id`` is the model's id for its tool call, or None if the client does not send it. ``request_id`` is the
+    JSON-RPC id, which is unique within ``session_id``. ``delivery`` is None if the connection cannot break.
+    """
+
+    call_id: str | None = None
+    request_id: str | int | None = None
+    session_id: str | None = None
+    delivery: AnswerDelivery | None = None
+
+
+class AskUserCall(McpCall, frozen=True, kw_only=True):
+    """One call to ``ask_user``."""
+
+    question: str
+    context: str = ""
+
+
+class ToolRequest(McpCall, frozen=True, kw_only=True):
+    """One call to another tool, a benchmark's own."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark's own tools, and what executes a call. It raises whatever broke; the agent is told no details."""
+
+    tools: tuple[ToolDefinition, ...]
+    call: Callable[[ToolRequest], Awaitable[ToolResult]]
+
+
+Handler = Callable[[AskUserCall], Awaitable[str]]
+"""Returns the answer to a question. Raises UserSimulatorError if the user could not answer."""
 
 
 def build_server(
@@ -52,13 +106,13 @@ def build_server(
         arguments = params.arguments or {}
         problem, answer = None, None
         if offer is not None and params.name in others:
-            answer = _called(offer, ToolCall(name=params.name, arguments=arguments, **_origin(context)))
+            answer = _called(offer, ToolRequest(name=params.name, arguments=arguments, **_origin(context)))
         elif handler is None or params.name not in (tool_name, TOOL_NAME):
             problem = f"There is no tool {params.name!r}. Tools: {', '.join(each.name for each in tools)}."
         else:
             problem = _problem_with(params.name, arguments)
             if problem is None:
-                asked = Question(
+                asked = AskUserCall(
                     question=arguments["question"], context=arguments.get("context") or "", **_origin(context)
                 )
                 answer = _answered(handler, asked)
@@ -125,7 +179,7 @@ def _origin(context: "ServerRequestContext[Any]") -> dict[str, Any]:
     }
 
 
-async def _called(offer: ToolOffer, call: ToolCall) -> tuple[str, bool]:
+async def _called(offer: ToolOffer, call: ToolRequest) -> tuple[str, bool]:
     """Return the text of the tool result, and whether the result is an error."""
     try:
         result = await offer.call(call)
@@ -134,7 +188,7 @@ async def _called(offer: ToolOffer, call: ToolCall) -> tuple[str, bool]:
     return result.text, result.is_error
 
 
-async def _answered(handler: Handler, question: Question) -> tuple[str, bool]:
+async def _answered(handler: Handler, question: AskUserCall) -> tuple[str, bool]:
     """Return the text of the tool result, and whether the result is an error."""
     try:
         return await handler(question), False

@@ -72,7 +72,7 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
         return {segment.segment_id, parent.segment_id} <= set(asked) and self.is_open(parent, asked)
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, the removed segments that it reveals, those that were asked for and withheld, and rejected replies."""
 
     text: str
@@ -86,7 +86,7 @@ class UserSimulator(Protocol):
 
     name: str
 
-    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Answer one question.
 
         Raises:

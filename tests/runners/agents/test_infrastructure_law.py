@@ -29,7 +29,6 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFinished,
 )
-from lhaw_record.runners.agents.programs.ask_user_server import AskUserServer
 from lhaw_record.runners.agents.programs.listener import Listener
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
@@ -62,6 +61,7 @@ from lhaw_record.runners.models.litellm_library import close_clients, load_litel
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.runs.planning.plan import make_plan
+from lhaw_record.runners.users.ask_user.serving import AskUserServer
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
 from tests.support.chat_server import chat_server
 from tests.support.faults import IN_BAND, Fault

@@ -36,7 +36,7 @@ from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.runs.planning.plan import make_plan
-from lhaw_record.runners.users.simulated_user.protocol import Answer
+from lhaw_record.runners.users.simulated_user.protocol import UserAnswer
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.toy_plan import ListedBenchmark, experiment
 
@@ -219,7 +219,7 @@ class CertainSimulator:
 
     async def answer(self, question, context, knowledge):
         """Answer from what was removed."""
-        return Answer(text=f"It is {knowledge.removed[0].value}.")
+        return UserAnswer(text=f"It is {knowledge.removed[0].value}.")
 
 
 async def test_a_question_goes_over_mcp_and_is_joined_to_its_action(tmp_path):

@@ -6,9 +6,9 @@ import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelResponded
 from lhaw_record.recorder.events.values import Usage
-from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
+from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.agents.services import Services
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
+from lhaw_record.runners.base.conversation.messages import Message, Toolbox, ToolCall, ToolDefinition, ToolResult
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.calls import ModelCaller

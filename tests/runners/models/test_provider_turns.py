@@ -10,9 +10,9 @@ import pytest
 from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelResponded
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
-from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
+from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
-from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, ToolResult
+from lhaw_record.runners.base.conversation.messages import Message, Toolbox, ToolDefinition, ToolResult
 from lhaw_record.runners.cli.attempt_text import print_attempt
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.exchanges import WireRecord

@@ -5,8 +5,7 @@ import pytest
 
 from lhaw_record.recorder.events import ActionStarted, QuestionAnswered, QuestionAsked
 from lhaw_record.recorder.events.interaction import RevealedSegment
-from lhaw_record.runners.agents.behaviour import BehaviourCounter
-from lhaw_record.runners.agents.trial_record import TrialOutcome
+from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutcome
 from lhaw_record.runners.runs.outcome_warnings import run_cautions
 from tests.runners.runs.test_scheduler import run
 from tests.support.toy_plan import PretendingRunner, experiment

@@ -10,7 +10,7 @@ import pytest
 
 from lhaw_record.recorder.events import OracleBudgetSet, TrialFailed
 from lhaw_record.recorder.reading.trial_index import FailedTrial
-from lhaw_record.runners.agents.behaviour import BehaviourCounter
+from lhaw_record.runners.agents.trial_record import BehaviourCounter
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RetrySpec
 from lhaw_record.runners.experiment.values import Price

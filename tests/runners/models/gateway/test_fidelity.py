@@ -3,11 +3,11 @@
 import pytest
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, ClarificationInjected, ModelResponded
-from lhaw_record.runners.agents.agent_loop import SUBMIT, NativeAgent, Toolbox
+from lhaw_record.runners.agents.agent_loop import SUBMIT, NativeAgent
 from lhaw_record.runners.agents.scripted import ScriptedModel
-from lhaw_record.runners.agents.scripted.foreign import ForeignModel
+from lhaw_record.runners.agents.scripted.foreign_model import ForeignModel
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
-from lhaw_record.runners.base.conversation.messages import Message, ToolResult
+from lhaw_record.runners.base.conversation.messages import Message, Toolbox, ToolResult
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream

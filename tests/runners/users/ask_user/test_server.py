@@ -12,10 +12,8 @@ from mcp.client.streamable_http import streamable_http_client
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import QuestionAsked
 from lhaw_record.runners.base.errors import UserSimulatorError
-from lhaw_record.runners.users.ask_user.client import AskUserClient
-from lhaw_record.runners.users.ask_user.question import Question
-from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
-from lhaw_record.runners.users.ask_user.server import build_server, call_id_of
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserClient, RecordedUser
+from lhaw_record.runners.users.ask_user.server import AskUserCall, build_server, call_id_of
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, answer_with
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION, MemoryStream, ToldModel, knowing
@@ -24,7 +22,7 @@ MODES = ["auto", "legacy"]
 SERVE = (
     "import sys, anyio\n"
     "from lhaw_record.runners.users.simulated_user.answers import ExactSimulator\n"
-    "from lhaw_record.runners.users.ask_user.standalone import serve\n"
+    "from lhaw_record.runners.users.ask_user.serving import serve\n"
     "from tests.runners.users.simulated_user.people import FULL_PROMPT, VARIANT\n"
     "anyio.run(serve, VARIANT, FULL_PROMPT, ExactSimulator(), sys.argv[1], 0)\n"
 )
@@ -44,7 +42,7 @@ def asking(simulator, stream=None):
     """Return the handler of a server that asks in that trial."""
     ask_user = recorded(simulator, stream)
 
-    async def handler(asked: Question):
+    async def handler(asked: AskUserCall):
         return await ask_user(asked.question, asked.context, asked.call_id, 1)
 
     return handler

@@ -8,10 +8,10 @@ import pytest
 from starlette.applications import Starlette
 
 from lhaw_record.recorder.errors import RecordingFailed
-from lhaw_record.runners.agents.programs.ask_user_server import AskUserServer
 from lhaw_record.runners.base.errors import UserSimulatorError
 from lhaw_record.runners.users.ask_user import streamable_http
-from lhaw_record.runners.users.ask_user.question import Delivery
+from lhaw_record.runners.users.ask_user.server import AnswerDelivery
+from lhaw_record.runners.users.ask_user.serving import AskUserServer
 from lhaw_record.runners.users.simulated_user.answers import answer_with
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from tests.runners.models.gateway.rigs import canned
@@ -181,7 +181,7 @@ async def test_a_request_is_sent_again_after_its_connection_broke(has_session, a
     simulator = SlowSimulator()
     is_lost, has_returned = anyio.Event(), anyio.Event()
 
-    class Noted(Delivery):
+    class Noted(AnswerDelivery):
         def __init__(self):
             super().__init__()
             if is_lost.is_set():
@@ -192,7 +192,7 @@ async def test_a_request_is_sent_again_after_its_connection_broke(has_session, a
             if self.state == "lost":
                 is_lost.set()
 
-    monkeypatch.setattr(streamable_http, "Delivery", Noted)
+    monkeypatch.setattr(streamable_http, "AnswerDelivery", Noted)
     async with trial_with(simulator) as trial, trial.http(Accept=accept) as http:
         headers = {}
         if has_session:

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.runners.agents.scripted.foreign.agent_interface import (
+from lhaw_record.runners.agents.scripted.agent_interface import (
     DESK_TOOLS,
     AgentInterface,
     ToolAdapter,
     interface_of,
     is_question,
 )
-from lhaw_record.runners.agents.scripted.foreign.history import PLAN, desk_view, earlier_codes
-from lhaw_record.runners.agents.scripted.foreign.translation import fenced, to_command
 from lhaw_record.runners.agents.scripted.model import ScriptedModel, reply_with
+from lhaw_record.runners.agents.scripted.translation import PLAN, desk_view, earlier_codes, fenced, to_command
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
 from lhaw_record.runners.models.protocol import Model, ModelReply, ModelRequest
 

@@ -1,4 +1,4 @@
-"""``ask_user`` and a benchmark's own tools for external agents: one MCP server for each trial, beside its gateway.
+"""Serves ``ask_user`` over HTTP: for the programs of a run, or for one variant without a trial.
 
 server = AskUserServer()
 async with server:
@@ -10,27 +10,32 @@ async with server:
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+import secrets
+import socket
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import anyio
 import anyio.abc
-from starlette.responses import JSONResponse
+import uvicorn
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.events.values import Variant
 from lhaw_record.runners.agents.programs.questions import Questions
 from lhaw_record.runners.agents.programs.tool_calls import OfferedTools, ToolCalls
-from lhaw_record.runners.base.conversation.messages import ToolResult
-from lhaw_record.runners.models.gateway.calls import PendingCall
-from lhaw_record.runners.users.ask_user.question import Question, ToolCall, ToolOffer
+from lhaw_record.runners.base.host.http_serving import LOOPBACK, without_delay
+from lhaw_record.runners.users.ask_user.calls import OfferedTools, PendingCalls, Questions, ToolCalls
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
-from lhaw_record.runners.users.ask_user.server import TOOL_NAME, build_server
-from lhaw_record.runners.users.ask_user.streamable_http import Receive, Scope, Send, StreamableHttp, has_token
+from lhaw_record.runners.users.ask_user.server import TOOL_NAME, AskUserCall, ToolOffer, build_server
+from lhaw_record.runners.users.ask_user.streamable_http import StreamableHttp, has_token
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
 
-PendingCalls = Callable[[], Sequence[PendingCall]]
-"""Returns the main thread's actions that are being executed, like TrialSession.pending_calls."""
+if TYPE_CHECKING:
+    from mcp.server import Server
 
 
 class AskUserServer:
@@ -59,8 +64,7 @@ class AskUserServer:
     @property
     def routes(self) -> list[Route]:
         """The server's routes. They must come before the gateway's routes, which match everything below ``/t/KEY/``."""
-        endpoint = _Endpoint(self)
-        return [Route(path, endpoint) for path in ("/t/{trial}/mcp", "/t/{trial}/mcp/")]
+        return [Route(path, self) for path in ("/t/{trial}/mcp", "/t/{trial}/mcp/")]
 
     async def open(
         self,
@@ -88,12 +92,15 @@ class AskUserServer:
         if trial is not None:
             await trial.close()
 
-    def find(self, key: str, scope: Scope) -> StreamableHttp | None:
-        """Return the server for a request's trial, or None if the key is unknown or the token is wrong."""
-        trial = self._trials.get(_digest(key))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request of a trial. If its key is unknown or its token is wrong, there is no such trial."""
+        trial = self._trials.get(_digest(scope["path_params"]["trial"]))
         if trial is None or (trial.token is not None and not has_token(scope, trial.token)):
-            return None
-        return trial.endpoint
+            error = {"code": -32001, "message": "there is no such trial here"}
+            body = {"jsonrpc": "2.0", "id": None, "error": error}
+            await JSONResponse(body, status_code=404)(scope, receive, send)
+            return
+        await trial.endpoint(scope, receive, send)
 
 
 class _Trial:
@@ -103,8 +110,6 @@ class _Trial:
 
     def __init__(self, token: str | None) -> None:
         self.token = token
-        self._questions: Questions | None = None
-        self._calls: ToolCalls | None = None
         self._scope = anyio.CancelScope()
         self._is_closing = anyio.Event()
         self._is_closed = anyio.Event()
@@ -121,18 +126,19 @@ class _Trial:
     ) -> None:
         """Serve until the trial is closed and every question has its answer."""
         try:
-            ask = self._answer if handler is not None else None
-            offer = ToolOffer(tools=tools.tools, call=self._call) if tools is not None else None
+            questions = Questions(handler, pending, (tool_name, TOOL_NAME)) if handler is not None else None
+            calls = ToolCalls(tools, pending) if tools is not None else None
+            offer = ToolOffer(tools=tools.tools, call=calls.answer) if tools is not None and calls is not None else None
+            ask = questions.answer if questions is not None else None
             self.endpoint = StreamableHttp(build_server(ask, tool_name, progress_every_s, offer))
             with self._scope:
                 async with self.endpoint, anyio.create_task_group() as asking, anyio.create_task_group() as calling:
-                    if handler is not None:
-                        self._questions = Questions(handler, pending, (tool_name, TOOL_NAME), asking)
-                    if tools is not None:
-                        self._calls = ToolCalls(tools, pending, calling)
+                    for exchanges, group in ((questions, asking), (calls, calling)):
+                        if exchanges is not None:
+                            exchanges.group = group
                     task_status.started()
                     await self._is_closing.wait()
-                    for exchanges in (self._questions, self._calls):
+                    for exchanges in (questions, calls):
                         if exchanges is not None:
                             exchanges.close()
                     calling.cancel_scope.cancel()
@@ -149,31 +155,59 @@ class _Trial:
                 await self._is_closed.wait()
             raise
 
-    async def _answer(self, asked: Question) -> str:
-        assert self._questions is not None, "the server offers ask_user"
-        return await self._questions.answer(asked)
-
-    async def _call(self, call: ToolCall) -> ToolResult:
-        assert self._calls is not None, "the server offers tools"
-        return await self._calls.answer(call)
-
-
-class _Endpoint:
-    """An ASGI application, because Starlette requires an endpoint function to return a complete response."""
-
-    def __init__(self, server: AskUserServer) -> None:
-        self._server = server
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._server.find(scope["path_params"]["trial"], scope)
-        if app is None:
-            error = {"code": -32001, "message": "there is no such trial here"}
-            body = {"jsonrpc": "2.0", "id": None, "error": error}
-            await JSONResponse(body, status_code=404)(scope, receive, send)
-            return
-        await app(scope, receive, send)
-
 
 def _digest(key: str) -> bytes:
     """Return the digest under which a trial is looked up, so that its key cannot be guessed piece by piece."""
     return hashlib.sha256(key.encode()).digest()
+
+
+async def serve(
+    variant: Variant, full_prompt: str, simulator: UserSimulator, transport: Literal["stdio", "http"], port: int = 0
+) -> None:
+    """Serve the simulated user of one variant until the client leaves or the task is cancelled. Nothing is recorded."""
+    knowledge = UserKnowledge(
+        full_prompt=full_prompt,
+        sent_prompt=variant.prompt,
+        removed=variant.segments,
+        expected=variant.expected_questions,
+    )
+
+    async def handler(question: AskUserCall) -> str:
+        return (await simulator.answer(question.question, question.context, knowledge)).text
+
+    server = build_server(handler)
+    if transport == "http":
+        await _serve_http(server, port, secrets.token_hex(32))
+        return
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def _serve_http(server: "Server[Any]", port: int, token: str) -> None:
+    """Serve until cancelled or interrupted. Prints the address and the token once connections can be queued."""
+    with without_delay(socket.create_server((LOOPBACK, port))) as listener:
+        say(f"ask_user is served at http://{LOOPBACK}:{listener.getsockname()[1]}/mcp")
+        say(f"Authorization: Bearer {token}")
+        async with StreamableHttp(server) as endpoint:
+            config = uvicorn.Config(
+                _guarded(endpoint, token), log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1
+            )
+            await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _guarded(app: StreamableHttp, token: str) -> ASGIApp:
+    """Return an application that serves ``app`` at ``/mcp`` to requests that carry the bearer token."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if not has_token(scope, token):
+            wanted = "send the bearer token that the server printed\n"
+            refusal = PlainTextResponse(wanted, status_code=401, headers={"www-authenticate": "Bearer"})
+            await refusal(scope, receive, send)
+        elif scope["path"].rstrip("/") != "/mcp":
+            await PlainTextResponse("it is served at /mcp\n", status_code=404)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return answer

@@ -2,13 +2,16 @@
 
 import pytest
 
-from lhaw_record.runners.agents.programs.questions import enclosing_action, matching_calls
-from lhaw_record.runners.users.ask_user.question import Question
+from lhaw_record.runners.users.ask_user.calls import Questions
+from lhaw_record.runners.users.ask_user.server import AskUserCall
 from tests.runners.users.simulated_user.trials import pending_call
 
 WORDS = {"question": "Which year?"}
 NAMES = ("consult", "ask_user")
 SHELL = pending_call("c-shell", {"command": "ls"}, name="bash", action_index=1)
+
+
+QUESTIONS = Questions(None, list, NAMES)
 
 
 def ids(calls):
@@ -22,7 +25,7 @@ def ids(calls):
 def test_the_words_find_the_call_under_any_name(name):
     """Clients put a server's name before the tool's."""
     assert ids(
-        matching_calls(Question(question="Which year?"), [SHELL, pending_call("c1", WORDS, name=name)], NAMES)
+        QUESTIONS.matching(AskUserCall(question="Which year?"), [SHELL, pending_call("c1", WORDS, name=name)])
     ) == ["c1"]
 
 
@@ -31,13 +34,13 @@ def test_the_words_find_the_call_under_any_name(name):
 )
 def test_what_clients_add_or_leave_out_makes_no_other_question(arguments):
     """An empty context, space around the words and arguments that the tool does not have do not count."""
-    assert ids(matching_calls(Question(question="Which year?"), [pending_call("c1", arguments)], NAMES)) == ["c1"]
+    assert ids(QUESTIONS.matching(AskUserCall(question="Which year?"), [pending_call("c1", arguments)])) == ["c1"]
 
 
 @pytest.mark.parametrize("arguments", [{"question": "Which month?"}, {**WORDS, "context": "I am done."}, {}, [], "x"])
 def test_other_words_are_another_question(arguments):
     """A call with other words, or with none, is not taken for it."""
-    assert matching_calls(Question(question="Which year?"), [pending_call("c1", arguments)], NAMES) == []
+    assert QUESTIONS.matching(AskUserCall(question="Which year?"), [pending_call("c1", arguments)]) == []
 
 
 def test_broken_arguments_are_no_question():
@@ -45,14 +48,14 @@ def test_broken_arguments_are_no_question():
     broken = pending_call("c1", {})
     for text in ("", "{", "\ud800"):
         call = type(broken)(call_id="c1", name="ask_user", arguments_json=text, action_index=1)
-        assert matching_calls(Question(question="Which year?"), [call], NAMES) == []
+        assert QUESTIONS.matching(AskUserCall(question="Which year?"), [call]) == []
 
 
 def test_an_id_decides_where_the_client_tells_it():
     """Words and names do not matter then, and another id is another call."""
     calls = [pending_call("c1", WORDS), pending_call("c2", {"question": "rewritten"}, name="ask")]
-    assert ids(matching_calls(Question(question="Which year?", call_id="c2"), calls, NAMES)) == ["c2"]
-    assert matching_calls(Question(question="Which year?", call_id="c9"), calls, NAMES) == []
+    assert ids(QUESTIONS.matching(AskUserCall(question="Which year?", call_id="c2"), calls)) == ["c2"]
+    assert QUESTIONS.matching(AskUserCall(question="Which year?", call_id="c9"), calls) == []
 
 
 @pytest.mark.parametrize(
@@ -68,4 +71,4 @@ def test_an_id_decides_where_the_client_tells_it():
 )
 def test_a_question_without_a_call_is_part_of_the_enclosing_action_it(pending, taken, action):
     """A sub-agent's question belongs to the call that started it; where several calls run, nobody knows to which."""
-    assert enclosing_action(pending, NAMES, taken) == action
+    assert QUESTIONS.enclosing(pending, taken) == action

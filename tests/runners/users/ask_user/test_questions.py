@@ -3,10 +3,10 @@
 import anyio
 import pytest
 
-from lhaw_record.runners.agents.programs.questions import Questions
 from lhaw_record.runners.base.errors import UserSimulatorError
-from lhaw_record.runners.users.ask_user.question import Delivery, Question
+from lhaw_record.runners.users.ask_user.calls import Questions
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.users.ask_user.server import AnswerDelivery, AskUserCall
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, answer_with
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION, MemoryStream, ToldModel, knowing
@@ -23,12 +23,13 @@ class Desk:
         self.stream = MemoryStream()
         self.pending = []
         self.handler = RecordedUser(simulator or ExactSimulator(), knowing(NAME), self.stream)
-        self.questions = Questions(self.handler, lambda: self.pending, ("ask_user",), group)
+        self.questions = Questions(self.handler, lambda: self.pending, ("ask_user",))
+        self.questions.group = group
 
     async def ask(self, state="done", **known):
         """Ask over a connection that ends in this state."""
-        delivery = Delivery()
-        text = await self.questions.answer(Question(question=NAME_QUESTION, delivery=delivery, **known))
+        delivery = AnswerDelivery()
+        text = await self.questions.answer(AskUserCall(question=NAME_QUESTION, delivery=delivery, **known))
         delivery.end(state)
         return text
 

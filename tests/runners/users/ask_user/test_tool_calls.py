@@ -6,10 +6,10 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from lhaw_record.runners.agents.programs.tool_calls import OfferedTools, ToolCalls
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import ToolBoundaryError
-from lhaw_record.runners.users.ask_user.question import Delivery, ToolCall
+from lhaw_record.runners.users.ask_user.calls import OfferedTools, ToolCalls
+from lhaw_record.runners.users.ask_user.server import AnswerDelivery, ToolRequest
 from tests.runners.users.simulated_user.trials import listening, pending_call
 
 PATH = {"path": "a.txt"}
@@ -44,14 +44,15 @@ async def test_a_call_sent_again_is_executed_once_and_equal_calls_are_two():
     box = Box()
     async with anyio.create_task_group() as group:
         pending = [pending_call("c1", PATH, name="mcp__user__read", action_index=4)]
-        calls = ToolCalls(box.offered, lambda: pending, group)
+        calls = ToolCalls(box.offered, lambda: pending)
+        calls.group = group
         for state in ("lost", "done"):
-            delivery = Delivery()
-            asked = ToolCall(name="read", arguments=PATH, request_id=1, delivery=delivery)
+            delivery = AnswerDelivery()
+            asked = ToolRequest(name="read", arguments=PATH, request_id=1, delivery=delivery)
             assert (await calls.answer(asked)).text == "result 1"
             delivery.end(state)
         pending[:] = [pending_call("c2", PATH, name="mcp__user__read", action_index=5)]
-        assert (await calls.answer(ToolCall(name="read", arguments=PATH, request_id=2))).text == "result 2"
+        assert (await calls.answer(ToolRequest(name="read", arguments=PATH, request_id=2))).text == "result 2"
     assert box.executed == [(4, "result 1"), (5, "result 2")]
 
 
@@ -61,10 +62,11 @@ async def test_a_name_that_ends_like_another_is_not_that_tool():
     box = Box()
     async with anyio.create_task_group() as group:
         pending = [pending_call("c1", PATH, name="user_x_read", action_index=1)]
-        calls = ToolCalls(box.offered, lambda: pending, group)
-        await calls.answer(ToolCall(name="read", arguments=PATH))
+        calls = ToolCalls(box.offered, lambda: pending)
+        calls.group = group
+        await calls.answer(ToolRequest(name="read", arguments=PATH))
         assert box.executed == []
-        await calls.answer(ToolCall(name="x_read", arguments=PATH))
+        await calls.answer(ToolRequest(name="x_read", arguments=PATH))
     assert box.executed == [(1, "result 2")]
 
 
